@@ -62,7 +62,7 @@ async def _work(store: AdminStore) -> None:
     await store.lanes.join(RelayCard(id="9f1c2b7e", name="relay-b", host="shop-worker-2", version="0.1.0"), lease=60)
     breakers = {"orders": "closed", "mailer": "open", "search": "closed", "partners": "closed"}
     await store.lanes.renew(owner.relay, lease=60, breakers=breakers)
-    await store.destinations.report("mailer", error=_REFUSED, next_try=30)
+    await store.destinations.report("mailer", error=_REFUSED, next_attempt=30)
     await store.admin.requests.override("billing", paused=True, by="ada")
     await store.admin.requests.override("search", rate_limit=500, by="ada")
     for number, message in enumerate(await owner.ready(limit=1000)):
@@ -79,7 +79,7 @@ def _consume(stock: Stock) -> None:
         inbox.add_statistics(
             transaction, ConsumerStatistics("billing", 48_211, 37, 112, 9, f"PermanentError: {_INVALID}", 340.0)
         )
-        inbox.add_statistics(transaction, ConsumerStatistics("warehouse", handled=47_905, repeated=2))
+        inbox.add_statistics(transaction, ConsumerStatistics("warehouse", processed=47_905, duplicates=2))
 
 
 def _verdict(number: int) -> tuple[Outcome, str] | None:
@@ -124,6 +124,6 @@ def past(file: str, *, minutes: int = 15) -> None:
             moment = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
             for destination, figures in told.items():
                 database.execute(
-                    "INSERT INTO outbox_stat (at, relay, destination, figures) VALUES (?, 'relay-1', ?, ?)",
+                    "INSERT INTO outbox_sample (at, relay, destination, statistics) VALUES (?, 'relay-1', ?, ?)",
                     (moment, destination, json.dumps(to_json(figures))),
                 )

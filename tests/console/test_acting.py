@@ -49,23 +49,25 @@ async def test_events_that_wait_are_asked_for(visit: Visit, with_letters: Stock)
     visitor = await visit(with_letters)
     assert "Reschedule 1" in await visitor.look("/events/decide?do=reschedule&status=PENDING")
     await visitor.post("/events/decide", do="reschedule", status="PENDING", count="1", delay="10 min")
-    asked = with_letters.ask("SELECT action, event_id, delay, asked_by FROM outbox_request")
+    asked = with_letters.ask("SELECT action, event_id, delay, requested_by FROM outbox_request")
     assert asked == [("reschedule", "fresh", 600.0, "ada")]
 
 
 async def test_the_head_of_a_blocked_key_is_given_up(visit: Visit, with_letters: Stock) -> None:
-    await (await visit(with_letters)).post("/keys/act", id="stuck", destination="orders", do="bury")
-    assert with_letters.ask("SELECT action, event_id, asked_by FROM outbox_request") == [("bury", "stuck", "ada")]
+    await (await visit(with_letters)).post("/keys/act", id="stuck", destination="orders", do="dead_letter")
+    assert with_letters.ask("SELECT action, event_id, requested_by FROM outbox_request") == [
+        ("dead_letter", "stuck", "ada")
+    ]
 
 
 async def test_the_head_that_waits_for_its_retry_is_sent_now_or_given_up(visit: Visit, stock: Stock) -> None:
     stock.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second")))
     await asyncio.to_thread(stock.hold_up, "head", "second")
     visitor = await visit(stock)
-    for do in ("retry", "bury"):
+    for do in ("retry", "dead_letter"):
         await visitor.post("/keys/act", id="head", destination="orders", do=do)
-    asked = stock.ask("SELECT action, event_id, asked_by FROM outbox_request ORDER BY request_id")
-    assert asked == [("retry", "head", "ada"), ("bury", "head", "ada")]
+    asked = stock.ask("SELECT action, event_id, requested_by FROM outbox_request ORDER BY request_id")
+    assert asked == [("retry", "head", "ada"), ("dead_letter", "head", "ada")]
 
 
 async def test_a_destination_is_paused_limited_and_resumed(visit: Visit, with_letters: Stock) -> None:
@@ -167,7 +169,7 @@ async def test_the_audit_is_a_page_and_a_file(visit: Visit, with_letters: Stock)
         ("/destinations/override", {"destination": "ordres", "do": "open"}, 404),
         ("/relays/drain", {"relay": "*"}, 400),
         ("/relays/drain", {"relay": "nobody"}, 404),
-        ("/keys/act", {"id": "fresh", "destination": "", "do": "bury"}, 404),
+        ("/keys/act", {"id": "fresh", "destination": "", "do": "dead_letter"}, 404),
         ("/keys/act", {"id": "fresh", "destination": "", "do": "retry"}, 404),
         ("/keys/act", {"id": "stuck", "destination": "mail", "do": "retry"}, 404),
         ("/keys/act", {"do": "retry"}, 404),

@@ -51,9 +51,9 @@ async def test_the_inbox_is_that_of_the_command(visit: Visit, stock: Stock) -> N
         "name": "billing",
         "records": 0,
         "processed": 3,
-        "repeated": 1,
+        "duplicates": 1,
         "failed": 2,
-        "given_up": 1,
+        "dead_letters": 1,
         "last_error": "no address",
     }
     assert (by_hand["records"], by_hand["processed"], by_hand["last_failed_at"]) == (1, None, None)
@@ -201,7 +201,7 @@ async def test_what_a_pattern_finds_in_an_error_is_nowhere(visit: Visit, stock: 
     owner = await Owner.of(visitor.store)
     for message in await owner.ready():
         await owner.settle(Dead(error=said, block=message.event_id == "b"), message, to="mail")
-    await visitor.store.destinations.report("mail", error=said, next_try=60)
+    await visitor.store.destinations.report("mail", error=said, next_attempt=60)
     await visitor.store.admin.requests.override("mail", breaker="closed")
     paths = ["/", "/events", "/event?id=a", "/dead", "/dead?view=letters", "/dead/export", "/destinations", "/keys"]
     api = ["status", "statistics", "events", "event?id=a", "dead", "dead/groups", "destinations", "keys"]

@@ -38,7 +38,7 @@ FIELDS = {
     "/replay": {"id": "sent"},
     "/everything": {"do": "pause"},
     "/destinations/override": {"destination": "orders", "do": "pause", "force": "true"},
-    "/keys/act": {"id": "stuck", "destination": "orders", "do": "bury"},
+    "/keys/act": {"id": "stuck", "destination": "orders", "do": "dead_letter"},
     "/relays/drain": {"relay": "any"},
     "/login": {"name": "ada", "password": PASSWORD},
     "/api/v1/dead/discard": {"all": "true"},
@@ -61,7 +61,7 @@ def fields_of(path: str) -> dict[str, str]:
 
 def witnessed(stock: Stock) -> list[Any]:
     """Whatever an action could have changed."""
-    tables = ("outbox_message", "outbox_dead", "outbox_request", "outbox_audit", "outbox_destination")
+    tables = ("outbox_message", "outbox_dead_letter", "outbox_request", "outbox_audit", "outbox_destination")
     return [sorted(map(repr, stock.ask(f"SELECT * FROM {table}"))) for table in tables]
 
 

@@ -120,7 +120,7 @@ async def test_an_event_tells_how_long_each_send_took(visit: Visit, stock: Stock
     visitor = await visit(stock)
     owner = await Owner.of(visitor.store)
     slow, fast, skipped = await owner.ready()
-    await owner.settle(Retry(delay=60, error="full", charge=False), slow, to="orders", seconds=0.012)
+    await owner.settle(Retry(delay=60, error="full", counted=False), slow, to="orders", seconds=0.012)
     await owner.settle(DELIVERED, fast, to="orders", seconds=0.0034)
     await owner.settle(DELIVERED, skipped, to="orders")
     assert "Attempt 1 failed after 12 ms, not counted" in await visitor.look("/event?id=slow")
@@ -174,7 +174,7 @@ async def test_the_inbox_shows_what_each_consumer_met(visit: Visit, stock: Stock
     with stock.transaction() as transaction:
         inbox.admit(transaction, "by hand", "e1")
         inbox.add_statistics(transaction, ConsumerStatistics("billing", 1234, 5, 6, 7, "no <address>", 60.0))
-        inbox.add_statistics(transaction, ConsumerStatistics("search", handled=3))
+        inbox.add_statistics(transaction, ConsumerStatistics("search", processed=3))
     page = await (await visit(stock, settings=Settings.load(None, {}, {}))).look("/inbox")
     rows = re.findall(r'<tr>\s*<td data-label="Consumer"[^>]*>(.+?)</td>(.+?)</tr>', page, re.DOTALL)
     assert {name: re.findall(r'class="(n|n bad)">([^<]+)<', row) for name, row in rows} == {

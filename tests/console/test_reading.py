@@ -36,7 +36,7 @@ async def follower(visit: Visit, stock: Stock, outcome: Outcome | Held) -> Visit
         await owner.hold(outcome, head, to="orders")
     else:
         await owner.settle(outcome, head, to="orders")
-    await owner.hold(Held.BEHIND, *behind[:9], to="orders")
+    await owner.hold(Held.WAITING, *behind[:9], to="orders")
     return visitor
 
 
@@ -46,7 +46,7 @@ async def follower(visit: Visit, stock: Stock, outcome: Outcome | Held) -> Visit
         (Dead(error="refused", block=True), "blocked until an operator decides"),
         (Retry(delay=590, error="refused"), r"retry in 9 min \d+ s"),
         (Retry(delay=0, error="refused"), "retry due"),
-        (Held.ASIDE, "destination unavailable"),
+        (Held.PARKED, "destination unavailable"),
     ],
 )
 async def test_a_follower_tells_what_it_waits_for(
@@ -68,7 +68,7 @@ async def test_an_event_tells_which_destination_keeps_it_waiting(visit: Visit, s
     sqlite_stock.record(Event("order.placed", {}, event_id="order-00"))
     visitor = await visit(sqlite_stock)
     owner = await Owner.of(visitor.store)
-    await owner.hold(Held.ASIDE, *await owner.ready(), to="orders")
+    await owner.hold(Held.PARKED, *await owner.ready(), to="orders")
     assert "Waits for" not in await visitor.look("/event?id=order-00")
     await visitor.store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
     assert "Parked: orders (breaker open)" in await visitor.look("/event?id=order-00")
@@ -83,7 +83,7 @@ async def test_an_event_tells_which_destination_keeps_it_waiting(visit: Visit, s
 
 
 async def test_a_follower_of_a_paused_destination_says_so(visit: Visit, sqlite_stock: Stock) -> None:
-    visitor = await follower(visit, sqlite_stock, Held.ASIDE)
+    visitor = await follower(visit, sqlite_stock, Held.PARKED)
     await visitor.store.admin.requests.override(EVERYWHERE, paused=True, by="ada")
     assert "(destination paused)" in await visitor.look("/event?id=order-08")
 

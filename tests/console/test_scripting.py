@@ -77,7 +77,7 @@ async def work(store: AdminStore) -> None:
         card = RelayCard(id=f"{number}{vector}", name=vector, host=vector, version=vector)
         await store.lanes.join(card, lease=900)
         await store.lanes.renew(card.id, lease=900, breakers={vector: "open"})
-        await store.destinations.report(vector, error=vector, next_try=900)
+        await store.destinations.report(vector, error=vector, next_attempt=900)
     for vector in VECTORS[20:]:
         await store.admin.requests.override(vector, paused=True, by=vector)
     for message in await owner.ready(limit=1000):
@@ -93,7 +93,9 @@ def consume(stock: Stock) -> None:
     with stock.transaction() as handle:
         for vector in VECTORS[::5]:
             inbox.admit(handle, vector, vector)
-            inbox.add_statistics(handle, ConsumerStatistics(consumer=vector, failed=1, last_error=vector, failed_ago=1))
+            inbox.add_statistics(
+                handle, ConsumerStatistics(consumer=vector, failures=1, last_error=vector, failed_ago=1)
+            )
 
 
 def paths() -> Iterator[str]:

@@ -14,13 +14,13 @@ from tests.integration.cli.conftest import Stock
 
 ROWS = 30_000
 _LOAD = f"""
-INSERT INTO outbox_history (id, event_id, destination, event_type, key, payload, content_type, headers, schema_version,
-  occurred_at, recorded_at, attempts, tries, published_at)
+INSERT INTO outbox_history (id, event_id, destination, event_type, key, payload, content_type, headers,
+  schema_version, occurred_at, recorded_at, attempts, deferrals, published_at)
 SELECT g, 'h' || g, 'orders', 'order.placed', 'k' || g % 100, 'x', 'application/json', '{{}}', 1, now(), now(), 0, 0,
   now()
 FROM generate_series(1, {ROWS}) g;
-INSERT INTO outbox_dead (id, event_id, destination, event_type, key, payload, content_type, headers, schema_version,
-  occurred_at, recorded_at, attempts, tries, error)
+INSERT INTO outbox_dead_letter (id, event_id, destination, event_type, key, payload, content_type, headers,
+  schema_version, occurred_at, recorded_at, attempts, deferrals, error)
 SELECT g, 'x' || g, 'orders', 'order.placed', 'k' || g % 100, 'x', 'application/json', '{{}}', 1, now(), now(), 3, 0,
   'refused ' || g
 FROM generate_series(1, {ROWS}) g;

@@ -59,7 +59,7 @@ def wait_for_outage(stage: Stage, *, probes: int) -> None:
     times: set[str] = set()
 
     def noticed() -> bool:
-        times.update(stage.ids("SELECT next_try_at FROM outbox_destination WHERE last_error > ''"))
+        times.update(stage.ids("SELECT next_attempt_at FROM outbox_destination WHERE last_error > ''"))
         return (len(times) > probes and "open" in stage.breakers()) or stage.waiting() == 0
 
     stage.wait_until(noticed, what=f"the breaker is open and {probes} probes failed")
@@ -90,8 +90,10 @@ def kill_a_silent_broker(stage: Stage, broker: RabbitMQServer, *, events: int) -
     stage.wait_drained()
     os.kill(broker.pid, signal.SIGSTOP)
     stage.write(events)
-    in_hand = "SELECT sum(jsonb_array_length(in_hand)) FROM outbox_relay"
-    stage.wait_until(lambda: stage.number(in_hand) > 0 or stage.waiting() == 0, what=f"{relay.name} waits for answers")
+    in_flight = "SELECT sum(jsonb_array_length(in_flight)) FROM outbox_relay"
+    stage.wait_until(
+        lambda: stage.number(in_flight) > 0 or stage.waiting() == 0, what=f"{relay.name} waits for answers"
+    )
     broker.kill()
     wait_for_outage(stage, probes=1)
     broker.start()
@@ -154,6 +156,6 @@ def refuse_now_and_then(stage: Stage, notes: Path, *, events: int) -> Findings:
     stage.write(events)
     stage.start()
     stage.wait_drained()
-    assert stage.charged() > 0, "nothing was refused"
+    assert stage.counted() > 0, "nothing was refused"
     stage.stop_all()
     return stage.judge_by(notes.read_text().split())

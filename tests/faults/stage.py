@@ -155,7 +155,7 @@ class Stage:
         """The states of the breakers of all relays that live."""
         return set(self.ids("SELECT breakers ->> %s FROM outbox_relay WHERE lease_until > now()", self.event_type))
 
-    def charged(self) -> int:
+    def counted(self) -> int:
         """Attempts counted against any event, delivered or waiting."""
         return self.number("SELECT sum(attempts) FROM outbox_event")
 
@@ -181,9 +181,11 @@ class Stage:
             wait_until(fact, bound=bound * TIMES, what=what)
         except TimeoutError:
             print(
-                self.query("SELECT held, attempts, tries, last_error, count(*) FROM outbox_message GROUP BY 1, 2, 3, 4")
+                self.query(
+                    "SELECT held, attempts, deferrals, last_error, count(*) FROM outbox_message GROUP BY 1, 2, 3, 4"
+                )
             )
-            print(self.query("SELECT attempts, tries, last_error, count(*) FROM outbox_history GROUP BY 1, 2, 3"))
+            print(self.query("SELECT attempts, deferrals, last_error, count(*) FROM outbox_history GROUP BY 1, 2, 3"))
             for relay in self.relays:
                 print(f"--- {relay.name}, {'running' if relay.running else relay.wait()}\n{relay.story()[-3000:]}")
             raise
@@ -216,7 +218,7 @@ class Stage:
     def judge(self) -> Findings:
         """Drain the relays and compare both ledgers; nothing was given up on."""
         self.stop_all()
-        assert self.ids("SELECT event_id FROM outbox_dead") == []
+        assert self.ids("SELECT event_id FROM outbox_dead_letter") == []
         self.collect()
         far_side.delete(self.transport, self.event_type)
         return self.judge_by(self.arrived)

@@ -1,4 +1,4 @@
-"""A broker that is stopped, killed, out of memory, or loses a binding: waited for, never charged, nothing lost."""
+"""A broker that is stopped, killed, out of memory, or loses a binding: waited for, no attempt counted, nothing lost."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def low_on_memory(broker: RabbitMQServer) -> Iterator[None]:
 
 
 def assert_waited_for(stage: Stage, *, because: str) -> None:
-    """Messages were cut off for this reason, and nobody was charged for it."""
+    """Messages were cut off for this reason, and no attempt was counted."""
     assert stage.tried_in_vain() > 0
-    assert stage.charged() == 0
+    assert stage.counted() == 0
     assert any(relay.said(because) for relay in stage.relays)
 
 
@@ -66,6 +66,6 @@ def test_a_memory_alarm_is_waited_for(tormented: Stage, victim: RabbitMQServer) 
 
 def test_a_queue_unbound_under_load_loses_nothing(stage: Stage) -> None:
     findings = unbind_the_queue(stage, events=EVENTS)
-    returned = "SELECT count(*) FROM outbox_attempt WHERE charged AND error LIKE '%%no queue is bound%%'"
+    returned = "SELECT count(*) FROM outbox_attempt WHERE counted AND error LIKE '%%no queue is bound%%'"
     assert stage.number(returned) > 0
     assert_sound(findings, duplicates=range(1))

@@ -52,7 +52,7 @@ def crash_at_work(stage: Stage, database: PostgresServer) -> None:
     stage.write(FEW)
     stage.wait_drained()
     assert all(relay.running for relay in stage.relays)
-    assert stage.charged() == 0
+    assert stage.counted() == 0
 
 
 def test_a_database_that_crashes_under_load(shaky: Stage, database: PostgresServer) -> None:

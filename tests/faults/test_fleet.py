@@ -8,7 +8,7 @@ from tests.faults.stage import Stage, assert_sound
 def assert_all_worked(stage: Stage) -> None:
     """Each of the relays had lanes and carried something; nobody was charged for a change of hands."""
     assert all(relay.said("delivered event") for relay in stage.relays)
-    assert stage.charged() == 0
+    assert stage.counted() == 0
 
 
 def test_from_one_relay_to_four_to_two(stage: Stage) -> None:

@@ -47,7 +47,7 @@ def test_a_handler_that_kills_its_process_harms_no_other_key(odd: Stage, tmp_pat
 
     odd.wait_until(only_poison_is_left, what="every other event is handled")
     assert 1 <= crashes <= MOST_CRASHES
-    dead = odd.ids("SELECT event_id FROM outbox_dead")
+    dead = odd.ids("SELECT event_id FROM outbox_dead_letter")
     assert set(dead) <= {poison}
     findings = odd.judge_by((tmp_path / handling.NOTES).read_text().split(), dead=dead)
     assert_sound(findings, duplicates=range(crashes * IN_HAND + 1))
@@ -68,7 +68,7 @@ def test_a_handler_that_blocks_the_event_loop_does_not_lose_the_lanes(odd: Stage
     (tmp_path / handling.ENOUGH).touch()
     odd.wait_drained()
     assert odd.query("SELECT lane, epoch, owner FROM outbox_lane ORDER BY lane") == owners
-    assert odd.charged() == 0
+    assert odd.counted() == 0
     odd.stop_all()
     assert_sound(odd.judge_by((tmp_path / handling.NOTES).read_text().split()), duplicates=range(1))
 

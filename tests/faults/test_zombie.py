@@ -18,11 +18,11 @@ def test_a_relay_that_comes_back_from_the_dead_settles_nothing(stage: Stage, lea
     zombie = stage.relays[0]
     assert zombie.said(FENCED)
     assert zombie.said("lease lost")
-    assert stage.charged() == 0
+    assert stage.counted() == 0
     assert_sound(findings, duplicates=range(1, IN_HAND + 1))
 
 
 def test_lanes_are_not_taken_from_under_a_settlement(stage: Stage) -> None:
     findings = hold_up_a_settlement(stage, events=FEW)
-    assert stage.charged() == 0
+    assert stage.counted() == 0
     assert_sound(findings, duplicates=range(IN_HAND + 1))

@@ -13,8 +13,8 @@ _TODAY = "now() - date_trunc('day', now(), 'UTC')"
 _COMMON = "'order.' || (ARRAY['placed', 'paid', 'shipped', 'returned'])[1 + g % 4], 'ORDER:' || g % 200000"
 
 HISTORY = """
-INSERT INTO outbox_history (id, event_id, destination, event_type, key, payload, content_type, headers, schema_version,
-  occurred_at, recorded_at, attempts, tries, published_at)
+INSERT INTO outbox_history (id, event_id, destination, event_type, key, payload, content_type, headers,
+  schema_version, occurred_at, recorded_at, attempts, deferrals, published_at)
 SELECT g, 'h' || g, 'd' || g % 5, {common}, convert_to(repeat('x', 200), 'UTF8'), 'application/json', '{{}}', 1,
   {moment}, {moment}, 0, 0, {moment} + interval '80 ms'
 FROM generate_series(1, {rows}) g
@@ -25,8 +25,8 @@ SELECT 'm' || g, 'd' || g % 5, {common}, convert_to(repeat('x', 200), 'UTF8'), {
 FROM generate_series(1, {rows}) g
 """
 DEAD = """
-INSERT INTO outbox_dead (id, event_id, destination, event_type, key, payload, content_type, headers, schema_version,
-  occurred_at, recorded_at, attempts, tries, error, died_at)
+INSERT INTO outbox_dead_letter (id, event_id, destination, event_type, key, payload, content_type, headers,
+  schema_version, occurred_at, recorded_at, attempts, deferrals, error, dead_lettered_at)
 SELECT g, 'x' || g, 'd' || g % 5, {common}, convert_to(repeat('x', 200), 'UTF8'), 'application/json', '{{}}', 1,
   {moment}, {moment}, 11, 0, 'refused ' || g || ': ' || (ARRAY['no such account', 'timeout', 'too large'])[1 + g % 3],
   {moment}

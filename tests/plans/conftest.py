@@ -16,8 +16,8 @@ HOT_KEYS = 50
 PER_HOT_KEY = 1_000
 
 _LOAD = f"""
-INSERT INTO outbox_history (id, event_id, destination, event_type, payload, content_type, headers, schema_version,
-  occurred_at, recorded_at, attempts, tries, published_at)
+INSERT INTO outbox_history (id, event_id, destination, event_type, payload, content_type, headers,
+  schema_version, occurred_at, recorded_at, attempts, deferrals, published_at)
 SELECT g, 'h' || g, 'orders', 'order.placed', 'x', 'application/json', '{{}}', 1, now(), now(), 0, 0, now()
 FROM generate_series(1, {MILLION}) g;
 
@@ -29,14 +29,14 @@ FROM generate_series(1, {MILLION}) g;
 INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, available_at, attempts)
 VALUES ('head', 'orders', 'order.placed', 'x', 'stuck', now() + interval '1 hour', 1);
 INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, held)
-SELECT 'b' || g, 'orders', 'order.placed', 'x', 'stuck', 'behind' FROM generate_series(1, {BEHIND}) g;
+SELECT 'b' || g, 'orders', 'order.placed', 'x', 'stuck', 'waiting' FROM generate_series(1, {BEHIND}) g;
 
 -- Another key with as many behind it whose head is gone: it is being read on.
 INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, held)
-SELECT 'f' || g, 'orders', 'order.placed', 'x', 'flowing', 'behind' FROM generate_series(1, {BEHIND}) g;
+SELECT 'f' || g, 'orders', 'order.placed', 'x', 'flowing', 'waiting' FROM generate_series(1, {BEHIND}) g;
 
 INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, held)
-SELECT 'a' || g, 'closed', 'order.placed', 'x', 'aside ' || g, 'aside' FROM generate_series(1, {BEHIND}) g;
+SELECT 'a' || g, 'closed', 'order.placed', 'x', 'aside ' || g, 'parked' FROM generate_series(1, {BEHIND}) g;
 
 INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, available_at, attempts)
 SELECT 'r' || g, 'orders', 'order.placed', 'x', 'retry ' || g, now() - interval '1 minute', 1
@@ -46,8 +46,8 @@ INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering
 SELECT 'k' || g, 'orders', 'order.placed', convert_to(repeat('x', 320), 'UTF8'), 'hot ' || g % {HOT_KEYS}
 FROM generate_series(1, {HOT_KEYS * PER_HOT_KEY}) g;
 
-INSERT INTO outbox_dead (id, event_id, destination, event_type, key, payload, content_type, headers, schema_version,
-  occurred_at, recorded_at, attempts, tries, error)
+INSERT INTO outbox_dead_letter (id, event_id, destination, event_type, key, payload, content_type, headers,
+  schema_version, occurred_at, recorded_at, attempts, deferrals, error)
 SELECT g, 'x' || g, 'orders', 'order.placed', 'dead ' || g % 1000, 'x', 'application/json', '{{}}', 1, now(), now(), 3,
   0, 'no'
 FROM generate_series(1, {BEHIND}) g;
@@ -62,7 +62,7 @@ FROM generate_series(1, 1000) g;
 _INDEXES = """
 SELECT indexrelid::regclass::text AS name, replace(pg_get_indexdef(indexrelid), ' ON ONLY ', ' ON ') AS definition
 FROM pg_index
-WHERE indrelid = ANY ('{outbox_history, outbox_message, outbox_dead}'::regclass[])
+WHERE indrelid = ANY ('{outbox_history, outbox_message, outbox_dead_letter}'::regclass[])
   AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid)
 """
 """Those that no constraint needs. Of a partitioned table, with all partitions."""

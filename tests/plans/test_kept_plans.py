@@ -37,9 +37,10 @@ SELECT 'a', 'x', 'key ' || g, CASE g % 2 WHEN 0 THEN 'orders' ELSE '' END FROM g
 INSERT INTO outbox_message (event_type, payload, ordering_key, destination, available_at, attempts)
 VALUES ('a', 'x', 'stuck', 'orders', now() + interval '1 hour', 1);
 INSERT INTO outbox_message (event_type, payload, ordering_key, destination, held)
-SELECT 'a', 'x', CASE g % 2 WHEN 0 THEN 'stuck' ELSE 'flowing' END, 'orders', 'behind' FROM generate_series(1, 25000) g;
+SELECT 'a', 'x', CASE g % 2 WHEN 0 THEN 'stuck' ELSE 'flowing' END, 'orders', 'waiting'
+FROM generate_series(1, 25000) g;
 INSERT INTO outbox_message (event_type, payload, ordering_key, destination, held)
-SELECT 'a', 'x', 'aside ' || g, 'closed', 'aside' FROM generate_series(1, 20000) g;
+SELECT 'a', 'x', 'aside ' || g, 'closed', 'parked' FROM generate_series(1, 20000) g;
 INSERT INTO outbox_message (event_type, payload, ordering_key, available_at)
 SELECT 'a', 'x', 'delayed ' || g % 100, now() + interval '1 hour' FROM generate_series(1, 15000) g;
 INSERT INTO outbox_message (event_type, payload, ordering_key, destination, available_at, attempts)
@@ -57,7 +58,7 @@ BLOAT = """
 INSERT INTO outbox_message (event_type, payload, ordering_key)
 SELECT 'a', 'x', 'k' || g FROM generate_series(1, 10000) g;
 INSERT INTO outbox_message (event_type, payload, ordering_key, held)
-SELECT 'a', 'x', 'k' || g, 'aside' FROM generate_series(1, 10000) g;
+SELECT 'a', 'x', 'k' || g, 'parked' FROM generate_series(1, 10000) g;
 DELETE FROM outbox_message;
 """
 EXPLAIN = """
@@ -217,7 +218,7 @@ async def test_a_write_planned_for_an_empty_table_stays_near_its_batch(postgres_
             assert (await store.writes.settle(epochs, _all(dead, Dead(error="no")))).count == len(dead)
             assert (await store.writes.settle(epochs, _all(retried, Retry(delay=60, error="no")))).count == len(retried)
             resolved = [Resolved(message, message.destination) for message in held]
-            assert (await store.writes.hold(epochs, resolved, Held.ASIDE)).count == len(held)
+            assert (await store.writes.hold(epochs, resolved, Held.PARKED)).count == len(held)
             copies = [Split(message, ("x", "y")) for message in split]
             assert (await store.writes.split(epochs, copies)).count == 2 * len(split)
             await sql.execute("INSERT INTO outbox_request (action, event_id) VALUES ('retry', 'nobody')")

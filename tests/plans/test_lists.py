@@ -148,7 +148,9 @@ async def test_a_page_of_dead_letters(
 
 
 async def test_dead_letters_by_their_numbers(explain: Explainer) -> None:
-    cost = await explain.cost_of_named(STATEMENTS.get("dead_letter_details"), dead_ids=list(range(1, 100 * LIMIT, 100)))
+    cost = await explain.cost_of_named(
+        STATEMENTS.get("dead_letter_details"), dead_letter_ids=list(range(1, 100 * LIMIT, 100))
+    )
     assert (cost.returned, cost.everywhere) == (LIMIT, LIMIT), cost
 
 

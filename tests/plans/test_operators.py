@@ -10,7 +10,7 @@ from tests.plans.explain import Explainer
 from tests.plans.test_reads_and_writes import LANES, STATEMENTS
 
 SOME = """
-INSERT INTO public.outbox_stat (at, relay, destination, figures)
+INSERT INTO public.outbox_sample (at, relay, destination, statistics)
 SELECT now() - g * interval '10 seconds', 'r' || g % 3, 'orders', '{}' FROM generate_series(1, 20000) g;
 INSERT INTO public.outbox_audit (what, at)
 SELECT 'retry', now() - (20000 - g) * interval '1 minute' FROM generate_series(1, 20000) g;
@@ -21,7 +21,7 @@ SELECT 'c' || g % 10, 'e' || g FROM generate_series(1, 20000) g;
 INSERT INTO public.outbox_inbox_statistics (consumer, hour, handled)
 SELECT 'c' || g % 12, date_trunc('hour', now()) - g / 12 * interval '1 hour', 1 FROM generate_series(0, 23999) g;
 UPDATE public.outbox_message SET held = 'blocked', available_at = NULL WHERE event_id = 'head';
-ANALYZE public.outbox_stat, public.outbox_audit, public.outbox_ledger;
+ANALYZE public.outbox_sample, public.outbox_audit, public.outbox_ledger;
 ANALYZE public.outbox_inbox, public.outbox_inbox_statistics;
 """
 
@@ -67,7 +67,7 @@ INSERT INTO public.outbox_message (event_id, destination, event_type, payload, o
 SELECT 'm' || g, 'orders', 'order.placed', 'x', 'many ' || g, now() + interval '1 hour', 1
 FROM generate_series(1, 5000) g;
 INSERT INTO public.outbox_message (event_id, destination, event_type, payload, ordering_key, held)
-SELECT 'n' || g, 'orders', 'order.placed', 'x', 'many ' || g, 'behind' FROM generate_series(1, 5000) g;
+SELECT 'n' || g, 'orders', 'order.placed', 'x', 'many ' || g, 'waiting' FROM generate_series(1, 5000) g;
 """
 
 

@@ -48,7 +48,7 @@ async def _places(url: str, events: list[str]) -> list[int]:
         await connection.close()
 
 
-async def in_hand(url: str, most: int) -> tuple[list[str], list[str]]:
+async def in_flight(url: str, most: int) -> tuple[list[str], list[str]]:
     """What a relay that reads three batches ahead has in hand, as its fetches carry it."""
     connection = await asyncpg.connect(url)
     try:
@@ -71,7 +71,7 @@ async def test_a_read_of_what_is_ready(explain: Explainer) -> None:
 
 
 async def test_a_read_ahead_of_1500_in_hand(explain: Explainer, bad_day: str) -> None:
-    ids, destinations = await in_hand(bad_day, 3 * BATCH)
+    ids, destinations = await in_flight(bad_day, 3 * BATCH)
     cost = await explain.cost(
         STATEMENTS.get("fetch_ready"), LANES, 2 * BATCH // HOT_KEYS, BATCH, *BYTES, ids, destinations
     )

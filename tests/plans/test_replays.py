@@ -142,7 +142,7 @@ async def test_a_replay_takes_two_statements_a_bite_whatever_its_size(
     async with store._connections[0].open() as sql:
         await sql.execute(
             "INSERT INTO public.outbox_history (id, event_id, destination, event_type, payload, content_type, headers,"
-            " schema_version, occurred_at, recorded_at, attempts, tries, published_at)"
+            " schema_version, occurred_at, recorded_at, attempts, deferrals, published_at)"
             " SELECT g, 'h' || g, 'orders', 'order.placed', 'x', 'application/json', '{}', 1, now(), now(), 0, 0, now()"
             f" FROM generate_series(1, {events}) g"
         )

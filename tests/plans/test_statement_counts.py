@@ -108,7 +108,7 @@ async def test_holding_splitting_and_noting_take_one(
         await store.writes.split(epochs, [Split(message, ("x", "y")) for message in found])
     copies = [message for message in await read(store, epochs) if message.destination == "x"]
     with counter.expecting(1):
-        await store.writes.hold(epochs, [Resolved(message, "x") for message in copies], Held.ASIDE)
+        await store.writes.hold(epochs, [Resolved(message, "x") for message in copies], Held.PARKED)
 
 
 @pytest.mark.parametrize("ledger", [True, "history"])

@@ -60,7 +60,7 @@ async def hold_all_behind(world: World) -> None:
             world.outbox.record(transaction, Event("thing.happened", {}, event_id=f"{key}/{number}", key=key))
     messages = await world.store.messages.read(Ready(lanes=list(epochs)))
     assert len(messages) > CONFIG.max_in_flight
-    await world.store.writes.hold(epochs, [Resolved(message, "d0") for message in messages], Held.BEHIND)
+    await world.store.writes.hold(epochs, [Resolved(message, "d0") for message in messages], Held.WAITING)
     await world.store.lanes.release("before")
 
 

@@ -35,7 +35,7 @@ def test_the_search_for_orphaned_queues_goes_on_while_events_arrive(monkeypatch:
         later = Retry(delay=3600, error="no")
         await store.writes.settle(epochs, [Decision(message, later, "a") for message in first])
         rest = [Resolved(message, "a") for message in found if message not in first]
-        await store.writes.hold(epochs, rest, Held.BEHIND)
+        await store.writes.hold(epochs, rest, Held.WAITING)
         await store.lanes.release("before")
         began = stage.now
         async with stage.running():

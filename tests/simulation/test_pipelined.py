@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox import Destination, Event, Route
 from pillarbox.core.errors import UnavailableError
-from pillarbox.core.store import begun
+from pillarbox.core.store import send_number
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.relay.routing import Ordering
 from pillarbox.stores.memory import MemoryStore
@@ -72,7 +72,7 @@ def test_at_most_once_an_event_that_blocks_holds_back_all_but_its_own_batch(orde
         stage.record(*(Event("a", {}, event_id=f"{number}", key="k") for number in range(5)))
         [second] = [row.message for row in stage.store._tables.waiting.values() if row.message.event_id == "1"]
         # As a relay leaves it that died in the send of event 1.
-        stage.store._tables.note(("1", "d"), "PROCESSING", begun=begun(second))
+        stage.store._tables.note(("1", "d"), "PROCESSING", send_number=send_number(second))
         async with stage.running(tuned={"at_most_once": True, "on_exhausted": "block"}, **to(ordering)):
             await stage.rest(3)
             stage.record(Event("a", {}, event_id="5", key="k"))

@@ -195,24 +195,24 @@ def test_a_message_that_ends_its_relays_is_given_up_on_and_nobody_else() -> None
         simulate(story, seed=seed)
 
 
-@pytest.mark.parametrize("what", ["attempt", "copies", "behind"])
+@pytest.mark.parametrize("what", ["attempt", "copies", "waiting"])
 def test_a_row_that_the_database_refuses_is_tried_again_after_a_pause(what: str) -> None:
     async def story(simulation: Simulation) -> None:
         stage = quarantined(simulation) if what == "attempt" else Stage(simulation)
         names = ["left", "right"] if what == "copies" else ["left"]
         ways = {"destinations": {name: MemoryTransport.to(name) for name in names}, "routes": [Route(to=names)]}
-        verb = {"attempt": "note", "copies": "split", "behind": "hold"}[what]
+        verb = {"attempt": "note", "copies": "split", "waiting": "hold"}[what]
         works, refusals, refuses = getattr(stage.store.writes, verb), 0, True
 
         async def refusing(epochs: Any, given: Any, *more: Any, **options: Any) -> Any:
             nonlocal refusals
-            if not refuses or (what == "attempt" and options.get("error") != BEING_SENT) or more[:1] == (Held.ASIDE,):
+            if not refuses or (what == "attempt" and options.get("error") != BEING_SENT) or more[:1] == (Held.PARKED,):
                 return await works(epochs, given, *more, **options)
             refusals += 1
             raise RowsRefusedError("a trigger says no", positions=[one.message.position for one in given])
 
         setattr(stage.store.writes, verb, refusing)
-        if what == "behind":
+        if what == "waiting":
             stage.transport.fail_when(lambda one: one.message.event_id == "1", RejectedError("not now"))
         async with stage.running(retry=FixedDelay(wait="60s", max_attempts=0), **ways):
             stage.record(Event("a", {}, event_id="1", key="k"))

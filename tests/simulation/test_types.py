@@ -125,7 +125,7 @@ def test_an_outage_puts_nothing_aside_for_the_sake_of_destinations_that_may_not_
         stage.record(*(Event("only", {}) for n in range(200)))
         async with stage.running(tuned={"batch_size": 20, "in_flight": 3}):
             await stage.rest(60)
-        assert {stored.message.held for stored in stage.store._tables.waiting.values()}.isdisjoint({Held.ASIDE})
+        assert {stored.message.held for stored in stage.store._tables.waiting.values()}.isdisjoint({Held.PARKED})
 
     for seed in range(5):
         simulate(story, seed=seed)

@@ -155,7 +155,7 @@ def test_what_was_put_aside_for_a_destination_nobody_met_is_found() -> None:
             stage.record(Event("shut", {}, event_id="t", key="k"), Event("open", {}, event_id="p"))
             await stage.until(lambda: len(stage.transport.deliveries) == 2)
             await stage.rest(2)
-        assert [name for lane in stage.store._tables.lanes for name in lane.aside] != []
+        assert [name for lane in stage.store._tables.lanes for name in lane.parked] != []
         await stage.store.admin.requests.override("shut", paused=False)
         await stage.relay().run_until_empty()  # it has met nobody
         assert sorted(ids(stage.transport.delivered("shut"))) == ["s", "t"]
@@ -223,7 +223,7 @@ def test_what_a_relay_noted_that_is_gone_is_over_once_another_one_sends() -> Non
     async def story(stage: Stage) -> None:
         stage.record(Event("a", {}))
         await stage.store.admin.requests.override("a", breaker="closed")
-        await stage.store.destinations.report("a", error="connection refused", next_try=5)
+        await stage.store.destinations.report("a", error="connection refused", next_attempt=5)
         async with stage.running():
             await stage.until(lambda: len(stage.transport.deliveries) == 1)
             await stage.rest(5)
@@ -325,7 +325,7 @@ def test_retention_drops_what_is_old_and_one_relay_does_it() -> None:
 def test_retention_goes_on_while_there_is_more_and_the_relay_with_its_work() -> None:
     async def story(stage: Stage) -> None:
         old = stage.simulation.clock.now() - timedelta(days=1000)
-        receipts = stage.store._tables.receipts
+        receipts = stage.store._tables.inbox
         receipts.update({InboxRecord(consumer="billing", event_id=f"{n}"): old for n in range(20_500)})
         async with stage.running():
             await stage.until(lambda: not receipts, within=10)

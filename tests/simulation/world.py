@@ -293,7 +293,7 @@ class World:
     async def _edit(self, which: Identity) -> None:
         """Dead-letter a pending event, then edit and retry it, all while it may be in flight."""
         self.moved.add(which[0])
-        [request] = await self.store.admin.requests.add("bury", [which])
+        [request] = await self.store.admin.requests.add("dead_letter", [which])
         if await self._closed(request):
             for letter in await dead_letters(self.store, limit=1000):
                 if (letter.event_id, letter.destination) == which and await self.store.admin.dead_letters.edit(

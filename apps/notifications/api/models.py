@@ -119,7 +119,7 @@ class DeliveryStatus(Model):
     channel: Channel
     notification_id: int
     state: DeliveryState = Field(description="unknown: so long ago that the outbox has forgotten it")
-    tries: int = Field(description="How often it failed so far.")
+    deferrals: int = Field(description="How often it failed so far.")
     last_error: str | None
     next_try_at: Moment | None
     delivered_at: Moment | None

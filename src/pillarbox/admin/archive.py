@@ -17,7 +17,7 @@ class Stale(NamedTuple):
 
     history: int
     dead: int
-    receipts: int
+    inbox: int
     ledger: int
     audit: int
 

@@ -24,7 +24,7 @@ class AuditEntry:
     at: datetime
     who: str
     what: str
-    """retry, discard, reschedule, bury, edit, replay, steer, drain, prune, requeue …"""
+    """retry, discard, reschedule, dead_letter, edit, replay, override, drain, prune, requeue …"""
     subject: str
     """An event id, a group of dead letters, a filter in words, a destination, a relay, a queue."""
     count: int

@@ -154,8 +154,8 @@ def dead_letter_page(found: Sequence[FoundDeadLetter], *, limit: int) -> DeadLet
 class DeadLetters(Protocol):
     """Lists, shows, retries, edits and discards dead letters.
 
-    Every message that changes gets an entry in the audit. With `act`, the number of a bulk action's entry, the entry of
-    that bulk action counts the message instead, in the same transaction.
+    Every message that changes gets an entry in the audit. With `bulk_action`, the number of a
+    bulk action's entry, that entry counts the message instead, in the same transaction.
     """
 
     async def list(
@@ -168,7 +168,7 @@ class DeadLetters(Protocol):
         """Return these dead letters with their content, the newest first; those that no longer exist are left out."""
         ...
 
-    async def retry(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
+    async def retry(self, ids: Sequence[int], *, by: str = "", bulk_action: int | None = None) -> int:
         """Send dead letters again: each goes to the end of its key with its attempts at zero; returns how many."""
         ...
 
@@ -182,6 +182,6 @@ class DeadLetters(Protocol):
         """
         ...
 
-    async def discard(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
+    async def discard(self, ids: Sequence[int], *, by: str = "", bulk_action: int | None = None) -> int:
         """Delete dead letters; returns how many."""
         ...

@@ -47,7 +47,7 @@ class FirstPending(NamedTuple):
     destination: str
     event_type: str
     held: Held | None
-    """`BLOCKED`: an operator must decide; `ASIDE`: its destination is not available; None: it waits for its retry."""
+    """`BLOCKED`: an operator must decide; `PARKED`: its destination is not available; None: it waits for its retry."""
     next_retry_at: datetime | None
 
 

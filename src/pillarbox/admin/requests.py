@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.store import Forced
 
-Action = Literal["retry", "discard", "reschedule", "bury"]
+Action = Literal["retry", "discard", "reschedule", "dead_letter"]
 """Send it now, delete it, send it later, or dead-letter it so that its key continues."""
 
 
@@ -48,11 +48,11 @@ class Requests(Protocol):
         *,
         delay: float = 0,
         by: str = "",
-        act: int | None = None,
+        bulk_action: int | None = None,
     ) -> list[int]:
         """Ask the owners of their lanes to do something with pending messages, each an event id and a destination.
 
-        Returns the ids of the requests, in the same order. `act` is the number of a bulk action's audit entry.
+        Returns the ids of the requests, in the same order. `bulk_action` is the number of a bulk action's audit entry.
         """
         ...
 

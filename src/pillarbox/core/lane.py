@@ -31,7 +31,7 @@ class RelayCard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InHand:
+class InFlightMessage:
     """A message that has been in flight for longer than a second: shown as PROCESSING."""
 
     event_id: str
@@ -107,7 +107,7 @@ class Lanes(Protocol):
         relay: str,
         *,
         lease: float,
-        in_hand: Sequence[InHand] = (),
+        in_flight: Sequence[InFlightMessage] = (),
         breakers: Mapping[str, str] = {},
         stalled: str = "",
     ) -> Renewal | None:

@@ -2,8 +2,8 @@
 
     ready ──────────────── held is None, available_at is None: the next fetch may bring it
     scheduled ──────────── held is None, available_at set: a delayed event (no attempt yet) or a retry
-    waiting ────────────── held = behind: an earlier message of its key is pending
-    parked ─────────────── held = aside: its destination is unavailable; the first of its key, or without key
+    waiting ────────────── held = waiting: an earlier message of its key is pending
+    parked ─────────────── held = parked: its destination is unavailable; the first of its key, or without key
     blocked ────────────── held = blocked: dead-lettered with `on_exhausted = "block"`; an operator must decide; FAILED
 
 Within a key, and per destination ('' counts for all), a message waits for every earlier one that is a retry, due, or
@@ -38,8 +38,8 @@ class Status(StrEnum):
 class Held(StrEnum):
     """Why a fetch for ready messages skips a message that is not scheduled."""
 
-    BEHIND = "behind"
-    ASIDE = "aside"
+    WAITING = "waiting"
+    PARKED = "parked"
     BLOCKED = "blocked"
 
 
@@ -73,8 +73,8 @@ class Message(NamedTuple):
     available_at: datetime | None
     held: str | None
     attempts: int
-    tries: int
-    behind: bool
+    deferrals: int
+    must_wait: bool
     """An earlier message of its key is pending (for '' as destination: for any destination): do not send it yet."""
 
     @property
@@ -114,7 +114,7 @@ class Message(NamedTuple):
     @property
     def failures(self) -> int:
         """Sends that failed so far: attempts and deferrals."""
-        return self.attempts + self.tries
+        return self.attempts + self.deferrals
 
     @property
     def identity(self) -> tuple[str, str]:

@@ -27,8 +27,8 @@ class Retry:
 
     delay: float
     error: str
-    charge: bool = True
-    """False counts a deferral (`tries`) instead of an attempt: the message is not at fault."""
+    counted: bool = True
+    """False counts a deferral (`deferrals`) instead of an attempt: the message is not at fault."""
     noted: bool = False
     """The attempt was counted before the send: it is not counted again, or taken back if it is not to count."""
 
@@ -39,7 +39,7 @@ class Dead:
 
     error: str
     block: bool = False
-    charge: bool = True
+    counted: bool = True
     """False where it was never sent (no route, cannot be encoded)."""
     noted: bool = False
     """The attempt was counted before the send."""
@@ -122,7 +122,7 @@ class Writes(Protocol):
         ...
 
     async def note(
-        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False, noted: bool = False
+        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, counted: bool = False, noted: bool = False
     ) -> Settled:
         """Count a send that failed or is about to begin; the messages stay where they are.
 

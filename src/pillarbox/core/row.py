@@ -61,8 +61,8 @@ class Row(NamedTuple):
             available_at=self.available_at,
             held=None,
             attempts=0,
-            tries=0,
-            behind=False,
+            deferrals=0,
+            must_wait=False,
         )
 
 
@@ -87,13 +87,13 @@ class ConsumerStatistics(NamedTuple):
     """
 
     consumer: str
-    handled: int = 0
+    processed: int = 0
     """Processed events."""
-    repeated: int = 0
+    duplicates: int = 0
     """Duplicates, which were skipped."""
-    failed: int = 0
+    failures: int = 0
     """Failed attempts that were counted; the event is redelivered."""
-    given_up: int = 0
+    dead_lettered: int = 0
     """Dead-lettered events."""
     last_error: str | None = None
     failed_ago: float | None = None

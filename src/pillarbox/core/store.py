@@ -57,7 +57,7 @@ class Retention:
     """Delivered messages."""
     dead: float | None = None
     """Dead letters."""
-    receipts: float | None = None
+    inbox: float | None = None
     """Inbox records and consumer statistics."""
     ledger: float | None = None
     """Entries of the ledger."""
@@ -127,20 +127,20 @@ class Before(Enum):
     """This send began and was never settled: a relay crashed or lost its lane in between."""
 
 
-def begun(message: Message) -> int:
+def send_number(message: Message) -> int:
     """Identifies one send of the message: another number after every settled result."""
-    return (message.attempts << 32) + message.tries
+    return (message.attempts << 32) + message.deferrals
 
 
 def is_first(message: Message) -> bool:
     """Whether the message was never sent and no operator retried it."""
-    return message.attempts == message.tries == 0
+    return message.attempts == message.deferrals == 0
 
 
 class Destinations(Protocol):
     """The state of destinations: relays report errors, operators set overrides."""
 
-    async def report(self, destination: str, *, error: str | None, next_try: float | None) -> None:
+    async def report(self, destination: str, *, error: str | None, next_attempt: float | None) -> None:
         """Write the error of a destination and the seconds until the next attempt; None clears them."""
         ...
 
@@ -241,7 +241,7 @@ class Schema(Protocol):
         ...
 
 
-EVERY_REQUEST = frozenset({"retry", "discard", "reschedule", "bury"})
+EVERY_REQUEST = frozenset({"retry", "discard", "reschedule", "dead_letter"})
 """All operator requests."""
 
 
@@ -258,7 +258,7 @@ class Capabilities:
     admin: bool = False
     """The store has the whole operators' half, see `pillarbox.admin`."""
     requests: frozenset[str] = frozenset()
-    """The operator requests that `writes.carry_out` carries out: retry, discard, reschedule, bury."""
+    """The operator requests that `writes.carry_out` carries out: retry, discard, reschedule, dead_letter."""
 
 
 class Store(Protocol):

@@ -143,7 +143,7 @@ class Inbox:
         """
         if self._retention is None:
             return 0
-        return sum([deleted async for deleted in prune_in_batches(store.upkeep, Retention(receipts=self._retention))])
+        return sum([deleted async for deleted in prune_in_batches(store.upkeep, Retention(inbox=self._retention))])
 
     def _admit_steps(self, dialect: connections.Dialect, record: InboxRecord) -> connections.Steps[bool]:
         return bool((yield from self._execute(self._admit[dialect], record, ADMIT)))

@@ -61,19 +61,19 @@ class StatisticsWriter:
         """Count an observation."""
         match observation:
             case EventProcessed():
-                self._counts["handled"] += 1
+                self._counts["processed"] += 1
             case DuplicateSkipped():
-                self._counts["repeated"] += 1
+                self._counts["duplicates"] += 1
             case HandlingFailed(error=error, counted=True):
-                self._count_failure("failed", error)
+                self._count_failure("failures", error)
             case MessageDeadLettered(error=error):
-                self._count_failure("given_up", error)
+                self._count_failure("dead_lettered", error)
             case _:
                 pass
 
     def count_raised(self, error: BaseException) -> None:
         """Count an exception of a handler that a relay calls in-process; the relay decides about the event."""
-        self._count_failure("failed", reason_of(error))
+        self._count_failure("failures", reason_of(error))
 
     async def run(self, *, until: asyncio.Event) -> None:
         """Write every ten seconds until the event is set. `write` writes the rest."""
@@ -120,10 +120,10 @@ class StatisticsWriter:
     def _statistics(self, counts: Counter[str], failure: _Failure | None) -> ConsumerStatistics:
         return ConsumerStatistics(
             consumer=self._consumer,
-            handled=counts["handled"],
-            repeated=counts["repeated"],
-            failed=counts["failed"],
-            given_up=counts["given_up"],
+            processed=counts["processed"],
+            duplicates=counts["duplicates"],
+            failures=counts["failures"],
+            dead_lettered=counts["dead_lettered"],
             last_error=failure and failure.error,
             failed_ago=failure and round(self._clock.monotonic() - failure.at, 3),
         )

@@ -59,11 +59,11 @@ async def carry_out(store: AdminStore, decision: Decision, choice: Choice, *, by
     """Process the selection, the oldest first, in batches; returns the processed dead letters and the new requests."""
     do = store.admin.dead_letters.retry if decision == "retry" else store.admin.dead_letters.discard
     many = choice.count > 1
-    act = await bulk_actions.begin(store, decision, choice.scope, count=choice.count, by=by) if many else None
+    bulk_action = await bulk_actions.begin(store, decision, choice.scope, count=choice.count, by=by) if many else None
     done = 0
     for start in range(0, len(choice.letters), BATCH):
-        done += await do(choice.letters[start : start + BATCH], by=by, act=act)
-    return done, await operator_requests.add(store, decision, choice.blocked, by=by, act=act)
+        done += await do(choice.letters[start : start + BATCH], by=by, bulk_action=bulk_action)
+    return done, await operator_requests.add(store, decision, choice.blocked, by=by, bulk_action=bulk_action)
 
 
 async def _blocked(store: AdminStore, wanted: DeadLetterFilter) -> AsyncIterator[tuple[str, str]]:

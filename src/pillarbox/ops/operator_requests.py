@@ -52,19 +52,21 @@ async def request_all(
     store: AdminStore, action: Action, pending: Pending, scope: Scope, *, delay: float = 0, by: str
 ) -> int:
     """Request an action for each event; several events are one bulk action. Returns the number of requests."""
-    act: int | None = None
+    bulk_action: int | None = None
     if len(pending) > 1:
         more = {"delay": delay} if action == "reschedule" else {}
-        act = await bulk_actions.begin(store, action, scope, count=len(pending), by=by, **more)
-    return await add(store, action, pending, delay=delay, by=by, act=act)
+        bulk_action = await bulk_actions.begin(store, action, scope, count=len(pending), by=by, **more)
+    return await add(store, action, pending, delay=delay, by=by, bulk_action=bulk_action)
 
 
 async def add(
-    store: AdminStore, action: Action, pending: Pending, *, delay: float = 0, by: str, act: int | None
+    store: AdminStore, action: Action, pending: Pending, *, delay: float = 0, by: str, bulk_action: int | None
 ) -> int:
     """Add a request for each event, in batches, as part of a bulk action. Returns the number of requests."""
     for start in range(0, len(pending), BATCH):
-        await store.admin.requests.add(action, pending[start : start + BATCH], delay=delay, by=by, act=act)
+        await store.admin.requests.add(
+            action, pending[start : start + BATCH], delay=delay, by=by, bulk_action=bulk_action
+        )
     return len(pending)
 
 

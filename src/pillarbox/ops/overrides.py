@@ -136,10 +136,10 @@ async def drain(store: AdminStore, names: Sequence[str], *, by: str) -> list[str
     return list(dict.fromkeys(asked))
 
 
-async def bury(store: AdminStore, event_id: str, *, by: str) -> list[str]:
+async def dead_letter(store: AdminStore, event_id: str, *, by: str) -> list[str]:
     """Request that an event that holds its key back is dead-lettered; returns the destinations of the requests."""
     asked = await heads(store, event_id)
-    await store.admin.requests.add("bury", asked, by=by)
+    await store.admin.requests.add("dead_letter", asked, by=by)
     return [destination for _, destination in asked]
 
 

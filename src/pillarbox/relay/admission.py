@@ -101,7 +101,7 @@ class Admission:
         see `_in_their_turn`. None if there is nothing to admit, or the relay drains."""
         if not (waiting or ready) or self._context.lifecycle.draining:
             return None
-        held_back = await self._held_back([one for one in waiting + ready if one.message.behind])
+        held_back = await self._held_back([one for one in waiting + ready if one.message.must_wait])
         fetched = self._in_their_turn(waiting, frontier, held_back) + ready
         fetched.sort(key=_by_sequence)
         fitting = self._budget.fitting(fetched)
@@ -152,7 +152,7 @@ class Admission:
             self._context.schedule.continue_queues(
                 KeyQueue(m.lane, m.key, m.destination)
                 for m in waiting
-                if m.held == Held.BEHIND.value and m.key is not None
+                if m.held == Held.WAITING.value and m.key is not None
             )
             self._context.schedule.due_within(0.05)
 
@@ -196,7 +196,7 @@ class Admission:
         elif self._barrier.holds_back(message, names[0] if len(names) == 1 else "", fetch):
             return
         elif (fault := message.fault) is not None:
-            self._settle_at_once(Item(message, message.destination, waited, to.now), Dead(error=fault, charge=False))
+            self._settle_at_once(Item(message, message.destination, waited, to.now), Dead(error=fault, counted=False))
             to.admitted += 1
         elif not names:
             routing = self._context.routing
@@ -224,7 +224,7 @@ class Admission:
         # The flags come from two snapshots: whatever follows a stopped message in this round waits for it.
         if queue in to.stopped or item.position in to.held_back:
             to.stopped.add(queue)
-            if message.held != Held.BEHIND.value:
+            if message.held != Held.WAITING.value:
                 to.waiting.append(Resolved(message, item.destination))
         elif self._crash_guard.is_exhausted(message):
             if (decision := self._crash_guard.decision(message)) is not None:
@@ -270,9 +270,9 @@ class Admission:
         return allowed
 
     def _park(self, item: Item, to: Round) -> None:
-        if item.message.held == Held.ASIDE.value:
+        if item.message.held == Held.PARKED.value:
             to.stopped.add(item.queue)
-        elif item.message.held == Held.BEHIND.value and self._in_flight.has(item.queue):
+        elif item.message.held == Held.WAITING.value and self._in_flight.has(item.queue):
             # An earlier one is in flight, and brings it again. Parked, it would be fetched again and again meanwhile.
             to.left.add(item.queue)
         elif self._others_available(item.destination, to):
@@ -308,7 +308,7 @@ class Admission:
             for split in to.splits:
                 self._barrier.released(queue_of(split.message, ""))
         if to.waiting:
-            stay += await self._unless_refused(epochs, writes.hold(epochs, to.waiting, Held.BEHIND))
+            stay += await self._unless_refused(epochs, writes.hold(epochs, to.waiting, Held.WAITING))
             # The message that they wait for may be gone meanwhile: a fetch begun from here on knows.
             context.schedule.continue_queues(
                 KeyQueue(m.lane, m.key, name) for m, name in to.waiting if m.key is not None
@@ -317,7 +317,7 @@ class Admission:
             counting = self._crash_guard.count_before_send(context, epochs, to.quarantined)
             stay += await self._unless_refused(epochs, counting)
         if to.parked:
-            stay += await self._unless_refused(epochs, writes.hold(epochs, to.parked, Held.ASIDE))
+            stay += await self._unless_refused(epochs, writes.hold(epochs, to.parked, Held.PARKED))
         return stay
 
     async def _unless_refused(self, epochs: Epochs, write: Awaitable[Settled]) -> int:

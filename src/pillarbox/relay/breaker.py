@@ -97,7 +97,7 @@ class CircuitBreaker:
             case "open":
                 return 0
 
-    def next_try(self, now: float) -> float:
+    def next_attempt(self, now: float) -> float:
         """Seconds until something may be sent; a hundred years where only an operator can change it."""
         if self.paused or self.forced == "open":
             return LONGEST_DELAY
@@ -326,5 +326,5 @@ class DestinationState:
         if self.saturated(now):
             return NEVER
         if self.breaker.may_send(now) == 0:
-            return self.breaker.next_try(now)
+            return self.breaker.next_attempt(now)
         return self.limit.wait(now) if self.limit is not None else 0.0

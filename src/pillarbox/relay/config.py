@@ -106,7 +106,7 @@ class RetentionConfig:
         return Retention(
             history=history,
             dead=dead,
-            receipts=None if inbox is None or dead is None else max(inbox, dead),
+            inbox=None if inbox is None or dead is None else max(inbox, dead),
             ledger=ledger,
             audit=audit,
             samples=statistics.KEPT,

@@ -96,7 +96,7 @@ class CrashGuard:
         """The decision on such a message; None while a relay that counts as crashed may still turn out to be alive."""
         if self._clock.monotonic() - self._taken_at.get(message.lane, 0.0) < self._grace:
             return None
-        return Dead(error=f"its relay ended {message.attempts} times while this was being sent", charge=False)
+        return Dead(error=f"its relay ended {message.attempts} times while this was being sent", counted=False)
 
     def counted(self, message: Message) -> bool:
         """Whether one of its attempts is this relay's own, which the relay survived."""
@@ -136,7 +136,7 @@ class CrashGuard:
         written = True  # for all that is known, until the store answers
         try:
             noted = await context.store.writes.note(
-                epochs, [Resolved(item.message, item.destination)], error=BEING_SENT, charge=True, noted=again
+                epochs, [Resolved(item.message, item.destination)], error=BEING_SENT, counted=True, noted=again
             )
             written = noted.count > 0
         except RowsRefusedError:
@@ -227,7 +227,7 @@ class LedgerGuard:
                 context.announce(EventSkipped(relay=context.relay, message=item.message, destination=item.destination))
             elif before is Before.UNKNOWN and self._at_most_once and _identity(item) not in own:
                 block = context.config.on_exhausted == "block"
-                self._decider.settle(item, Dead(error=MAY_HAVE_BEEN_SENT, block=block, charge=False))
+                self._decider.settle(item, Dead(error=MAY_HAVE_BEEN_SENT, block=block, counted=False))
             else:
                 rest.append((state, item))
         if self._at_most_once:

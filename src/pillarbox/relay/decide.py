@@ -69,9 +69,13 @@ def decide(
         case PermanentError():
             return Dead(error=error_text(result), block=on_exhausted == "block")
         case NackedError():
-            return Retry(delay=_NACKED.delay(message.tries + 1, chance) or 0, error=error_text(result), charge=False)
+            return Retry(
+                delay=_NACKED.delay(message.deferrals + 1, chance) or 0, error=error_text(result), counted=False
+            )
         case UnavailableError() if overtaken:
-            return Retry(delay=_NACKED.delay(message.tries + 1, chance) or 0, error=error_text(result), charge=False)
+            return Retry(
+                delay=_NACKED.delay(message.deferrals + 1, chance) or 0, error=error_text(result), counted=False
+            )
         case UnavailableError() if outages == "wait" and not alone:
             return OUTAGE
         case SendError():
@@ -101,10 +105,10 @@ def no_route(
             "raise the bound, or discard the event"
         )
     error = legible(f"{error}; {todo}")
-    delay = _NO_ROUTE.delay(message.tries + 1, chance)
+    delay = _NO_ROUTE.delay(message.deferrals + 1, chance)
     if delay is None:
-        return Dead(error=error, block=on_exhausted == "block", charge=False)
-    return Retry(delay=delay, error=error, charge=False)
+        return Dead(error=error, block=on_exhausted == "block", counted=False)
+    return Retry(delay=delay, error=error, counted=False)
 
 
 def error_text(error: BaseException) -> str:
@@ -185,7 +189,7 @@ class Decider:
                 chance=self._context.chance,
                 on_exhausted=self._context.config.on_exhausted,
                 outages=self._context.config.outages,
-                alone=passed and cut_off == 1 and item.message.tries > 0,
+                alone=passed and cut_off == 1 and item.message.deferrals > 0,
                 overtaken=item in overtaken,
             )
             if outcome is OUTAGE:
@@ -201,8 +205,8 @@ class Decider:
             self.close(state, outage)
             # Announce every failed send; the log has one line per event when an outage begins, then one per probe.
             for item in noted:
-                delay = state.breaker.next_try(self._clock.monotonic())
-                announce(self._context, item, Retry(delay=delay, error=outage, charge=False), probe=not first)
+                delay = state.breaker.next_attempt(self._clock.monotonic())
+                announce(self._context, item, Retry(delay=delay, error=outage, counted=False), probe=not first)
         else:
             self._all_refused(state, answers)
 
@@ -313,7 +317,7 @@ def announce(context: RelayContext, item: Item, outcome: Outcome, *, probe: bool
     match outcome:
         case Delivered():
             announce_delivered(context, [item])
-        case Retry(delay=delay, error=error, charge=charge):
+        case Retry(delay=delay, error=error, counted=counted):
             context.announce(
                 EventRetried(
                     relay=context.relay,
@@ -322,7 +326,7 @@ def announce(context: RelayContext, item: Item, outcome: Outcome, *, probe: bool
                     error=error,
                     attempt=item.attempt,
                     delay=delay,
-                    counted=charge,
+                    counted=counted,
                     seconds=took,
                     probe=probe,
                 )

@@ -148,7 +148,7 @@ class Destinations:
     def next_probe(self) -> float:
         """Seconds until the first open breaker lets a probe through."""
         now = self._clock.monotonic()
-        waits = [state.breaker.next_try(now) for state in self if state.breaker.state(now) == "open"]
+        waits = [state.breaker.next_attempt(now) for state in self if state.breaker.state(now) == "open"]
         return min(waits, default=NEVER)
 
     def reconnected(self, transport: Transport) -> None:
@@ -257,23 +257,23 @@ class Destinations:
     def _report(self, state: DestinationState, error: str) -> None:
         now = self._clock.monotonic()
         shown, fails = state.breaker.state(now), state.breaker.fails
-        next_try = state.breaker.next_try(now) if shown == "open" or fails else 0.0
-        report = (shown, fails, round(now + next_try, 3) if next_try else 0.0)
+        next_attempt = state.breaker.next_attempt(now) if shown == "open" or fails else 0.0
+        report = (shown, fails, round(now + next_attempt, 3) if next_attempt else 0.0)
         if report == state.reported:
             return
         state.reported = report
         state.parked = True
         name = state.endpoint.name
-        self.changed[name] = (error if shown == "open" or fails else "", next_try)
-        changed = BreakerChanged(relay=self.relay, destination=name, state=shown, error=error, next_probe=next_try)
+        self.changed[name] = (error if shown == "open" or fails else "", next_attempt)
+        changed = BreakerChanged(relay=self.relay, destination=name, state=shown, error=error, next_probe=next_attempt)
         self._announce(changed)
 
     async def exchange(self, context: RelayContext) -> None:
         """Write to the store which breakers changed, and read the operators' overrides."""
         for destination, change in list(self.changed.items())[:REPORTED_PER_ROUND]:
-            error, next_try = change
+            error, next_attempt = change
             await context.store.destinations.report(
-                destination, error=error or None, next_try=next_try if error and next_try else None
+                destination, error=error or None, next_attempt=next_attempt if error and next_attempt else None
             )
             # Only once it is written, and unless it changed again meanwhile.
             if self.changed.get(destination) == change:

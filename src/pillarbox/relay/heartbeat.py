@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pillarbox.core.clock import seconds
 from pillarbox.core.errors import PillarboxError
-from pillarbox.core.lane import InHand, Renewal
+from pillarbox.core.lane import InFlightMessage, Renewal
 from pillarbox.core.observations import RelayStalled, RelayStallEnded
 from pillarbox.core.retry import Backoff
 from pillarbox.core.store import Store
@@ -43,7 +43,7 @@ class Pulse:
 
     relay: str = ""
     ticked: float = 0.0
-    in_hand: Sequence[InHand] = ()
+    in_flight: Sequence[InFlightMessage] = ()
     breakers: Mapping[str, str] | None = None
     stalled: str = ""
     """Why the relay makes no progress although it could; "" while it does."""
@@ -172,7 +172,7 @@ class Heartbeat:
             renewal = await self._store.lanes.renew(
                 pulse.relay,
                 lease=self._lease,
-                in_hand=pulse.in_hand,
+                in_flight=pulse.in_flight,
                 breakers=pulse.breakers or {},
                 stalled=pulse.stalled,
             )

@@ -15,7 +15,7 @@ from bisect import insort
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 
-from pillarbox.core.lane import InHand
+from pillarbox.core.lane import InFlightMessage
 from pillarbox.core.message import KeyQueue, Message
 
 QueueKey = tuple[int, str, str, bool]
@@ -69,7 +69,7 @@ class Item:
     def attempt(self) -> int:
         """Which send of the message this is; sends that an outage ended count, too."""
         message = self.message
-        return message.attempts + message.tries + (0 if self.noted else 1)
+        return message.attempts + message.deferrals + (0 if self.noted else 1)
 
     @property
     def key_queue(self) -> KeyQueue | None:
@@ -274,11 +274,13 @@ class InFlight:
         """Lanes of which something is in flight."""
         return {lane for lane, count in self._by_lane.items() if count}
 
-    def held_longer_than(self, limit: float, now: float) -> Iterator[InHand]:
+    def held_longer_than(self, limit: float, now: float) -> Iterator[InFlightMessage]:
         """What operators see as PROCESSING."""
         for item in self._items.values():
             if (held := now - item.since) > limit:
-                yield InHand(event_id=item.message.event_id, destination=item.message.destination, seconds=held)
+                yield InFlightMessage(
+                    event_id=item.message.event_id, destination=item.message.destination, seconds=held
+                )
 
     def _continue(self, queue: _KeyQueue) -> None:
         """Nothing of the queue is being sent: the next message may go, if there is one."""

@@ -226,7 +226,7 @@ class Coordinator:
         while True:
             now = self._clock.monotonic()
             self._pulse.ticked = now
-            self._pulse.in_hand = list(self._in_flight.held_longer_than(SHOWN_AFTER, now))
+            self._pulse.in_flight = list(self._in_flight.held_longer_than(SHOWN_AFTER, now))
             self._pulse.breakers = self._context.destinations.states()
             self._announce_state()
             # Before any lane is taken: overrides must be known before the first message is fetched.

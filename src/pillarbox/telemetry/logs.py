@@ -310,7 +310,7 @@ def _event(
         "event_type": message.event_type,
         "aggregate_id": message.aggregate_id,
         "destination": observation.destination,
-        "attempt": message.attempts + message.tries + 1,
+        "attempt": message.attempts + message.deferrals + 1,
     }
 
 

@@ -22,7 +22,7 @@ class DeadLetterContent(NamedTuple):
     error: str
     attempts: int
     first_failed_at: datetime | None
-    died_at: datetime
+    dead_lettered_at: datetime
 
 
 async def find_event(store: AdminStore, event_id: str) -> list[EventDetail]:
@@ -49,7 +49,7 @@ async def dead_letters(store: AdminStore, *, limit: int = 100, before: int | Non
             error=letter.error,
             attempts=letter.attempts,
             first_failed_at=letter.first_failed_at,
-            died_at=letter.dead_lettered_at,
+            dead_lettered_at=letter.dead_lettered_at,
         )
         for letter in page.letters
     ]

@@ -13,7 +13,7 @@ from tests.integration.rabbitmq.consumer import channel
 from tests.servers.rabbitmq import RabbitMQServer
 from tests.servers.waiting import wait_until
 
-WAITING = "SELECT event_id, attempts, tries, last_error FROM outbox_message"
+WAITING = "SELECT event_id, attempts, deferrals, last_error FROM outbox_message"
 FULL = 20
 """A queue takes the smaller one of its own limit and that of a policy: 10,000 messages would be the same, slowly."""
 
@@ -41,11 +41,11 @@ def test_an_event_for_a_full_queue_waits_uncharged_and_nothing_is_dropped(
             nonlocal uploads
             if not waiting(database):
                 uploads += service.upload().status_code == 201
-            return any(tries for _, _, tries, _ in waiting(database))
+            return any(deferrals for _, _, deferrals, _ in waiting(database))
 
         wait_until(refused, bound=BOUND, what="an event is refused")
-        [(event_id, attempts, tries, error)] = waiting(database)
-        assert (attempts, tries > 0) == (0, True)
+        [(event_id, attempts, deferrals, error)] = waiting(database)
+        assert (attempts, deferrals > 0) == (0, True)
         assert "the broker said no" in str(error)
         assert uploads > FULL
         assert ready(broker, UPLOADED_QUEUE.name) == uploads - 1
@@ -54,5 +54,5 @@ def test_an_event_for_a_full_queue_waits_uncharged_and_nothing_is_dropped(
         wait_until(lambda: waiting(database) == [], bound=BOUND, what="it is sent by itself")
     with psycopg.connect(database) as connection:
         shown = "SELECT status, retry_count, attempts FROM outbox_event WHERE event_id = %s"
-        [(status, retries, charged)] = connection.execute(shown, [event_id]).fetchall()
-        assert (status, retries >= tries, charged) == ("PUBLISHED", True, 0)
+        [(status, retries, attempts)] = connection.execute(shown, [event_id]).fetchall()
+        assert (status, retries >= deferrals, attempts) == ("PUBLISHED", True, 0)

@@ -101,7 +101,7 @@ class Town:
 
     def dead(self) -> list[str]:
         """Why events were given up on."""
-        return [row[0] for row in self.rows(text("SELECT error FROM outbox_dead"))]
+        return [row[0] for row in self.rows(text("SELECT error FROM outbox_dead_letter"))]
 
     @contextmanager
     def noting_statements(self) -> Iterator[list[str]]:

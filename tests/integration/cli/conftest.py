@@ -100,7 +100,7 @@ class Stock:
             owner = await Owner.of(store)
             found = {message.event_id: message for message in await owner.ready()}
             await owner.settle(Retry(delay=600, error="refused"), found[head], to=to)
-            await owner.hold(Held.BEHIND, *(found[name] for name in behind), to=to)
+            await owner.hold(Held.WAITING, *(found[name] for name in behind), to=to)
             await store.lanes.release(owner.relay)
 
         self.run(work)

@@ -51,7 +51,7 @@ def content(stock: Stock) -> tuple[bytes, dict[str, str]]:
     """Payload and headers of what waits, or was given up."""
     [(payload, headers)] = [
         *stock.ask("SELECT payload, headers FROM outbox_message WHERE event_id = 'bad'"),
-        *stock.ask("SELECT payload, headers FROM outbox_dead WHERE event_id = 'bad'"),
+        *stock.ask("SELECT payload, headers FROM outbox_dead_letter WHERE event_id = 'bad'"),
     ]
     return bytes(payload), headers if isinstance(headers, dict) else json.loads(headers)
 
@@ -176,7 +176,7 @@ def test_of_several_letters_one_has_to_be_chosen(one: Stock, corrected: str) -> 
     several = pillarbox(*arguments, PILLARBOX_STORE=one.url)
     assert (several.returncode, "--dead-letter" in several.stderr) == (2, True)
     assert pillarbox(*arguments, "--destination", "mail", PILLARBOX_STORE=one.url).returncode == 0
-    assert one.ask("SELECT destination FROM outbox_dead") == [("orders",)]
+    assert one.ask("SELECT destination FROM outbox_dead_letter") == [("orders",)]
 
 
 def test_a_letter_whose_event_waits_already_stays(one: Stock, corrected: str) -> None:

@@ -28,7 +28,7 @@ def relay(stock: Stock, **breakers: str) -> None:
         owner = await Owner.of(store, name="till")
         await store.lanes.renew(owner.relay, lease=LONG, breakers=breakers)
         for name, state in breakers.items():
-            await store.destinations.report(name, error="refused" if state == "open" else None, next_try=None)
+            await store.destinations.report(name, error="refused" if state == "open" else None, next_attempt=None)
 
     stock.run(work)
 

@@ -48,7 +48,7 @@ def test_a_paused_destination_gets_nothing_until_it_is_resumed(stock: Stock) -> 
         assert relay.returncode == 0, relay.stderr
         assert stock.states("held") == [expected]
         told(stock, "destinations", "resume", "stdout")
-    assert audited(stock)[:2] == [("steer", "stdout"), ("steer", "stdout")]
+    assert audited(stock)[:2] == [("override", "stdout"), ("override", "stdout")]
 
 
 def test_everything_is_paused_at_once(stock: Stock) -> None:
@@ -102,7 +102,7 @@ def test_a_name_that_nobody_knows_is_refused_with_those_that_are_known(with_lett
     assert audited(with_letters) == []
     told(with_letters, "destinations", "pause", "ordres", "--force")
     told(with_letters, "destinations", "resume", "ordres")
-    assert audited(with_letters) == [("steer", "ordres")] * 2
+    assert audited(with_letters) == [("override", "ordres")] * 2
 
 
 def test_a_destination_of_the_settings_is_known_before_a_relay_met_it(stock: Stock, tmp_path: Path) -> None:
@@ -146,15 +146,15 @@ def test_all_relays_are_drained_only_if_somebody_says_so(shop: Stock) -> None:
     assert (done.returncode, "--yes" in done.stderr, "--dry-run" in done.stderr) == (2, True, False)
 
 
-def test_a_key_that_stands_still_goes_on_once_its_head_is_buried(with_letters: Stock) -> None:
+def test_a_key_that_stands_still_goes_on_once_its_first_event_is_dead_lettered(with_letters: Stock) -> None:
     [blocked] = told(with_letters, "keys", "blocked")["blocked"]
     assert (blocked["key"], blocked["event_id"], blocked["destination"]) == ("s", "stuck", "orders")
-    assert told(with_letters, "keys", "bury", "stuck")["requested"] == ["orders"]
+    assert told(with_letters, "keys", "dead-letter", "stuck")["requested"] == ["orders"]
     relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
     assert told(with_letters, "keys", "blocked")["blocked"] == []
     assert told(with_letters, "dead", "show", "stuck")["events"][0]["dead_letter_id"] is not None
-    assert ("bury", "stuck") in audited(with_letters)
+    assert ("dead_letter", "stuck") in audited(with_letters)
 
 
 def test_a_key_whose_head_waits_for_its_retry_is_told_and_goes_on_without_it(stock: Stock) -> None:
@@ -167,7 +167,7 @@ def test_a_key_whose_head_waits_for_its_retry_is_told_and_goes_on_without_it(sto
     assert re.search(r"\tits retry in \d+ min\t", shown)
     [found] = [one for one in examined(stock) if one["check"] == "symptoms.blocked"]
     assert found["result"] == "pass"
-    assert told(stock, "keys", "bury", "head")["requested"] == ["stdout"]
+    assert told(stock, "keys", "dead-letter", "head")["requested"] == ["stdout"]
     relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
     assert told(stock, "keys", "blocked")["blocked"] == []
@@ -180,8 +180,8 @@ def examined(stock: Stock) -> list[dict[str, Any]]:
     return findings
 
 
-def test_what_holds_no_key_up_is_not_buried(with_letters: Stock) -> None:
-    done = pillarbox("keys", "bury", "fresh", PILLARBOX_STORE=with_letters.url)
+def test_what_holds_no_key_up_is_not_dead_lettered(with_letters: Stock) -> None:
+    done = pillarbox("keys", "dead-letter", "fresh", PILLARBOX_STORE=with_letters.url)
     assert (done.returncode, "keys blocked" in done.stderr) == (4, True)
 
 

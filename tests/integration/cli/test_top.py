@@ -25,7 +25,7 @@ def at_work(stock: Stock) -> None:
     async def work(store: AdminStore) -> None:
         owner = await Owner.of(store, name="till")
         await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "closed", "mail": "open"})
-        await store.destinations.report("mail", error="refused", next_try=5)
+        await store.destinations.report("mail", error="refused", next_attempt=5)
         carried = DeliveryStatistics(retried=20)
         for lag in (0.004, 0.004, 0.02):
             for _ in range(10):

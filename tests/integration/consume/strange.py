@@ -126,7 +126,7 @@ SCALARS = st.one_of(
 FOREIGN_NAMES = st.binary(min_size=0, max_size=255).filter(lambda name: name not in (b"CC", b"BCC"))
 KNOWN_NAMES = st.sampled_from(
     [
-        *(b"pillarbox-" + name for name in (b"attempts", b"tries", b"reason", b"queue")),
+        *(b"pillarbox-" + name for name in (b"attempts", b"deferrals", b"reason", b"queue")),
         b"pillarbox-first-failed-at",
         b"pillarbox-last-failed-at",
         b"schemaVersion",
@@ -191,7 +191,7 @@ GOOD = {"message_id": b"strange", "type": b"order.failed", "content_type": b"app
 FOUND = [
     Strange(GOOD, ((b"caf\xe9", text(b"x")),)),
     Strange(GOOD, ((b"pillarbox-attempts", number(b"l", ">q", 2**63 - 1)),)),
-    Strange(GOOD, ((b"pillarbox-tries", number(b"l", ">q", 2**63 - 1)),)),
+    Strange(GOOD, ((b"pillarbox-deferrals", number(b"l", ">q", 2**63 - 1)),)),
     Strange(GOOD, ((b"when", number(b"T", ">Q", 2**63)),)),
     Strange(GOOD, ((b"deep", nested(3000)),)),
     Strange(GOOD, ((b"large", number(b"d", ">d", 1.7e308)),)),

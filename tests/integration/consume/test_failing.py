@@ -75,7 +75,7 @@ async def test_retries_are_bounded_and_the_dead_letter_tells_the_story(
         letter, notes = await letter_of(shop, url, queue)
     assert (shop.began, effects()) == (["e1"] * 3, [])
     assert (letter.properties.message_id, letter.properties.app_id, notes["tenant"]) == ("e1", "till", "acme")
-    assert (notes["pillarbox-attempts"], notes["pillarbox-tries"]) == (3, 0)
+    assert (notes["pillarbox-attempts"], notes["pillarbox-deferrals"]) == (3, 0)
     assert notes["pillarbox-reason"] == "ValueError: attempt 3 failed"
     assert notes["pillarbox-first-failed-at"] < notes["pillarbox-last-failed-at"]
     assert [failure.error for failure in shop.kinds(HandlingFailed)] == [

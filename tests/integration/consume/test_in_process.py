@@ -84,7 +84,9 @@ async def test_an_event_that_comes_again_after_its_commit_is_skipped(tmp_path: P
         await till.carry(Event("order.placed", {}, event_id="e1"))
         assert till.ask("SELECT * FROM effect") == [("e1", 1)]
         assert [type(one) for one in till.told] == [EventProcessed, DuplicateSkipped]
-        assert till.ask("SELECT sum(handled), sum(repeated), sum(failed) FROM outbox_inbox_statistics") == [(1, 1, 0)]
+        assert till.ask("SELECT sum(processed), sum(duplicates), sum(failures) FROM outbox_inbox_statistics") == [
+            (1, 1, 0)
+        ]
 
 
 async def test_what_fails_is_rolled_back_and_tried_again_by_the_relay(tmp_path: Path, store: SqliteStore) -> None:
@@ -117,8 +119,8 @@ async def test_what_always_fails_is_a_dead_letter_of_the_outbox(tmp_path: Path, 
 
         await till.carry(Event("order.placed", {}, event_id="e1"))
         assert till.ask("SELECT * FROM effect") == []
-        assert till.ask("SELECT event_id, destination, attempts FROM outbox_dead") == [("e1", "billing", 3)]
-        assert till.ask("SELECT sum(failed), sum(given_up), max(last_error) FROM outbox_inbox_statistics") == [
+        assert till.ask("SELECT event_id, destination, attempts FROM outbox_dead_letter") == [("e1", "billing", 3)]
+        assert till.ask("SELECT sum(failures), sum(dead_lettered), max(last_error) FROM outbox_inbox_statistics") == [
             (3, 0, "ValueError: never")
         ]
 
@@ -129,8 +131,8 @@ async def test_without_a_transaction_nothing_is_charged(tmp_path: Path, store: S
         till.consumer.on("*")(till.effect)
         till.away = True
         await till.carry(Event("order.placed", {}, event_id="e1"))
-        assert till.ask("SELECT event_id, attempts FROM outbox_message WHERE tries > 0") == [("e1", 0)]
+        assert till.ask("SELECT event_id, attempts FROM outbox_message WHERE deferrals > 0") == [("e1", 0)]
         till.away = False
         await till.carry(Event("order.placed", {}, event_id="e2"))
         assert sorted(till.ask("SELECT event_id FROM effect")) == [("e1",), ("e2",)]
-        assert till.ask("SELECT sum(handled), sum(failed) FROM outbox_inbox_statistics") == [(2, 0)]
+        assert till.ask("SELECT sum(processed), sum(failures) FROM outbox_inbox_statistics") == [(2, 0)]

@@ -56,12 +56,12 @@ class Till:
         async with aclosing(self.store()) as store:
             return await store.admin.inspection.consumers()
 
-    async def says(self, *, handled: int) -> bool:
-        return [view.processed for view in await self.seen()] == [handled]
+    async def says(self, *, processed: int) -> bool:
+        return [view.processed for view in await self.seen()] == [processed]
 
-    async def prune(self, *, receipts: float) -> None:
+    async def prune(self, *, inbox: float) -> None:
         async with aclosing(self.store()) as store:
-            await store.upkeep.prune(Retention(receipts=receipts))
+            await store.upkeep.prune(Retention(inbox=inbox))
 
     def count(self, kind: type[ConsumerObservation]) -> int:
         return sum(isinstance(one, kind) for one in self.told)
@@ -103,7 +103,7 @@ async def test_without_the_table_events_are_handled_and_the_counts_come_later(
         till.source.queue.put(incoming("e2"))
         await until(lambda: till.count(EventProcessed) == 2)
         till.execute("ALTER TABLE elsewhere RENAME TO outbox_inbox_statistics")
-        await eventually(lambda: till.says(handled=2))
+        await eventually(lambda: till.says(processed=2))
     [failed] = [one for one in till.told if isinstance(one, StatisticsFailed)]
     assert "outbox_inbox_statistics" in failed.error
     assert "run `pillarbox schema apply`" in failed.error
@@ -113,9 +113,9 @@ async def test_what_was_tallied_long_ago_is_not_shown_and_then_dropped(till: Til
     till.source.queue.put(incoming("bad"))
     async with till.consumer:
         await until(lambda: till.source.queue.dead)
-    await till.prune(receipts=DAY)
+    await till.prune(inbox=DAY)
     assert [view.dead_lettered for view in await till.seen()] == [1]
     till.execute("UPDATE outbox_inbox_statistics SET hour = '2001-01-01T00:00:00.000Z'")
     assert await till.seen() == [ConsumerView("billing", 0)]
-    await till.prune(receipts=DAY)
+    await till.prune(inbox=DAY)
     assert await till.seen() == []

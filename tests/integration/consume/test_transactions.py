@@ -93,7 +93,7 @@ async def test_receipt_and_effect_share_the_fate_of_the_transaction(database: st
     assert type(told) is (MessageDeadLettered if fails else EventProcessed), told
     with psycopg.connect(database) as connection:
         found = connection.execute("SELECT event_id FROM effect UNION ALL SELECT event_id FROM outbox_inbox").fetchall()
-        tallied = connection.execute("SELECT handled, given_up FROM outbox_inbox_statistics").fetchall()
+        tallied = connection.execute("SELECT processed, dead_lettered FROM outbox_inbox_statistics").fetchall()
     assert found == ([] if fails else [("e1",), ("e1",)])
     assert tallied == [(0, 1) if fails else (1, 0)]
 

@@ -99,10 +99,10 @@ async def test_a_right_that_a_relay_lacks(store: PostgresStore, sql: Sql, postgr
             assert [name for name, answer in found.items() if answer.result == "fail"] == ["store.durability"]
             assert (await relay.diagnosis.tried()).messages == 0
             await sql.execute(f'REVOKE DELETE ON outbox_message FROM "{role}"')
-            await sql.execute(f'REVOKE EXECUTE ON FUNCTION outbox_history_make(integer) FROM "{role}"')
+            await sql.execute(f'REVOKE EXECUTE ON FUNCTION outbox_history_create(integer) FROM "{role}"')
             lacking = await asked(relay, "store.grants")
             assert lacking.result == "fail"
-            assert lacking.message == "the role lacks DELETE on outbox_message, EXECUTE on outbox_history_make"
+            assert lacking.message == "the role lacks DELETE on outbox_message, EXECUTE on outbox_history_create"
             await sql.execute(f'REVOKE USAGE ON SCHEMA public FROM PUBLIC, "{role}"')
             assert "USAGE on public" in (await asked(relay, "store.grants")).message
             await sql.execute(grants)
@@ -211,10 +211,10 @@ async def test_tables_days_and_the_oldest_transaction_with_its_pid(store: Postgr
     await store.schema.prepare()
     transaction = sql.transaction(isolation="repeatable_read")
     await transaction.start()
-    await sql.fetchval("SELECT count(*) FROM outbox_dead WHERE error = 'a secret of somebody'")
+    await sql.fetchval("SELECT count(*) FROM outbox_dead_letter WHERE error = 'a secret of somebody'")
     found = await store.diagnosis.table_sizes()
     parts = {part.name: part for part in found.parts}
-    assert {"outbox_message", "outbox_dead", "outbox_inbox", "outbox_ledger"} <= set(parts)
+    assert {"outbox_message", "outbox_dead_letter", "outbox_inbox", "outbox_ledger"} <= set(parts)
     assert {part.partition_of for name, part in parts.items() if name.startswith("outbox_history_")} == {
         "outbox_history"
     }

@@ -89,11 +89,11 @@ def test_a_role_that_may_not_write_statistics_is_told_the_grant_it_needs(role: R
         InboxError, match=rf'may not write consumer statistics .*; GRANT {needed} "public"\."outbox_inbox_statistics"'
     )
     with refused, psycopg.connect(role.url) as connection:
-        Inbox().add_statistics(connection, ConsumerStatistics("billing", handled=1))
+        Inbox().add_statistics(connection, ConsumerStatistics("billing", processed=1))
     role.grant(f"{needed} outbox_inbox_statistics")
     for _ in range(2):
         with psycopg.connect(role.url) as connection:
-            Inbox().add_statistics(connection, ConsumerStatistics("billing", handled=1))
+            Inbox().add_statistics(connection, ConsumerStatistics("billing", processed=1))
 
 
 def test_a_busy_sqlite_stays_busy(sqlite_path: str) -> None:

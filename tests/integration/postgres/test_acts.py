@@ -17,8 +17,8 @@ async def test_relays_that_share_acts_wait_in_the_same_order(store: PostgresStor
         "INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('a', 't', ''), ('b', 't', '')"
     )
     first, second = [await store.admin.audit.add("discard", count=0, detail={"left": 2}) for _ in range(2)]
-    await store.admin.requests.add("discard", [("a", "")], act=second)
-    await store.admin.requests.add("discard", [("b", "")], act=first)
+    await store.admin.requests.add("discard", [("a", "")], bulk_action=second)
+    await store.admin.requests.add("discard", [("b", "")], bulk_action=first)
     # As another relay does, which came first.
     other = meddler.transaction()
     await other.start()

@@ -264,7 +264,7 @@ async def test_dead_letters_are_moved_by_the_statements_people_know(store: Postg
     await store.writes.settle(
         epochs, [Decision(dead, Dead(error="no"), "x"), Decision(stuck, Retry(delay=3600, error="no"), "x")]
     )
-    await sql.execute("UPDATE outbox_dead SET attempts = 5")
+    await sql.execute("UPDATE outbox_dead_letter SET attempts = 5")
     await sql.execute("UPDATE outbox_message SET attempts = 6 WHERE event_id = 'stuck'")
     [health] = await sql.fetch(HEALTH)
     assert (health["unpublished_count"], health["max_retry_count"], health["max_retry"]) == (3, 2, 6)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pillarbox.core.fetch import Due, NextInQueues, Parked, Ready
-from pillarbox.core.lane import InHand, RelayCard, epochs_of
+from pillarbox.core.lane import InFlightMessage, RelayCard, epochs_of
 from pillarbox.core.message import Held, KeyQueue, Probe
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Resolved, Retry, Split
 from pillarbox.stores.postgres import PostgresStore
@@ -95,7 +95,7 @@ async def test_no_connection_of_a_relay_asks_for_types(store: PostgresStore, sql
     await store.lanes.join(RelayCard(id="a"), lease=60)
     epochs = epochs_of(await store.lanes.take("a", most=64))
     lanes = list(epochs)
-    await store.lanes.renew("a", lease=60, in_hand=[InHand(event_id="e", destination="orders", seconds=2.0)])
+    await store.lanes.renew("a", lease=60, in_flight=[InFlightMessage(event_id="e", destination="orders", seconds=2.0)])
     await sql.execute(
         "INSERT INTO outbox_message (event_type, payload, ordering_key)"
         " SELECT 'a', 'x', 'k' || g FROM generate_series(1, 6) g"
@@ -110,7 +110,7 @@ async def test_no_connection_of_a_relay_asks_for_types(store: PostgresStore, sql
     outcomes = ((delivered, DELIVERED), (retried, Retry(delay=60, error="no")), (dead, Dead(error="no")))
     decisions = [Decision(message, outcome, "orders", 0.25) for message, outcome in outcomes]
     assert (await store.writes.settle(epochs, decisions)).count == len(decisions)
-    await store.writes.hold(epochs, [Resolved(held, "orders")], Held.ASIDE)
+    await store.writes.hold(epochs, [Resolved(held, "orders")], Held.PARKED)
     await store.writes.split(epochs, [Split(split, ("x", "y"))])
     await store.writes.note(epochs, [Resolved(noted, "orders")], error="no")
     await store.writes.carry_out(epochs, in_flight=[noted.position])

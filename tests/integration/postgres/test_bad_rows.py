@@ -79,7 +79,7 @@ async def test_rows_with_such_times_become_dead_letters_and_all_others_flow(stor
     assert overview.backlog == len(bad) + len(good) + 1
     async with relaying(store) as handled:
         await eventually(lambda: settled(sql, "outbox_history", len(good)), within=60)
-        await eventually(lambda: settled(sql, "outbox_dead", len(bad)), within=60)
+        await eventually(lambda: settled(sql, "outbox_dead_letter", len(bad)), within=60)
     assert set(handled) == good
     letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=100)
     assert {letter.event_id for letter in letters.letters} == set(bad)
@@ -112,7 +112,7 @@ async def test_lowering_the_payload_limit_stops_nothing_that_was_recorded(postgr
     messages = await store.messages.read(Ready(lanes=list(epochs)))
     retried, moved, split, held, dead, *delivered = messages
     assert (await store.writes.split(epochs, [Split(split, ("a", "b"))])).count == 2
-    assert (await store.writes.hold(epochs, [Resolved(held, "x")], Held.BEHIND)).count == 1
+    assert (await store.writes.hold(epochs, [Resolved(held, "x")], Held.WAITING)).count == 1
     assert (await store.writes.note(epochs, [Resolved(moved, "x")], error="no")).count == 1
     decisions = [
         Decision(retried, Retry(delay=60, error="no"), ""),
@@ -167,12 +167,12 @@ async def test_a_history_that_refuses_a_row_keeps_no_other_from_being_settled(st
 
 
 async def test_counters_end_where_the_table_ends(store: PostgresStore, sql: Sql) -> None:
-    await insert(sql, "e", attempts="1000000000", tries="1000000000")
+    await insert(sql, "e", attempts="1000000000", deferrals="1000000000")
     epochs, [message] = await claimed(store)
     assert (await store.writes.note(epochs, [Resolved(message, "x")], error="no")).count == 1
     [message] = await store.messages.read(Ready(lanes=list(epochs)))
     assert (await store.writes.settle(epochs, [Decision(message, Retry(delay=0, error="no"), "x")])).count == 1
-    assert await sql.fetchval("SELECT (attempts, tries) = (1000000000, 1000000000) FROM outbox_message")
+    assert await sql.fetchval("SELECT (attempts, deferrals) = (1000000000, 1000000000) FROM outbox_message")
     with pytest.raises(asyncpg.CheckViolationError):
         await insert(sql, "f", attempts="2147483647")
 
@@ -198,7 +198,7 @@ async def test_a_row_that_can_neither_be_settled_nor_dead_lettered_waits_alone(s
         await eventually(lambda: settled(sql, "outbox_message", 0), within=60)
     assert set(handled) == {"e6", "other"}
     # The history may have refused it just before, and the dead letters have taken it just after.
-    kept = "SELECT event_id FROM outbox_history UNION ALL SELECT event_id FROM outbox_dead ORDER BY 1"
+    kept = "SELECT event_id FROM outbox_history UNION ALL SELECT event_id FROM outbox_dead_letter ORDER BY 1"
     assert [row["event_id"] for row in await sql.fetch(kept)] == [*(f"e{number}" for number in range(10)), "other"]
 
 
@@ -208,7 +208,7 @@ async def test_a_request_that_the_database_refuses_is_closed_with_the_reason(
 ) -> None:
     for number in range(4):
         await insert(sql, f"e{number}", available_at="now() + interval '1 hour'")
-    await sql.execute("ALTER TABLE outbox_message ADD CONSTRAINT late CHECK (event_id <> 'e1' OR tries = 0)")
+    await sql.execute("ALTER TABLE outbox_message ADD CONSTRAINT late CHECK (event_id <> 'e1' OR deferrals = 0)")
     await store.admin.requests.add("retry", [(f"e{number}", "") for number in range(4)])
     epochs, _ = await claimed(store)
     flying = [(await sql.fetchval("SELECT id FROM outbox_message WHERE event_id = 'e0'"), "")] if in_flight else []
@@ -261,5 +261,5 @@ async def test_whatever_others_attach_to_the_history_refuses_one_row_only(
         epochs, messages = await claimed(store)
         assert (await store.writes.settle(epochs, [Decision(m, DELIVERED, "x") for m in messages])).count == 10
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 9
-    [letter] = await sql.fetch("SELECT event_id, error FROM outbox_dead")
+    [letter] = await sql.fetch("SELECT event_id, error FROM outbox_dead_letter")
     assert (letter["event_id"], "it was delivered" in letter["error"]) == ("e4", True)

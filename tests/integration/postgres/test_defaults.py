@@ -66,7 +66,7 @@ async def test_no_default_of_a_role_or_database_reaches_the_store(postgres_url: 
         ]
         assert (await store.writes.settle(epochs, decisions)).count == 3
         await store.schema.prepare()
-        await store.upkeep.prune(Retention(history=0, dead=0, receipts=0, ledger=0, audit=0))
+        await store.upkeep.prune(Retention(history=0, dead=0, inbox=0, ledger=0, audit=0))
         await store.wakeup.request("a", 1)
         assert (await store.admin.inspection.overview()).backlog == 1
 

@@ -12,8 +12,8 @@ async def test_who_set_what_is_remembered(store: PostgresStore, sql: Sql) -> Non
     await store.admin.requests.override(EVERYWHERE, breaker=None, by="bob")
     rows = await sql.fetch("SELECT who, what, subject, detail FROM outbox_audit ORDER BY audit_id")
     assert [(row["who"], row["what"], row["subject"], json.loads(row["detail"])) for row in rows] == [
-        ("ann", "steer", "orders", {"paused": True, "rate_limit": 5}),
-        ("bob", "steer", EVERYWHERE, {"breaker": None}),
+        ("ann", "override", "orders", {"paused": True, "rate_limit": 5}),
+        ("bob", "override", EVERYWHERE, {"breaker": None}),
     ]
     assert await sql.fetchval("SELECT changed_by FROM outbox_destination WHERE destination = 'orders'") == "ann"
 
@@ -32,16 +32,16 @@ async def test_a_report_is_not_the_deed_of_a_person(store: PostgresStore, sql: S
     await store.admin.requests.override("orders", paused=True, by="ann")
     changed = "SELECT changed_at, changed_by FROM outbox_destination"
     before = await sql.fetchrow(changed)
-    await store.destinations.report("orders", error="down", next_try=5)
+    await store.destinations.report("orders", error="down", next_attempt=5)
     assert await sql.fetchrow(changed) == before
     assert await sql.fetchval("SELECT count(*) FROM outbox_audit") == 1
 
 
 async def test_a_report_that_says_nothing_new_writes_nothing(store: PostgresStore, sql: Sql) -> None:
-    await store.destinations.report("orders", error="down", next_try=None)
+    await store.destinations.report("orders", error="down", next_attempt=None)
     version = "SELECT xmin::text FROM outbox_destination"
     before = await sql.fetchval(version)
-    await store.destinations.report("orders", error="down", next_try=None)
+    await store.destinations.report("orders", error="down", next_attempt=None)
     assert await sql.fetchval(version) == before
 
 

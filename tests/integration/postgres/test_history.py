@@ -20,7 +20,7 @@ from tests.databases import Sql
 DAY = 86_400.0
 
 PUT = """INSERT INTO outbox_history (id, event_id, destination, event_type, payload, content_type, headers,
-  schema_version, occurred_at, recorded_at, attempts, tries, published_at)
+  schema_version, occurred_at, recorded_at, attempts, deferrals, published_at)
 VALUES (1, $1, '', 'a', '', 'application/json', '{}', 1, now(), now(), 0, 0, $2) RETURNING tableoid::regclass::text"""
 
 DAYS = """SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -74,7 +74,7 @@ async def test_days_change_at_midnight_utc_whatever_the_session_thinks(
     database = await sql.fetchval("SELECT current_database()")
     await sql.execute(f"ALTER DATABASE \"{database}\" SET timezone = '{zone}'")
     await sql.execute(f"SET timezone = '{zone}'")
-    await sql.fetchval("SELECT outbox_history_make(7)")
+    await sql.fetchval("SELECT outbox_history_create(7)")
     midnight = today() + timedelta(days=2)
     assert await sql.fetchval(PUT, "before", midnight - timedelta(microseconds=1)) == table(
         midnight - timedelta(days=1)
@@ -171,13 +171,13 @@ async def test_rows_that_a_foreign_key_keeps_keep_no_others(store: PostgresStore
     await sql.execute(
         "INSERT INTO outbox_audit (what, at) SELECT 'retry', now() - interval '9 days' FROM generate_series(1, 3)"
     )
-    await sql.execute("CREATE TABLE case_file (letter bigint REFERENCES outbox_dead)")
+    await sql.execute("CREATE TABLE case_file (letter bigint REFERENCES outbox_dead_letter)")
     await sql.execute(
-        "INSERT INTO outbox_dead (id, event_id, destination, event_type, payload, content_type, headers,"
-        " schema_version, occurred_at, recorded_at, attempts, tries, error, died_at)"
+        "INSERT INTO outbox_dead_letter (id, event_id, destination, event_type, payload, content_type, headers,"
+        " schema_version, occurred_at, recorded_at, attempts, deferrals, error, dead_lettered_at)"
         " VALUES (1, 'e', '', 'a', '', '', '{}', 1, now(), now(), 0, 0, 'no', now() - interval '9 days')"
     )
-    await sql.execute("INSERT INTO case_file SELECT dead_id FROM outbox_dead")
+    await sql.execute("INSERT INTO case_file SELECT dead_letter_id FROM outbox_dead_letter")
     kept = Retention(dead=DAY, audit=DAY)
     assert await store.upkeep.prune(kept) == 3
     with pytest.raises(RowsRefusedError, match="case_file"):
@@ -185,13 +185,13 @@ async def test_rows_that_a_foreign_key_keeps_keep_no_others(store: PostgresStore
 
 
 async def test_a_relay_tells_what_a_foreign_key_keeps_and_goes_on(store: PostgresStore, sql: Sql) -> None:
-    await sql.execute("CREATE TABLE case_file (letter bigint REFERENCES outbox_dead)")
+    await sql.execute("CREATE TABLE case_file (letter bigint REFERENCES outbox_dead_letter)")
     await sql.execute(
-        "INSERT INTO outbox_dead (id, event_id, destination, event_type, payload, content_type, headers,"
-        " schema_version, occurred_at, recorded_at, attempts, tries, error, died_at)"
+        "INSERT INTO outbox_dead_letter (id, event_id, destination, event_type, payload, content_type, headers,"
+        " schema_version, occurred_at, recorded_at, attempts, deferrals, error, dead_lettered_at)"
         " VALUES (1, 'e', '', 'a', '', '', '{}', 1, now(), now(), 0, 0, 'no', now() - interval '200 days')"
     )
-    await sql.execute("INSERT INTO case_file SELECT dead_id FROM outbox_dead")
+    await sql.execute("INSERT INTO case_file SELECT dead_letter_id FROM outbox_dead_letter")
     told: list[StoreFailed] = []
 
     def tell(observation: object) -> None:

@@ -21,11 +21,11 @@ async def read_around_a_late_commit(store: PostgresStore, sql: Sql, slow: Sql) -
     """The order in which a relay meets three events, of which the first commits after it read the second."""
     await store.lanes.join(RelayCard(id="a"), lease=60)
     lanes = list(epochs_of(await store.lanes.take("a", most=64)))
-    in_hand: list[Message] = []
+    in_flight: list[Message] = []
 
     async def read_on() -> None:
-        bounds = Bounds(in_flight=[message.position for message in in_hand])
-        in_hand.extend(await store.messages.read(Ready(lanes=lanes, bounds=bounds)))
+        bounds = Bounds(in_flight=[message.position for message in in_flight])
+        in_flight.extend(await store.messages.read(Ready(lanes=lanes, bounds=bounds)))
 
     late = slow.transaction()
     await late.start()
@@ -36,7 +36,7 @@ async def read_around_a_late_commit(store: PostgresStore, sql: Sql, slow: Sql) -
     await sql.execute(RECORD, "ship-2", "ship")
     await read_on()
     await read_on()
-    return [message.event_id for message in in_hand]
+    return [message.event_id for message in in_flight]
 
 
 async def test_a_late_commit_keeps_its_place_in_its_key(store: PostgresStore, sql: Sql, meddler: Sql) -> None:

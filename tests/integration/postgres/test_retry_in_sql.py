@@ -39,7 +39,7 @@ async def strict(postgres_url: str, sql: Sql) -> AsyncIterator[PostgresStore]:
     await store.schema.apply()
     owner = await Owner.of(store)
     await owner.settle(Dead(error="no"), *await owner.ready())
-    await sql.execute("UPDATE outbox_ledger SET status = 'SUCCESS', begun = 7")
+    await sql.execute("UPDATE outbox_ledger SET status = 'SUCCESS', send_number = 7")
     yield store
     await store.aclose()
 
@@ -50,14 +50,16 @@ async def test_a_dead_letter_is_sent_again_whatever_limit_ledger_and_history_say
 ) -> None:
     await retry(strict, sql)
     assert await dead_letters(strict) == []
-    row = await sql.fetchrow("SELECT attempts, tries, held, available_at, octet_length(payload) FROM outbox_message")
+    row = await sql.fetchrow(
+        "SELECT attempts, deferrals, held, available_at, octet_length(payload) FROM outbox_message"
+    )
     assert row is not None
     # The one try is what tells a retry from a repeat of an event that the history knows.
     assert tuple(row) == (0, 1, None, None, 3000)
-    assert tuple(*await sql.fetch("SELECT status, begun FROM outbox_ledger")) == ("PROCESSING", None)
+    assert tuple(*await sql.fetch("SELECT status, send_number FROM outbox_ledger")) == ("PROCESSING", None)
     [entry] = (await strict.admin.audit.list()).entries
     assert (entry.who, entry.what, entry.subject, entry.count) == ("postgres", "retry", "e", 1)
-    assert (set(entry.detail), entry.detail["destination"]) == ({"destination", "dead_id"}, "x")
+    assert (set(entry.detail), entry.detail["destination"]) == ({"destination", "dead_letter_id"}, "x")
 
 
 async def test_the_limit_holds_again_after_the_function_in_the_same_transaction(

@@ -31,7 +31,7 @@ async def test_a_dead_letter_that_somebody_else_sends_again_is_left_to_them(
     # As somebody else's retry does, whose message a relay delivers before this one goes on.
     other = meddler.transaction()
     await other.start()
-    await meddler.execute("DELETE FROM outbox_dead")
+    await meddler.execute("DELETE FROM outbox_dead_letter")
     retry = asyncio.create_task(
         operator.fetchval("SELECT outbox_retry($1)", message.event_id)
         if in_sql

@@ -40,8 +40,8 @@ MATRIX: dict[str, tuple[str, set[str]]] = {
         {"producer", "relay", "migrator"},
     ),
     "tally": (
-        "INSERT INTO outbox_inbox_statistics (consumer, handled) VALUES ('c', 1) "
-        "ON CONFLICT (consumer, hour) DO UPDATE SET handled = excluded.handled",
+        "INSERT INTO outbox_inbox_statistics (consumer, processed) VALUES ('c', 1) "
+        "ON CONFLICT (consumer, hour) DO UPDATE SET processed = excluded.processed",
         {"producer", "relay", "migrator"},
     ),
     "drop tallies": ("DELETE FROM outbox_inbox_statistics", {"relay", "migrator"}),
@@ -121,13 +121,13 @@ async def test_the_relay_role_suffices_for_everything_a_store_does(postgres_url:
         await store.admin.requests.add("retry", [(retried.event_id, "x")])
         assert (await store.writes.carry_out(epochs)).done == 1
         assert await store.lanes.renew("a", lease=60, breakers={"x": "open"}) is not None
-        await store.destinations.report("x", error="no", next_try=5)
+        await store.destinations.report("x", error="no", next_attempt=5)
         await store.admin.requests.override("x", paused=True, rate_limit=1)
         assert [row.destination for row in await store.destinations.overrides()] == ["x"]
         since = datetime.now(UTC) - timedelta(hours=1)
         assert await store.messages.read(Ready(lanes=list(epochs), bounds=Bounds(recorded_after=since))) != []
         await store.schema.prepare()
-        await store.upkeep.prune(Retention(history=0, dead=0, receipts=0, ledger=0, audit=0))
+        await store.upkeep.prune(Retention(history=0, dead=0, inbox=0, ledger=0, audit=0))
         await store.wakeup.request("a", 1)
         await store.lanes.release("a")
 

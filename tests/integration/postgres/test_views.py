@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from pillarbox.core.fetch import Ready
-from pillarbox.core.lane import Epochs, InHand, RelayCard, epochs_of
+from pillarbox.core.lane import Epochs, InFlightMessage, RelayCard, epochs_of
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Resolved, Retry
 from pillarbox.stores.postgres import PostgresStore
@@ -184,7 +184,7 @@ async def test_what_is_in_hand_for_long_is_shown_as_processing(store: PostgresSt
     epochs = await own_everything(store)
     await sql.execute("INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('slow', 'a', '{}')")
     await read(store, epochs)
-    await store.lanes.renew("r1", lease=60, in_hand=[InHand(event_id="slow", destination="", seconds=3)])
+    await store.lanes.renew("r1", lease=60, in_flight=[InFlightMessage(event_id="slow", destination="", seconds=3)])
     row = await sql.fetchrow("SELECT status, locked_by, now() - locked_at AS age FROM outbox_event")
     assert row is not None
     assert (row["status"], row["locked_by"]) == ("PROCESSING", "relay-a r1")
@@ -200,7 +200,7 @@ async def test_in_an_outage_the_next_try_is_the_destinations(store: PostgresStor
     [message] = await read(store, epochs)
     await store.writes.note(epochs, [Resolved(message, "docs")], error="broker down")
     await sql.execute(
-        "INSERT INTO outbox_destination (destination, next_try_at) VALUES ('docs', '2030-01-01 00:00+00')"
+        "INSERT INTO outbox_destination (destination, next_attempt_at) VALUES ('docs', '2030-01-01 00:00+00')"
     )
     row = await sql.fetchrow("SELECT status, attempts, retry_count, next_retry_at, last_error FROM outbox_event")
     assert row is not None

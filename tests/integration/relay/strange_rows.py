@@ -40,9 +40,9 @@ CHOICES: dict[str, list[Any]] = {
     "occurred_at": TIMES,
     "recorded_at": TIMES,
     "available_at": PAST,
-    "held": ["behind", "aside", "blocked", "no", ""],
+    "held": ["waiting", "parked", "blocked", "no", ""],
     "attempts": COUNTS,
-    "tries": COUNTS,
+    "deferrals": COUNTS,
     "last_error": TEXTS,
     "first_failed_at": TIMES,
     "last_attempt_at": TIMES,
@@ -58,5 +58,5 @@ def strange_row(chance: random.Random, number: int) -> dict[str, Any]:
         row[column] = chance.choice(CHOICES[column])
     if chance.random() < 0.1:
         # Nobody knows the way there: it is given up on after its last wait.
-        row |= {"destination": chance.choice(TEXTS), "tries": 65}
+        row |= {"destination": chance.choice(TEXTS), "deferrals": 65}
     return row

@@ -52,12 +52,12 @@ async def test_a_handler_that_fails_is_tried_again_and_one_that_says_never_is_gi
 ) -> None:
     assert callable(record)
     handlers = Handlers()
-    tries: list[int] = []
+    attempts: list[int] = []
 
     @handlers.on("flaky", name="flaky")
     async def flaky(event: object, context: object) -> None:
-        tries.append(context.attempt)  # type: ignore[attr-defined]
-        if len(tries) < 3:
+        attempts.append(context.attempt)  # type: ignore[attr-defined]
+        if len(attempts) < 3:
             raise ValueError("not yet")
 
     @handlers.on("hopeless", name="hopeless")
@@ -69,7 +69,7 @@ async def test_a_handler_that_fails_is_tried_again_and_one_that_says_never_is_gi
         store=store, transports={"handlers": handlers}, retry=ExponentialBackoff(base="0s", max="0s", jitter="none")
     )
     await relay.run_until_empty()
-    assert tries == [1, 2, 3]
+    assert attempts == [1, 2, 3]
     [failed] = await find_event(store, "h")
     assert (failed.status, failed.last_error) == ("FAILED", "PermanentError: never")
     [delivered] = await find_event(store, "f")

@@ -126,7 +126,7 @@ async def test_a_dead_letter_that_is_edited_during_its_send_is_sent_as_edited(po
         async with Relay(store=store, transports={"t": transport}, config=CONFIG, retry=SOON):
             (await transport.sent("m1")).set_result(RejectedError("not now"))
             first = await transport.sent("m1", times=2)
-            [request] = await store.admin.requests.add("bury", [("m1", "a")])
+            [request] = await store.admin.requests.add("dead_letter", [("m1", "a")])
             # The relay has met the request, which it shows by carrying out one that was made after it.
             [after] = await store.admin.requests.add("discard", [("unknown", "")])
 

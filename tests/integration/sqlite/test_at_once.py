@@ -75,7 +75,8 @@ async def test_a_settlement_removes_its_own_places_only(lean: SqliteStore, rows:
     owner = await Owner.of(lean)
     rows.executemany(INSERT, [("a", b"", ""), ("b", b"", 'ö "x"'), ("c", b"", "")])
     rows.execute(
-        "INSERT INTO outbox_message (event_id, event_type, payload, destination, place) VALUES ('c', 't', x'', 'y', 3)"
+        "INSERT INTO outbox_message (event_id, event_type, payload, destination, shared_id)"
+        " VALUES ('c', 't', x'', 'y', 3)"
     )
     first, second, third, copy = await owner.ready()
     assert third.id == copy.id
@@ -110,12 +111,12 @@ async def test_a_row_that_may_not_go_is_named_and_the_others_go(lean: SqliteStor
     rows.executemany(INSERT, [(f"e{number}", b"", "") for number in range(9)])
     rows.execute(
         "CREATE TRIGGER noted AFTER DELETE ON outbox_message WHEN OLD.event_id = 'e6' AND NOT EXISTS "
-        "(SELECT 1 FROM outbox_dead WHERE event_id = 'e6') BEGIN SELECT RAISE(ABORT, 'e6 is not noted'); END"
+        "(SELECT 1 FROM outbox_dead_letter WHERE event_id = 'e6') BEGIN SELECT RAISE(ABORT, 'e6 is not noted'); END"
     )
     first, *others = await owner.ready()
     await lean.writes.settle(owner.epochs, delivered(first))
     assert (await lean.writes.settle(owner.epochs, delivered(*others))).count == 8
-    assert rows.execute("SELECT event_id FROM outbox_dead").fetchall() == [("e6",)]
+    assert rows.execute("SELECT event_id FROM outbox_dead_letter").fetchall() == [("e6",)]
 
 
 async def test_large_messages_come_row_by_row_and_whole(owner: Owner, sql: sqlite3.Connection) -> None:

@@ -18,13 +18,13 @@ REFUSED = {
     "the last row there can be": {"row_id": "9223372036854775807"},
     "a row far beyond the others": {"row_id": "4611686018427387904"},
     "a row before the first": {"row_id": "-1"},
-    "a place that is a word": {"place": "'first'"},
-    "the place of another event": {"place": "1"},
-    "a letter that is not its own": {"place": "-1"},
+    "a place that is a word": {"shared_id": "'first'"},
+    "the place of another event": {"shared_id": "1"},
+    "a letter that is not its own": {"shared_id": "-1"},
     "attempts below zero": {"attempts": "-1"},
     "more attempts than fit": {"attempts": "9223372036854775807"},
-    "more tries than fit": {"tries": "1000000001"},
-    "waiting behind others of no key": {"held": "'behind'"},
+    "more tries than fit": {"deferrals": "1000000001"},
+    "waiting behind others of no key": {"held": "'waiting'"},
     "an error of bytes": {"last_error": "x'ff'"},
     "a failure in words": {"first_failed_at": "'yesterday'"},
     "an attempt in seconds": {"last_attempt_at": "1700000000"},
@@ -171,7 +171,7 @@ async def test_a_request_that_the_database_refuses_is_closed_with_the_reason(
 
 
 async def test_counters_end_where_the_table_ends(owner: Owner, sql: sqlite3.Connection) -> None:
-    insert(sql, "e", attempts="1000000000", tries="1000000000")
+    insert(sql, "e", attempts="1000000000", deferrals="1000000000")
     [message] = await owner.ready()
     assert (await owner.settle(Retry(delay=0, error="no"), message)).count == 1
-    assert sql.execute("SELECT attempts, tries FROM outbox_message").fetchone() == (10**9, 10**9)
+    assert sql.execute("SELECT attempts, deferrals FROM outbox_message").fetchone() == (10**9, 10**9)

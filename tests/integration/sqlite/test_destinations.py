@@ -14,8 +14,8 @@ async def test_who_set_what_is_remembered(store: SqliteStore, sql: sqlite3.Conne
     await store.admin.requests.override("nobody", by="carl")
     rows = sql.execute("SELECT who, what, subject, detail FROM outbox_audit ORDER BY audit_id").fetchall()
     assert [(*facts, json.loads(detail)) for *facts, detail in rows] == [
-        ("ann", "steer", "orders", {"paused": True, "rate_limit": 5}),
-        ("bob", "steer", EVERYWHERE, {"breaker": None}),
+        ("ann", "override", "orders", {"paused": True, "rate_limit": 5}),
+        ("bob", "override", EVERYWHERE, {"breaker": None}),
     ]
 
 
@@ -23,7 +23,7 @@ async def test_a_report_is_not_the_deed_of_a_person(store: SqliteStore, sql: sql
     await store.admin.requests.override("orders", paused=True, by="ann")
     changed = "SELECT changed_at, changed_by FROM outbox_destination"
     before = sql.execute(changed).fetchall()
-    await store.destinations.report("orders", error="down", next_try=5)
+    await store.destinations.report("orders", error="down", next_attempt=5)
     assert sql.execute(changed).fetchall() == before
     assert sql.execute("SELECT count(*) FROM outbox_audit").fetchone() == (1,)
 

@@ -25,7 +25,7 @@ REPLAY: dict[str, object] = {
 OLD: dict[str, object] = {
     "older": 1,
     "limit": 9,
-    "dead_id": 0,
+    "dead_letter_id": 0,
     "recorded_at": "0000",
     "id": 0,
     "destination": "",
@@ -115,4 +115,4 @@ async def test_keys_that_stand_still_are_found_by_hopping_from_line_to_line(sql:
     steps = plan(sql, STATEMENTS.get("keys_blocked"), {"limit": 9, "most": 9, "lines": 9})
     scanned = {step for step in steps if re.match("SCAN (m|b|x|h|outbox_message)( |$)", step)}
     assert scanned == {"SCAN m USING INDEX outbox_message_blocked_idx"}, steps
-    assert any("outbox_message_head_idx (key=? AND destination=?)" in step for step in steps), steps
+    assert any("outbox_message_holding_idx (key=? AND destination=?)" in step for step in steps), steps

@@ -55,7 +55,7 @@ async def test_retried_dead_letters_line_up_at_the_end_in_their_old_order(
     messages = await owner.ready()
     assert ids(messages) == ["c", "a", "b"]
     assert messages[0].id < messages[1].id < messages[2].id
-    assert sql.execute("SELECT count(*) FROM outbox_message WHERE place IS NOT NULL").fetchone() == (0,)
+    assert sql.execute("SELECT count(*) FROM outbox_message WHERE shared_id IS NOT NULL").fetchone() == (0,)
 
 
 async def test_a_lowered_limit_stops_neither_copies_nor_retries(store: SqliteStore, sql: sqlite3.Connection) -> None:

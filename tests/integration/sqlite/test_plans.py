@@ -10,11 +10,11 @@ from pillarbox.stores.sqlite.statements import SqliteStatements, each
 
 STATEMENTS = SqliteStatements(Names())
 Given = dict[str, object]
-LOOK: Given = {"limit": 500, "quota": 500, "in_hand": "[]", "unrouted": "[]"}
+LOOK: Given = {"limit": 500, "quota": 500, "in_flight": "[]", "unrouted": "[]"}
 
 HOLD_BACK = {
-    "outbox_message_behind_idx",
-    "outbox_message_head_idx",
+    "outbox_message_waiting_idx",
+    "outbox_message_holding_idx",
     "outbox_message_delayed_idx",
     "outbox_message_due_idx",
 }
@@ -22,19 +22,19 @@ HOLD_BACK = {
 READS: dict[str, tuple[Given, set[str]]] = {
     "pick_ready": (LOOK, {"outbox_message_ready_idx"}),
     "pick_due": (LOOK, {"outbox_message_due_idx"}),
-    "pick_parked": (LOOK | {"destinations": '["x"]'}, {"outbox_message_aside_idx"}),
+    "pick_parked": (LOOK | {"destinations": '["x"]'}, {"outbox_message_parked_idx"}),
     "pick_waiting": (
         LOOK | {"slots": '[["k", "x"]]'},
-        {"outbox_message_behind_idx", "outbox_message_head_idx", "outbox_message_delayed_idx"},
+        {"outbox_message_waiting_idx", "outbox_message_holding_idx", "outbox_message_delayed_idx"},
     ),
     "has_earlier": (
         {"probes": '[["k", "x", 5]]'},
-        {"outbox_message_behind_idx", "outbox_message_head_idx", "outbox_message_delayed_idx"},
+        {"outbox_message_waiting_idx", "outbox_message_holding_idx", "outbox_message_delayed_idx"},
     ),
     "fetch_rows": ({"rows": "[1]", "judge": True}, HOLD_BACK),
     "find_orphaned_queues": (
         {"key": "k", "destination": "x", "limit": 5},
-        {"outbox_message_behind_idx", "outbox_message_head_idx", "outbox_message_delayed_idx"},
+        {"outbox_message_waiting_idx", "outbox_message_holding_idx", "outbox_message_delayed_idx"},
     ),
 }
 WRITES: dict[str, Given] = {
@@ -47,16 +47,16 @@ WRITES: dict[str, Given] = {
     "dead_letter": {},
     "remove_settled": {},
     "requeue": {},
-    "hold": {"held": "aside"},
-    "count_attempt": {"charge": 0, "noted": 0, "error": ""},
+    "hold": {"held": "parked"},
+    "count_attempt": {"counted": 0, "noted": 0, "error": ""},
     "split_copy": {},
     "split_replace": {},
     "open_requests": {"limit": 5},
-    "retry_dead_letters": {"dead_ids": "[]", "by": "", "act": 1},
-    "edit_dead_letter": {"dead_ids": "[]", "payload": b"", "headers": "{}", "by": "", "detail": "{}"},
-    "discard_dead_letters": {"dead_ids": "[]", "by": "", "act": 1},
+    "retry_dead_letters": {"dead_letter_ids": "[]", "by": "", "bulk_action": 1},
+    "edit_dead_letter": {"dead_letter_ids": "[]", "payload": b"", "headers": "{}", "by": "", "detail": "{}"},
+    "discard_dead_letters": {"dead_letter_ids": "[]", "by": "", "bulk_action": 1},
     "archive_delete_history": {"event_ids": "[]", "ids": "[]", "destinations": "[]", "times": "[]"},
-    "archive_delete_dead": {"dead_ids": "[]"},
+    "archive_delete_dead": {"dead_letter_ids": "[]"},
     "show_event": {"event_id": "a"},
     "prune_history": {"seconds": 1, "most": 5},
     "prune_dead": {"seconds": 1, "most": 5},
@@ -126,8 +126,8 @@ async def test_a_read_at_once_uses_the_indexes_of_the_read_and_of_the_fetch(
 async def test_whether_anything_holds_back_is_the_first_entry_of_three_indexes(planner: sqlite3.Connection) -> None:
     probes = [step for step in _plan_of(planner, STATEMENTS.render("{any_holds_back}"), {}) if " w " in step]
     assert [re.sub(r" \(.*", "", step) for step in probes] == [
-        "SCAN w USING INDEX outbox_message_head_idx",
-        "SCAN w USING INDEX outbox_message_behind_idx",
+        "SCAN w USING INDEX outbox_message_holding_idx",
+        "SCAN w USING INDEX outbox_message_waiting_idx",
         "SEARCH w USING INDEX outbox_message_due_idx",
     ]
 

@@ -48,8 +48,8 @@ async def test_a_killed_owner_is_replaced_when_its_lease_ends(store: SqliteStore
     shell(INSERT % "a")
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", OWNER, str(path), stdin=PIPE, stdout=PIPE)
     assert process.stdout is not None
-    epoch, in_hand = map(int, (await process.stdout.readline()).split())
-    assert in_hand == 1
+    epoch, in_flight = map(int, (await process.stdout.readline()).split())
+    assert in_flight == 1
     heir = await Owner.of(store)
     assert heir.leases == []
     process.kill()

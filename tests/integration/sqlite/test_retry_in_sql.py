@@ -34,7 +34,7 @@ async def strict(path: Path, sql: sqlite3.Connection) -> AsyncIterator[SqliteSto
     await store.schema.apply(aliases=True)
     owner = await Owner.of(store)
     await owner.settle(Dead(error="no"), *await owner.ready())
-    sql.execute("UPDATE outbox_ledger SET status = 'SUCCESS', begun = 7")
+    sql.execute("UPDATE outbox_ledger SET status = 'SUCCESS', send_number = 7")
     yield store
     await store.aclose()
 
@@ -46,11 +46,11 @@ async def test_a_dead_letter_is_sent_again_whatever_limit_ledger_and_history_say
     await retry(strict, sql)
     assert await dead_letters(strict) == []
     row = sql.execute(
-        "SELECT attempts, tries, held, available_at, place, length(payload) FROM outbox_message"
+        "SELECT attempts, deferrals, held, available_at, shared_id, length(payload) FROM outbox_message"
     ).fetchone()
     # The one try is what tells a retry from a repeat of an event that the history knows.
     assert row == (0, 1, None, None, None, 3000)
-    assert sql.execute("SELECT status, begun FROM outbox_ledger").fetchall() == [("PROCESSING", None)]
+    assert sql.execute("SELECT status, send_number FROM outbox_ledger").fetchall() == [("PROCESSING", None)]
     [entry] = (await strict.admin.audit.list()).entries
     assert (entry.what, entry.subject, entry.count) == ("retry", "e", 1)
-    assert (set(entry.detail), entry.detail["destination"]) == ({"destination", "dead_id"}, "x")
+    assert (set(entry.detail), entry.detail["destination"]) == ({"destination", "dead_letter_id"}, "x")

@@ -108,12 +108,12 @@ async def test_another_limit_for_payloads_is_a_problem_until_it_is_applied(store
 
 async def test_a_failed_migration_leaves_nothing(path: Path) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
-    connection.execute("CREATE TABLE outbox_stat (mine)")
+    connection.execute("CREATE TABLE outbox_sample (mine)")
     store = SqliteStore(path)
-    with pytest.raises(StoreUnavailableError, match="outbox_stat"):
+    with pytest.raises(StoreUnavailableError, match="outbox_sample"):
         await store.schema.apply()
-    assert [name for _, name, _ in _schema(path)] == ["outbox_stat"]
-    connection.execute("DROP TABLE outbox_stat")
+    assert [name for _, name, _ in _schema(path)] == ["outbox_sample"]
+    connection.execute("DROP TABLE outbox_sample")
     connection.close()
     assert len(await store.schema.apply()) == STEPS
     await store.aclose()

@@ -17,9 +17,9 @@ async def test_every_failed_send_is_remembered_with_the_destination_it_went_to(
 ) -> None:
     sql.execute(INSERT, ("a",))
     await owner.settle(Retry(delay=0, error="one"), *await owner.ready(), to="x")
-    await owner.settle(Retry(delay=0, error="two", charge=False), *await owner.due())
+    await owner.settle(Retry(delay=0, error="two", counted=False), *await owner.due())
     await owner.settle(Dead(error="three"), *await owner.due())
-    attempts = sql.execute("SELECT event_id, destination, attempt, charged, error FROM outbox_attempt").fetchall()
+    attempts = sql.execute("SELECT event_id, destination, attempt, counted, error FROM outbox_attempt").fetchall()
     assert attempts == [("a", "x", 1, 1, "one"), ("a", "x", 2, 0, "two"), ("a", "x", 3, 1, "three")]
 
 
@@ -28,7 +28,7 @@ async def test_what_was_never_sent_is_no_attempt(owner: Owner, sql: sqlite3.Conn
     sql.execute(INSERT, ("b",))
     a, b = await owner.ready()
     await owner.settle(DELIVERED, a)
-    await owner.settle(Dead(error="no route", charge=False), b)
+    await owner.settle(Dead(error="no route", counted=False), b)
     assert sql.execute("SELECT count(*) FROM outbox_attempt").fetchone() == (0,)
 
 
@@ -38,7 +38,7 @@ async def test_the_first_failure_is_remembered_through_all_later_ones(owner: Own
     (first,) = sql.execute("SELECT first_failed_at FROM outbox_message").fetchone()
     await owner.settle(Retry(delay=0, error="two"), *await owner.due())
     await owner.settle(Dead(error="three"), *await owner.due())
-    assert sql.execute("SELECT first_failed_at FROM outbox_dead").fetchone() == (first,)
+    assert sql.execute("SELECT first_failed_at FROM outbox_dead_letter").fetchone() == (first,)
 
 
 async def test_requests_say_what_came_of_them_and_who_asked(
@@ -50,7 +50,7 @@ async def test_requests_say_what_came_of_them_and_who_asked(
     await store.admin.requests.add("discard", [("b", "")], by="ben")
     await store.admin.requests.add("retry", [("b", "")], by="cat")
     assert await owner.carry_out() == 3
-    done = sql.execute("SELECT asked_by, result, done_at IS NOT NULL FROM outbox_request").fetchall()
+    done = sql.execute("SELECT requested_by, result, done_at IS NOT NULL FROM outbox_request").fetchall()
     assert done == [("ann", "done", 1), ("ben", "done", 1), ("cat", "not found", 1)]
     audited = sql.execute("SELECT who, what, subject FROM outbox_audit").fetchall()
     assert audited == [("ann", "reschedule", "a"), ("ben", "discard", "b")]
@@ -65,7 +65,7 @@ async def test_a_rescheduled_message_holds_its_key_meanwhile(store: SqliteStore,
     await store.admin.requests.add("reschedule", [("a", "")], delay=60)
     await owner.carry_out()
     [b] = await owner.ready()
-    assert (b.event_id, b.behind) == ("b", True)
+    assert (b.event_id, b.must_wait) == ("b", True)
 
 
 async def test_dead_letters_retried_and_dropped_name_the_person(
@@ -91,8 +91,8 @@ async def test_a_delay_beyond_all_calendars_waits_until_the_last_of_days(owner: 
 async def test_what_is_put_aside_keeps_the_time_it_was_given(owner: Owner, sql: sqlite3.Connection) -> None:
     due = "2020-01-01T00:00:00.000Z"
     sql.execute("INSERT INTO outbox_message (event_type, payload, available_at) VALUES ('t', '', ?)", (due,))
-    await owner.hold(Held.ASIDE, *await owner.due(), to="x")
-    assert sql.execute("SELECT held, available_at, destination FROM outbox_message").fetchone() == ("aside", due, "x")
+    await owner.hold(Held.PARKED, *await owner.due(), to="x")
+    assert sql.execute("SELECT held, available_at, destination FROM outbox_message").fetchone() == ("parked", due, "x")
 
 
 async def test_attempts_are_pruned_only_when_neither_history_nor_dead_letters_need_them(

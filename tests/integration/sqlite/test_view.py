@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from pillarbox.core.lane import InHand
+from pillarbox.core.lane import InFlightMessage
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.owner import LONG, Owner, ids
@@ -140,7 +140,9 @@ async def test_a_payload_is_shown_as_json_or_not_at_all(
 async def test_what_is_in_hand_for_long_is_processing_since_then(store: SqliteStore, sql: sqlite3.Connection) -> None:
     owner = await Owner.of(store, name="relay-a")
     sql.execute(INSERT, ("a", None, ""))
-    await store.lanes.renew(owner.relay, lease=LONG, in_hand=[InHand(event_id="a", destination="x", seconds=90)])
+    await store.lanes.renew(
+        owner.relay, lease=LONG, in_flight=[InFlightMessage(event_id="a", destination="x", seconds=90)]
+    )
     status, locked_by, seconds = sql.execute(
         "SELECT status, locked_by, (julianday('now') - julianday(locked_at)) * 86400 FROM outbox_event"
     ).fetchone()
@@ -150,7 +152,9 @@ async def test_what_is_in_hand_for_long_is_processing_since_then(store: SqliteSt
 
 async def test_in_an_outage_the_next_try_is_the_destinations(owner: Owner, sql: sqlite3.Connection) -> None:
     sql.execute("INSERT INTO outbox_message (event_id, event_type, payload, destination) VALUES ('a', 't', '', 'x')")
-    sql.execute("INSERT INTO outbox_destination (destination, next_try_at) VALUES ('x', '2030-01-01T00:00:00.000Z')")
+    sql.execute(
+        "INSERT INTO outbox_destination (destination, next_attempt_at) VALUES ('x', '2030-01-01T00:00:00.000Z')"
+    )
     [row] = await find_event(owner.store, "a")
     assert row.next_retry_at is None
     await owner.note("refused", *await owner.ready())

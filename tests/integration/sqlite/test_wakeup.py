@@ -68,7 +68,7 @@ async def test_heartbeats_ring_nobody_whosever_they_are(store: SqliteStore, owne
     assert await owner.ready() == []
     heart = store.beside()
     await heart.lanes.renew(owner.relay, lease=LONG_NAP)
-    await heart.destinations.report("orders", error="down", next_try=1)
+    await heart.destinations.report("orders", error="down", next_attempt=1)
     await heart.aclose()
     assert await store.wakeup.wait(0) is False
 

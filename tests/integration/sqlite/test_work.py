@@ -56,8 +56,8 @@ async def test_reads_do_not_walk_over_what_waits(
     looks: dict[str, Callable[[], Awaitable[object]]] = {
         "ready": lambda: owner.ready(limit=100),
         "due": lambda: owner.due(limit=100),
-        "aside": lambda: owner.put_aside("y", limit=100),
-        "behind": lambda: owner.behind(slot, limit=100),
+        "parked": lambda: owner.put_aside("y", limit=100),
+        "waiting": lambda: owner.waiting(slot, limit=100),
         "orphaned_queues": lambda: store.messages.orphaned_queues([0], limit=100),
     }
     sql.execute(INSERT, (200, "free", None, None, 0))
@@ -67,9 +67,9 @@ async def test_reads_do_not_walk_over_what_waits(
         meter.reset()
         await look()
         before[name] = meter.steps
-    sql.execute(INSERT, (WAITING, "hot", "behind", None, 0))
+    sql.execute(INSERT, (WAITING, "hot", "waiting", None, 0))
     sql.execute(INSERT, (WAITING, "later", None, "2099-01-01T00:00:00.000Z", 0))
-    sql.execute(INSERT, (WAITING, None, "aside", None, 0))
+    sql.execute(INSERT, (WAITING, None, "parked", None, 0))
     for name, look in looks.items():
         meter.reset()
         await look()
@@ -79,8 +79,8 @@ async def test_reads_do_not_walk_over_what_waits(
 @pytest.mark.parametrize(
     ("held", "available_at", "attempts"),
     [
-        ("behind", None, 0),
-        ("aside", None, 0),
+        ("waiting", None, 0),
+        ("parked", None, 0),
         ("blocked", None, 1),
         (None, "2099-01-01T00:00:00.000Z", 1),
         (None, "2020-01-01T00:00:00.000Z", 0),
@@ -98,7 +98,7 @@ async def test_only_where_something_holds_others_back_each_row_is_asked_for_it(
     sql.execute("UPDATE outbox_message SET held = ?, available_at = ?, attempts = ?", (held, available_at, attempts))
     sql.execute(INSERT, (300, "held up", None, None, 0))
     meter.reset()
-    assert all(message.behind for message in await owner.ready(limit=300))
+    assert all(message.must_wait for message in await owner.ready(limit=300))
     asked = meter.steps
     sql.execute("DELETE FROM outbox_message WHERE held IS NOT NULL OR available_at IS NOT NULL")
     # A delayed event stands in nobody's way before its time.
@@ -106,17 +106,17 @@ async def test_only_where_something_holds_others_back_each_row_is_asked_for_it(
     meter.reset()
     messages = await owner.ready(limit=300)
     assert len(messages) == 300
-    assert not any(message.behind for message in messages)
+    assert not any(message.must_wait for message in messages)
     assert meter.steps < 0.8 * asked
 
 
 async def test_a_line_is_read_on_at_the_price_of_the_batch(owner: Owner, sql: sqlite3.Connection, meter: Meter) -> None:
-    sql.execute(INSERT, (200, "short", "behind", None, 0))
-    sql.execute(INSERT, (WAITING, "long", "behind", None, 0))
+    sql.execute(INSERT, (200, "short", "waiting", None, 0))
+    sql.execute(INSERT, (WAITING, "long", "waiting", None, 0))
     steps = {}
     for key in ("short", "long"):
         meter.reset()
-        assert len(await owner.behind(KeyQueue(0, key, "x"), limit=100, quota=100)) == 100
+        assert len(await owner.waiting(KeyQueue(0, key, "x"), limit=100, quota=100)) == 100
         steps[key] = meter.steps
     assert steps["long"] <= 2 * steps["short"]
 
@@ -172,7 +172,7 @@ async def test_the_other_writes_are_constant_too(
         messages = await owner.ready()
         meter.reset()
         if verb == "hold":
-            await owner.hold(Held.ASIDE, *messages, to="y")
+            await owner.hold(Held.PARKED, *messages, to="y")
         elif verb == "note":
             await owner.note("no", *messages)
         else:

@@ -27,7 +27,7 @@ def test_a_message_has_what_its_row_has_and_was_not_sent_yet() -> None:
     shared = set(row._fields) & set(message._fields) - {"occurred_at"}
     assert {name: getattr(message, name) for name in shared} == {name: getattr(row, name) for name in shared}
     assert (message.id, message.lane, message.key, message.headers) == (7, 5, "order:42", {"h": "v"})
-    assert (message.held, message.failures, message.behind) == (None, 0, False)
+    assert (message.held, message.failures, message.must_wait) == (None, 0, False)
 
 
 @pytest.mark.parametrize("occurred", [None, NOW - timedelta(days=1)])

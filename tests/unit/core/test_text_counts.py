@@ -13,7 +13,7 @@ def test_one_and_many(count: int, said: str) -> None:
 
 
 def test_words_of_their_own() -> None:
-    assert plural(1, "try", "tries") == "1 try"
+    assert plural(1, "try", "deferrals") == "1 try"
     assert plural(3, "try", "tries") == "3 tries"
     assert noun(1, "event waits", "events wait") == "event waits"
 

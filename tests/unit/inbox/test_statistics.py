@@ -77,7 +77,7 @@ def test_where_there_is_nothing_to_say_nothing_is_written() -> None:
         book.count(HANDLED)
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
-        assert book.written == [ConsumerStatistics("billing", handled=1)]
+        assert book.written == [ConsumerStatistics("billing", processed=1)]
 
     simulate(story, seed=1)
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_written_is_kept_and_told_once(broken: BaseException) -> 
         book.broken = None
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
         assert book.written == [
-            ConsumerStatistics("billing", handled=3, given_up=3, last_error="never", failed_ago=0.0)
+            ConsumerStatistics("billing", processed=3, dead_lettered=3, last_error="never", failed_ago=0.0)
         ]
         book.broken = broken
         book.count(HANDLED)
@@ -127,7 +127,7 @@ def test_a_cancellation_passes_and_the_counts_stay() -> None:
         with pytest.raises(asyncio.CancelledError):
             await writing
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
-        assert (book.written, book.told) == ([ConsumerStatistics("billing", handled=1)], [])
+        assert (book.written, book.told) == ([ConsumerStatistics("billing", processed=1)], [])
 
     simulate(story, seed=1)
 
@@ -139,7 +139,7 @@ def test_without_a_run_of_its_own_it_is_written_at_once_and_then_every_ten_secon
             book.count(HANDLED)
             await book.tallier.write_if_due()
             await asyncio.sleep(1)
-        assert [tally.handled for tally in book.written] == [1, 10]
+        assert [tally.processed for tally in book.written] == [1, 10]
 
     simulate(story, seed=1)
 

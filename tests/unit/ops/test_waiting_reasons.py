@@ -25,7 +25,7 @@ async def waiting(harness: MemoryHarness, *, to: str, breakers: Mapping[str, str
     owner = await Owner.of(harness.store)
     await harness.store.lanes.renew(owner.relay, lease=LONG, breakers=breakers)
     if to:
-        await owner.hold(Held.ASIDE, *await owner.ready(), to=to)
+        await owner.hold(Held.PARKED, *await owner.ready(), to=to)
     return owner
 
 
@@ -56,7 +56,7 @@ async def test_a_breaker_held_closed_tells_that_sends_fail() -> None:
     harness = MemoryHarness()
     await waiting(harness, to="orders", breakers={"orders": "closed"})
     await harness.store.admin.requests.override("orders", breaker="closed")
-    await harness.store.destinations.report("orders", error="refused", next_try=5)
+    await harness.store.destinations.report("orders", error="refused", next_attempt=5)
     assert await told(harness) == ["orders (breaker forced closed by an operator, sends fail)"]
 
 

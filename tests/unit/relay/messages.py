@@ -31,8 +31,8 @@ _PLAIN = Message(
     available_at=None,
     held=None,
     attempts=0,
-    tries=0,
-    behind=False,
+    deferrals=0,
+    must_wait=False,
 )
 
 

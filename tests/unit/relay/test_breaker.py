@@ -18,7 +18,7 @@ DOUBLING = ExponentialBackoff(base="1s", max="60s", jitter="none", max_attempts=
 
 def probed(breaker: CircuitBreaker, now: float) -> float:
     """Wait for the next probe, send it, and say when that was."""
-    now += breaker.next_try(now)
+    now += breaker.next_attempt(now)
     assert breaker.may_send(now) == 1
     breaker.sent(1, now)
     return now
@@ -26,15 +26,15 @@ def probed(breaker: CircuitBreaker, now: float) -> float:
 
 def test_a_closed_breaker_lets_everything_through() -> None:
     breaker = CircuitBreaker()
-    assert (breaker.state(0), breaker.may_send(0), breaker.next_try(0)) == ("closed", UNLIMITED, 0)
+    assert (breaker.state(0), breaker.may_send(0), breaker.next_attempt(0)) == ("closed", UNLIMITED, 0)
 
 
 def test_an_outage_opens_it_until_the_next_try() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.unavailable("connection refused", 10, CHANCE)
-    assert (breaker.state(10), breaker.may_send(10), breaker.next_try(10)) == ("open", 0, 1)
+    assert (breaker.state(10), breaker.may_send(10), breaker.next_attempt(10)) == ("open", 0, 1)
     assert breaker.error == "connection refused"
-    assert (breaker.state(11), breaker.may_send(11), breaker.next_try(11)) == ("half-open", 1, 0)
+    assert (breaker.state(11), breaker.may_send(11), breaker.next_attempt(11)) == ("half-open", 1, 0)
 
 
 def test_one_probe_is_out_at_a_time() -> None:
@@ -43,7 +43,7 @@ def test_one_probe_is_out_at_a_time() -> None:
     now = probed(breaker, 0)
     assert breaker.may_send(now) == 0
     assert breaker.state(now) == "half-open"
-    assert breaker.next_try(now) > 0
+    assert breaker.next_attempt(now) > 0
 
 
 def test_an_accepted_probe_closes_it() -> None:
@@ -58,7 +58,7 @@ def test_each_failed_probe_waits_longer_up_to_a_minute_for_ever() -> None:
     now, waits = 0.0, []
     breaker.unavailable("down", now, CHANCE)
     for _ in range(10_000):
-        waits.append(breaker.next_try(now))
+        waits.append(breaker.next_attempt(now))
         now = probed(breaker, now)
         breaker.unavailable("still down", now, CHANCE)
     assert waits[:8] == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60])
@@ -75,7 +75,7 @@ def test_after_it_closed_the_waits_begin_anew() -> None:
         breaker.unavailable("down", now, CHANCE)
     breaker.accepted(probed(breaker, now))
     breaker.unavailable("down again", 1000, CHANCE)
-    assert breaker.next_try(1000) == 1
+    assert breaker.next_attempt(1000) == 1
 
 
 def test_lots_that_fail_together_are_one_failure() -> None:
@@ -85,7 +85,7 @@ def test_lots_that_fail_together_are_one_failure() -> None:
     assert breaker.state(5) == "half-open"
     now = probed(breaker, 5)
     breaker.unavailable("down", now, CHANCE)
-    assert breaker.next_try(now) == 2
+    assert breaker.next_attempt(now) == 2
 
 
 def test_many_that_are_rejected_together_open_it_once_even_without_a_wait() -> None:
@@ -94,7 +94,7 @@ def test_many_that_are_rejected_together_open_it_once_even_without_a_wait() -> N
         breaker.rejected(f"evt-{number}", 0, Fixed(0))
     now = probed(breaker, 0)
     breaker.rejected("evt-0", now, Fixed(1))
-    assert breaker.next_try(now) == 2
+    assert breaker.next_attempt(now) == 2
 
 
 def test_twenty_different_messages_rejected_in_a_row_open_it() -> None:
@@ -129,7 +129,7 @@ def test_a_rejected_probe_keeps_it_shut_where_rejections_shut_it() -> None:
     breaker.rejected("b", 0, CHANCE)
     now = probed(breaker, 0)
     breaker.rejected("a", now, CHANCE)
-    assert (breaker.state(now), breaker.next_try(now)) == ("open", 2)
+    assert (breaker.state(now), breaker.next_attempt(now)) == ("open", 2)
 
 
 def test_a_rejected_probe_ends_an_outage_because_somebody_answered() -> None:
@@ -153,7 +153,7 @@ def test_a_probe_whose_answer_is_lost_is_followed_by_another() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.unavailable("down", 0, CHANCE)
     now = probed(breaker, 0)
-    assert breaker.next_try(now) == PROBE_TIMEOUT
+    assert breaker.next_attempt(now) == PROBE_TIMEOUT
     assert breaker.may_send(now + PROBE_TIMEOUT) == 1
 
 
@@ -168,7 +168,7 @@ def test_a_person_may_hold_it_open_whatever_is_answered() -> None:
     breaker = CircuitBreaker()
     breaker.force("open")
     breaker.accepted(0)
-    assert (breaker.state(0), breaker.may_send(0), breaker.next_try(0)) == ("open", 0, LONGEST_DELAY)
+    assert (breaker.state(0), breaker.may_send(0), breaker.next_attempt(0)) == ("open", 0, LONGEST_DELAY)
     breaker.force(None)
     assert breaker.may_send(0) == UNLIMITED
 
@@ -177,8 +177,8 @@ def test_a_person_may_hold_it_closed_and_the_answers_are_noted_all_the_same() ->
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.force("closed")
     breaker.unavailable("down", 0, CHANCE)
-    assert (breaker.state(0), breaker.may_send(0.5), breaker.next_try(0.5)) == ("closed", 0, 0.5)
-    assert (breaker.may_send(1), breaker.next_try(1)) == (UNLIMITED, 0)
+    assert (breaker.state(0), breaker.may_send(0.5), breaker.next_attempt(0.5)) == ("closed", 0, 0.5)
+    assert (breaker.may_send(1), breaker.next_attempt(1)) == (UNLIMITED, 0)
     breaker.force(None)
     assert breaker.state(0) == "open"
 
@@ -190,7 +190,7 @@ def test_held_closed_it_rests_longer_after_each_outage_and_then_everything_goes(
     for _ in range(8):
         for late in (0, 0.1):
             breaker.unavailable("down", now + late, CHANCE)
-        rests.append(breaker.next_try(now))
+        rests.append(breaker.next_attempt(now))
         now += rests[-1]
         assert (breaker.may_send(now), breaker.fails) == (UNLIMITED, True)
         breaker.sent(100, now)
@@ -198,7 +198,7 @@ def test_held_closed_it_rests_longer_after_each_outage_and_then_everything_goes(
     breaker.accepted(now)
     assert (breaker.may_send(now), breaker.fails) == (UNLIMITED, False)
     breaker.unavailable("down again", now, CHANCE)
-    assert breaker.next_try(now) == 1
+    assert breaker.next_attempt(now) == 1
 
 
 def test_one_that_is_open_lets_everything_through_as_soon_as_a_person_holds_it_closed() -> None:
@@ -220,9 +220,9 @@ def test_a_pause_stops_everything_and_changes_nothing() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.pause()
     assert breaker.paused
-    assert (breaker.state(0), breaker.may_send(0), breaker.next_try(0)) == ("closed", 0, LONGEST_DELAY)
+    assert (breaker.state(0), breaker.may_send(0), breaker.next_attempt(0)) == ("closed", 0, LONGEST_DELAY)
     breaker.resume()
-    assert (breaker.may_send(0), breaker.next_try(0)) == (UNLIMITED, 0)
+    assert (breaker.may_send(0), breaker.next_attempt(0)) == (UNLIMITED, 0)
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:

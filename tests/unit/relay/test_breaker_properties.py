@@ -34,7 +34,7 @@ class Breaker(RuleBasedStateMachine):
 
     @rule()
     def waits_for_the_next_try(self) -> None:
-        if (wait := self.breaker.next_try(self.now)) < LONGEST_DELAY:
+        if (wait := self.breaker.next_attempt(self.now)) < LONGEST_DELAY:
             self.now += wait
             self.now += ROUNDING
             assert self.breaker.may_send(self.now) >= 1
@@ -90,7 +90,7 @@ class Breaker(RuleBasedStateMachine):
 
     @invariant()
     def it_is_never_shut_for_ever_unless_a_person_wants_it_so(self) -> None:
-        wait = self.breaker.next_try(self.now)
+        wait = self.breaker.next_attempt(self.now)
         if self.breaker.paused or self.breaker.forced == "open":
             assert wait == LONGEST_DELAY
         else:

@@ -48,7 +48,7 @@ def test_a_wrong_retention_is_named(name: str, value: Any) -> None:
     [("10s", "5s", 10), ("5s", "10s", 10), ("forever", "10s", None), ("10s", "forever", None)],
 )
 def test_inbox_records_are_kept_at_least_as_long_as_dead_letters(inbox: str, dead: str, kept: float | None) -> None:
-    assert RetentionConfig(inbox=inbox, dead=dead).in_seconds.receipts == kept
+    assert RetentionConfig(inbox=inbox, dead=dead).in_seconds.inbox == kept
 
 
 def test_the_docstring_tells_unit_default_and_zero() -> None:

@@ -37,23 +37,23 @@ def test_what_was_accepted_is_delivered() -> None:
 
 
 def test_a_rejected_message_is_charged_and_waits_as_the_policy_says() -> None:
-    assert decided(RejectedError("no queue")) == Retry(delay=10, error="RejectedError: no queue", charge=True)
+    assert decided(RejectedError("no queue")) == Retry(delay=10, error="RejectedError: no queue", counted=True)
     assert decided(RejectedError("no queue"), message(attempts=3)) == Retry(delay=80, error="RejectedError: no queue")
 
 
 def test_uncharged_tries_do_not_lengthen_the_wait_of_a_rejection() -> None:
-    assert decided(RejectedError("no"), message(tries=500)) == Retry(delay=10, error="RejectedError: no")
+    assert decided(RejectedError("no"), message(deferrals=500)) == Retry(delay=10, error="RejectedError: no")
 
 
 def test_the_last_attempt_a_policy_allows_is_the_last() -> None:
     assert decided(RejectedError("no"), message(attempts=9)) == Retry(delay=3600, error="RejectedError: no")
     assert decided(RejectedError("no"), message(attempts=10)) == Dead(
-        error="RejectedError: no", block=False, charge=True
+        error="RejectedError: no", block=False, counted=True
     )
 
 
 def test_a_permanent_error_is_dead_at_the_first_attempt() -> None:
-    assert decided(PermanentError("too large")) == Dead(error="PermanentError: too large", charge=True)
+    assert decided(PermanentError("too large")) == Dead(error="PermanentError: too large", counted=True)
 
 
 @pytest.mark.parametrize("result", [PermanentError("no"), RejectedError("no")])
@@ -66,20 +66,22 @@ def test_the_dead_block_their_key_where_the_policy_says_so(result: Result) -> No
 @pytest.mark.parametrize("outages", ["wait", "count"])
 @pytest.mark.parametrize("alone", [False, True])
 def test_a_nack_is_never_charged(outages: str, alone: bool) -> None:
-    for tries in (0, 7, 10_000):
-        outcome = decided(NackedError("queue full"), message(attempts=10, tries=tries), outages=outages, alone=alone)
+    for deferrals in (0, 7, 10_000):
+        outcome = decided(
+            NackedError("queue full"), message(attempts=10, deferrals=deferrals), outages=outages, alone=alone
+        )
         assert isinstance(outcome, Retry)
-        assert not outcome.charge
+        assert not outcome.counted
 
 
 def test_a_nacked_message_waits_longer_each_time_up_to_a_minute() -> None:
-    longest = [decided(NackedError("full"), message(tries=tries), chance=Fixed(1)) for tries in range(8)]
+    longest = [decided(NackedError("full"), message(deferrals=deferrals), chance=Fixed(1)) for deferrals in range(8)]
     assert [outcome.delay for outcome in longest if isinstance(outcome, Retry)] == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
 def test_a_destination_that_is_away_is_no_verdict_on_the_message() -> None:
     assert decided(UnavailableError("connection refused")) is OUTAGE
-    assert decided(UnavailableError("connection refused"), message(attempts=10, tries=10_000)) is OUTAGE
+    assert decided(UnavailableError("connection refused"), message(attempts=10, deferrals=10_000)) is OUTAGE
 
 
 def test_outages_count_where_they_are_to_count() -> None:
@@ -109,24 +111,24 @@ answers = st.sampled_from([None, RejectedError("r"), PermanentError("p"), Nacked
 
 @given(answers, st.integers(0, 10**6), st.integers(0, 10**6), st.booleans(), st.sampled_from(["skip", "block"]))
 def test_only_rejections_ever_charge_or_kill_while_outages_wait(
-    result: Result, attempts: int, tries: int, alone: bool, on_exhausted: str
+    result: Result, attempts: int, deferrals: int, alone: bool, on_exhausted: str
 ) -> None:
-    outcome = decided(result, message(attempts=attempts, tries=tries), alone=alone, on_exhausted=on_exhausted)
+    outcome = decided(result, message(attempts=attempts, deferrals=deferrals), alone=alone, on_exhausted=on_exhausted)
     at_fault = isinstance(result, RejectedError) or (alone and isinstance(result, UnavailableError))
-    if isinstance(outcome, Dead) or (isinstance(outcome, Retry) and outcome.charge):
+    if isinstance(outcome, Dead) or (isinstance(outcome, Retry) and outcome.counted):
         assert at_fault
         assert not isinstance(result, NackedError)
 
 
 def test_without_a_route_a_message_waits_about_an_hour_uncharged_and_is_dead_then() -> None:
     waited: list[float] = []
-    while isinstance(outcome := no_route(message(tries=len(waited)), CHANCE), Retry):
-        assert not outcome.charge
+    while isinstance(outcome := no_route(message(deferrals=len(waited)), CHANCE), Retry):
+        assert not outcome.counted
         waited.append(outcome.delay)
     assert waited[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
     assert 3600 <= sum(waited) < 3660
     error = "no route for 'order.placed' of 'ORDER'; add it, or discard the event"
-    assert outcome == Dead(error=error, charge=False)
+    assert outcome == Dead(error=error, counted=False)
 
 
 def test_a_destination_nobody_knows_is_named() -> None:
@@ -136,7 +138,7 @@ def test_a_destination_nobody_knows_is_named() -> None:
 
 
 def test_a_message_without_route_blocks_its_key_where_the_dead_do() -> None:
-    outcome = no_route(message(tries=10_000), CHANCE, on_exhausted="block")
+    outcome = no_route(message(deferrals=10_000), CHANCE, on_exhausted="block")
     assert isinstance(outcome, Dead)
     assert outcome.block
 

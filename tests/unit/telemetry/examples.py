@@ -46,7 +46,7 @@ from tests.unit.relay.messages import message
 KINDS: tuple[type[Any], ...] = get_args(Observation)
 
 NOON = datetime(2026, 11, 3, 12, tzinfo=UTC)
-ORDER = message(event_id="evt-7", aggregate_id="42", attempts=1, tries=1)
+ORDER = message(event_id="evt-7", aggregate_id="42", attempts=1, deferrals=1)
 
 DELIVERED = EventDelivered(relay="r", message=ORDER, destination="orders", seconds=0.25)
 SKIPPED = EventSkipped(relay="r", message=ORDER, destination="orders")

@@ -27,7 +27,7 @@ MESSAGES = st.builds(
     payload=st.just(CANARY.encode()),
     headers_json=st.just(f'{{"authorization": "{CANARY}"}}'),
     attempts=st.integers(),
-    tries=st.integers(),
+    deferrals=st.integers(),
 )
 BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     str: TEXT,

@@ -32,7 +32,7 @@ def test_a_delivery_is_information() -> None:
 def test_each_delivery_of_a_batch_is_information() -> None:
     with kept(logging.INFO) as records:
         RelayLog().delivered(
-            BatchDelivered(relay="r", destination="orders", messages=(ORDER, ORDER._replace(tries=5)), seconds=0.25)
+            BatchDelivered(relay="r", destination="orders", messages=(ORDER, ORDER._replace(deferrals=5)), seconds=0.25)
         )
     assert [record.getMessage() for record in records] == [
         f"delivered event: {WHICH} attempt=3 seconds=0.250",

@@ -6,12 +6,12 @@ INSERT INTO {inbox} (consumer, event_id) VALUES ($1, $2) ON CONFLICT DO NOTHING 
 
 -- name: count_results
 -- Add the results of a consumer to its statistics of this hour.
-INSERT INTO {inbox_statistics} AS t (consumer, handled, repeated, failed, given_up, last_error, last_failed_at)
+INSERT INTO {inbox_statistics} AS t (consumer, processed, duplicates, failures, dead_lettered, last_error, last_failed_at)
 VALUES ($1, $2, $3, $4, $5, $6, now() - $7::double precision * interval '1 second')
 ON CONFLICT (consumer, hour) DO UPDATE
-SET handled = t.handled + excluded.handled,
-    repeated = t.repeated + excluded.repeated,
-    failed = t.failed + excluded.failed,
-    given_up = t.given_up + excluded.given_up,
+SET processed = t.processed + excluded.processed,
+    duplicates = t.duplicates + excluded.duplicates,
+    failures = t.failures + excluded.failures,
+    dead_lettered = t.dead_lettered + excluded.dead_lettered,
     last_error = coalesce(excluded.last_error, t.last_error),
     last_failed_at = coalesce(excluded.last_failed_at, t.last_failed_at);

@@ -30,7 +30,7 @@ def audit() -> None:
 
 @audit.command("list")
 @click.option("--who", metavar="NAME", help="Only actions of this operator.")
-@click.option("--what", metavar="WORD", help="Only this action, such as retry, discard, edit, replay or steer.")
+@click.option("--what", metavar="WORD", help="Only this action, such as retry, discard, edit, replay or override.")
 @since_option
 @limit_option
 @click.option("--after", type=NUMBER, metavar="NUMBER", help="Continue after this entry.")

@@ -43,7 +43,7 @@ def list_(limit: int, as_json: bool) -> None:
     from pillarbox.ops.cli.store_access import with_shared_store
     from pillarbox.ops.inbox import read_inbox
 
-    retention = current_settings().relay.config.retention.in_seconds.receipts
+    retention = current_settings().relay.config.retention.in_seconds.inbox
     found = with_shared_store(lambda store: read_inbox(store, retention=retention, limit=limit))
     if as_json:
         print_json(found.as_json())

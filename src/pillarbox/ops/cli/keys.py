@@ -24,8 +24,8 @@ def blocked(limit: int, as_json: bool) -> None:
     """List keys whose first pending event holds the others back, and how many events wait for it.
 
     An event that failed under `on_exhausted = "block"` waits for an operator: `pillarbox dead retry ID` retries it,
-    `dead discard ID` deletes it. An event that waits for its retry is sent now by `events retry ID`. `keys bury ID`
-    dead-letters either, and the key continues.
+    `dead discard ID` deletes it. An event that waits for its retry is sent now by `events retry ID`.
+    `keys dead-letter ID` dead-letters either, and the key continues.
 
     \b
     Examples:
@@ -94,7 +94,7 @@ def hot(limit: int, as_json: bool) -> None:
 @keys.command()
 @click.argument("event_id", metavar="ID")
 @as_json
-def bury(event_id: str, as_json: bool) -> None:
+def dead_letter(event_id: str, as_json: bool) -> None:
     """Dead-letter the event that holds its key back, so that the key continues.
 
     The event is blocked or waits for its retry. The relay that owns its lane executes the request with its next fetch.
@@ -102,12 +102,12 @@ def bury(event_id: str, as_json: bool) -> None:
     \b
     Examples:
       pillarbox keys blocked
-      pillarbox keys bury 0190a5c2-7b1e-7d11-a01c-5f0c0d9f4a11
+      pillarbox keys dead-letter 0190a5c2-7b1e-7d11-a01c-5f0c0d9f4a11
     """
     from pillarbox.ops import overrides
     from pillarbox.ops.cli.store_access import operator, warn_without_relay, with_shared_store
 
-    asked = with_shared_store(lambda store: overrides.bury(store, event_id, by=operator()))
+    asked = with_shared_store(lambda store: overrides.dead_letter(store, event_id, by=operator()))
     if not asked:
         raise NotFound(
             f"event {event_id!r} does not hold its key back: `pillarbox keys blocked` lists the events that do"

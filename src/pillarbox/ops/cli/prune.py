@@ -25,21 +25,16 @@ if TYPE_CHECKING:
 KINDS = {
     "history": ("delivered event", "delivered events"),
     "dead": ("dead letter", "dead letters"),
-    "receipts": ("inbox record", "inbox records"),
+    "inbox": ("inbox record", "inbox records"),
     "ledger": ("ledger entry", "ledger entries"),
     "audit": ("audit entry", "audit entries"),
 }
 
 
-OPTIONS = {"receipts": "inbox"}
-"""Options and JSON names that differ from the field of `Retention`."""
-
-
 def _ages(command: Callable[..., None]) -> Callable[..., None]:
     for name, (_, kind) in reversed(KINDS.items()):
-        option = OPTIONS.get(name, name)
-        text = f"Delete {kind} older than AGE; default: relay.retention.{option}."
-        command = click.option(f"--{option}", name, type=retention, metavar="AGE", help=text)(command)
+        text = f"Delete {kind} older than AGE; default: relay.retention.{name}."
+        command = click.option(f"--{name}", name, type=retention, metavar="AGE", help=text)(command)
     return command
 
 
@@ -79,8 +74,7 @@ def prune(archive: Path | None, dry_run: bool, yes: bool, as_json: bool, **ages:
             archived = with_shared_store(lambda store: _delete(store, kept, stale, file, by=operator()))
         stale = stale if archive is None else stale._replace(history=archived.history, dead=archived.dead)
     if as_json:
-        counts = {OPTIONS.get(kind, kind): count for kind, count in stale._asdict().items()}
-        print_json(counts | {"deleted": any(stale) and not dry_run, "dry_run": dry_run})
+        print_json(stale._asdict() | {"deleted": any(stale) and not dry_run, "dry_run": dry_run})
     elif not any(stale):
         click.echo("no data is past its retention period")
     else:
@@ -117,9 +111,8 @@ async def _delete(store: AdminStore, kept: Retention, stale: Stale, file: Archiv
 
 async def _audit(store: AdminStore, kept: Retention, stale: Stale, *, by: str) -> None:
     """Add one audit entry with the count and the minimum age in seconds of each kind."""
-    counts = {kind: count for kind, count in stale._asdict().items() if count}
-    gone = {OPTIONS.get(kind, kind): count for kind, count in counts.items()}
-    older = {OPTIONS.get(kind, kind): getattr(kept, kind) for kind in counts}
+    gone = {kind: count for kind, count in stale._asdict().items() if count}
+    older = {kind: getattr(kept, kind) for kind in gone}
     detail = {"deleted": gone, "older_than_seconds": older}
     await store.admin.audit.add("prune", ", ".join(gone), count=sum(gone.values()), detail=detail, by=by)
 

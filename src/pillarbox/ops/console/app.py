@@ -91,7 +91,7 @@ class Console:
             max_payload=payload_limit(max_payload),
             examination=None if settings is None else Examination(settings, store),
             destinations=() if settings is None else settings.destinations,
-            retention=None if settings is None else settings.relay.config.retention.in_seconds.receipts,
+            retention=None if settings is None else settings.relay.config.retention.in_seconds.inbox,
         )
         pages = Starlette(
             routes=[*_looking(), *([] if read_only else _writing()), *_entering(login)],

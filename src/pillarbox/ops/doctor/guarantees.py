@@ -48,7 +48,7 @@ def _lease(settings: Settings) -> CheckResult:
 
 
 def _inbox(settings: Settings) -> CheckResult:
-    kept, horizon = settings.relay.config.retention.in_seconds.receipts, settings.relay.retry.horizon()
+    kept, horizon = settings.relay.config.retention.in_seconds.inbox, settings.relay.retry.horizon()
     if kept is None:
         return passed("inbox records are kept forever")
     if horizon == float("inf"):

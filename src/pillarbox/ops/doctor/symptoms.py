@@ -24,7 +24,7 @@ MANY_CRASHES = 3
 NEWEST = 1_000
 """The newest dead letters, which the check reads."""
 _REASONS = 3
-_WHO = "ask the operator who did it (`pillarbox audit list --what steer`)"
+_WHO = "ask the operator who did it (`pillarbox audit list --what override`)"
 
 
 def checks(settings: Settings, store: AdminStore) -> Sequence[Check]:

@@ -41,7 +41,7 @@ class SqlArchive:
             "older": older,
             "limit": limit,
             "bytes": max_bytes,
-            "dead_id": (after and after.dead_letter_id) or 0,
+            "dead_letter_id": (after and after.dead_letter_id) or 0,
             "recorded_at": after.recorded_at if after else EARLIEST,
             "id": after.id if after else 0,
             "destination": after.destination if after else "",
@@ -51,7 +51,7 @@ class SqlArchive:
 
     async def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:
         given = {
-            "dead_ids": [row.dead_letter_id for row in rows],
+            "dead_letter_ids": [row.dead_letter_id for row in rows],
             "event_ids": [row.event_id for row in rows],
             "ids": [row.id for row in rows],
             "destinations": [row.destination for row in rows],

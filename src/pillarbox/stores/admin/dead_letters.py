@@ -53,38 +53,42 @@ class SqlDeadLetters:
         return dead_letter_page([self._found(*row) for row in rows], limit=limit)
 
     async def details(self, letters: Sequence[int]) -> Sequence[EventDetail]:
-        rows = await self._listing.read(self._details, {"dead_ids": [*letters]})
+        rows = await self._listing.read(self._details, {"dead_letter_ids": [*letters]})
         return [detail_of(self._listing, row) for row in rows]
 
-    async def retry(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
-        [(done,)] = await self._engine.write(self._retry, {"dead_ids": [*ids], "by": by, "act": act})
+    async def retry(self, ids: Sequence[int], *, by: str = "", bulk_action: int | None = None) -> int:
+        [(done,)] = await self._engine.write(
+            self._retry, {"dead_letter_ids": [*ids], "by": by, "bulk_action": bulk_action}
+        )
         return int(done)
 
     async def edit(
         self, letter: int, *, payload: bytes | None = None, headers: Mapping[str, str] | None = None, by: str = ""
     ) -> bool:
         # The content of a dead letter never changes: reading it is not a part of the transaction.
-        for destination, had, had_headers in await self._engine.read(self._content, {"dead_id": letter}):
+        for destination, had, had_headers in await self._engine.read(self._content, {"dead_letter_id": letter}):
             amendment = Amendment.of(had, had_headers, payload=payload, headers=headers)
             given = {
-                "dead_id": letter,
-                "dead_ids": [letter],
+                "dead_letter_id": letter,
+                "dead_letter_ids": [letter],
                 "payload": amendment.payload,
                 "headers": amendment.headers_json,
                 "by": by,
-                "detail": json.dumps({"destination": destination, "dead_id": letter, **amendment.told}),
+                "detail": json.dumps({"destination": destination, "dead_letter_id": letter, **amendment.told}),
             }
             [(done,)] = await self._engine.write(self._edit, given)
             return bool(done)
         return False
 
-    async def discard(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
-        [(done,)] = await self._engine.write(self._discard, {"dead_ids": [*ids], "by": by, "act": act})
+    async def discard(self, ids: Sequence[int], *, by: str = "", bulk_action: int | None = None) -> int:
+        [(done,)] = await self._engine.write(
+            self._discard, {"dead_letter_ids": [*ids], "by": by, "bulk_action": bulk_action}
+        )
         return int(done)
 
     def _found(self, *facts: Any) -> FoundDeadLetter:
-        *row, recorded_at, first_failed_at, died_at, wanted, edge = facts
+        *row, recorded_at, first_failed_at, dead_lettered_at, wanted, edge = facts
         moment = self._listing.moment
         first = moment_or_none(self._listing, first_failed_at)
-        letter = ListedDeadLetter._make([*row, moment(recorded_at), first, moment(died_at)])
+        letter = ListedDeadLetter._make([*row, moment(recorded_at), first, moment(dead_lettered_at)])
         return FoundDeadLetter(letter, bool(wanted), bool(edge))

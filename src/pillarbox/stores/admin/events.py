@@ -70,10 +70,10 @@ class SqlEvents:
         return Story(
             [detail_of(self._engine, row) for row in events],
             [
-                Failure(destination, attempt, bool(charged), error, moment(at), seconds)
-                for destination, attempt, charged, error, at, seconds in failures
+                Failure(destination, attempt, bool(counted), error, moment(at), seconds)
+                for destination, attempt, counted, error, at, seconds in failures
             ],
-            [OpenRequest._make([*facts, moment(asked_at)]) for *facts, asked_at in requests],
+            [OpenRequest._make([*facts, moment(requested_at)]) for *facts, requested_at in requests],
         )
 
     def _found(self, *facts: Any) -> FoundEvent:

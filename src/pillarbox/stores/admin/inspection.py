@@ -52,5 +52,5 @@ class SqlInspection:
 
 
 def _relay(row: Row) -> RelayView:
-    *card, breakers, version, age, in_hand, draining, stalled = row
-    return RelayView._make([*card, json.loads(breakers), version, age, in_hand, bool(draining), stalled])
+    *card, breakers, version, age, in_flight, draining, stalled = row
+    return RelayView._make([*card, json.loads(breakers), version, age, in_flight, bool(draining), stalled])

@@ -34,8 +34,8 @@ class SqlKeys:
             self._blocked, {"limit": limit, "most": WAITING_COUNTED, "lines": QUEUES_SCANNED}
         )
         return [
-            BlockedKey._make([*facts, self._engine.moment(since), behind, moment_or_none(self._engine, next_try)])
-            for *facts, since, behind, next_try in rows
+            BlockedKey._make([*facts, self._engine.moment(since), waiting, moment_or_none(self._engine, next_attempt)])
+            for *facts, since, waiting, next_attempt in rows
         ]
 
     async def busiest(self, *, limit: int = 20) -> list[BusyKey]:
@@ -55,9 +55,9 @@ class SqlKeys:
     def _view(self, rows: Sequence[Row]) -> QueueView:
         first: FirstPending | None = None
         later: list[Neighbour] = []
-        for is_first, recorded_at, place, destination, event_id, status, event_type, held, next_try in rows:
+        for is_first, recorded_at, place, destination, event_id, status, event_type, held, next_attempt in rows:
             if is_first:
-                until = moment_or_none(self._engine, next_try)
+                until = moment_or_none(self._engine, next_attempt)
                 first = FirstPending(event_id, destination, event_type, Held(held) if held else None, until)
             else:
                 since = self._engine.moment(recorded_at)

@@ -27,7 +27,7 @@ class SqlRequests:
         *,
         delay: float = 0,
         by: str = "",
-        act: int | None = None,
+        bulk_action: int | None = None,
     ) -> list[int]:
         given = {
             "action": action,
@@ -35,7 +35,7 @@ class SqlRequests:
             "destinations": [destination for _, destination in events],
             "delay": float(min(delay, LONGEST_DELAY)),
             "by": by,
-            "act": act,
+            "bulk_action": bulk_action,
         }
         return [int(request_id) for (request_id,) in await self._engine.write(self._add, given)]
 

@@ -18,6 +18,6 @@ class SqlSamples:
     async def since(self, seconds: float) -> list[Sample]:
         rows = await self._engine.read(self._since, {"seconds": seconds, "most": MOST})
         return [
-            Sample.read(self._engine.moment(at), relay, destination, json.loads(figures))
-            for at, relay, destination, figures in reversed(rows)
+            Sample.read(self._engine.moment(at), relay, destination, json.loads(statistics))
+            for at, relay, destination, statistics in reversed(rows)
         ]

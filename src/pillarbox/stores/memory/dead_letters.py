@@ -14,8 +14,8 @@ from pillarbox.admin.dead_letters import (
     dead_letter_page,
 )
 from pillarbox.admin.listing import EventDetail
-from pillarbox.stores.memory.events import given_up
-from pillarbox.stores.memory.tables import Buried, Stored, Tables, verb
+from pillarbox.stores.memory.events import dead_letter_detail
+from pillarbox.stores.memory.tables import DeadLetter, Stored, Tables, verb
 
 
 class MemoryDeadLetters:
@@ -30,18 +30,18 @@ class MemoryDeadLetters:
     ) -> DeadLetterPage:
         found = [
             FoundDeadLetter(letter, True, False)
-            for number, buried in reversed(self._tables.dead.items())
-            if _is_wanted(letter := _letter(number, buried), wanted) and (before is None or number < before)
+            for number, dead_letter in reversed(self._tables.dead.items())
+            if _is_wanted(letter := _letter(number, dead_letter), wanted) and (before is None or number < before)
         ]
         return dead_letter_page(found, limit=limit)
 
     @verb
     def details(self, letters: Sequence[int]) -> Sequence[EventDetail]:
         newest_first = sorted(set(letters) & self._tables.dead.keys(), reverse=True)
-        return [given_up(number, self._tables.dead[number]) for number in newest_first]
+        return [dead_letter_detail(number, self._tables.dead[number]) for number in newest_first]
 
     @verb
-    def retry(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
+    def retry(self, ids: Sequence[int], *, by: str = "", bulk_action: int | None = None) -> int:
         return sum(self._revive(number) for number in sorted(set(ids)))
 
     @verb
@@ -54,7 +54,7 @@ class MemoryDeadLetters:
         return self._revive(letter, Amendment.of(m.payload, m.headers_json, payload=payload, headers=headers))
 
     @verb
-    def discard(self, ids: Sequence[int], *, by: str = "", act: int | None = None) -> int:
+    def discard(self, ids: Sequence[int], *, by: str = "", bulk_action: int | None = None) -> int:
         gone = [number for number in sorted(set(ids)) if self._tables.dead.pop(number, None)]
         return len(gone)
 
@@ -67,26 +67,26 @@ class MemoryDeadLetters:
         del self._tables.dead[number]
         if amendment is not None:
             m = m._replace(payload=amendment.payload, headers_json=amendment.headers_json)
-        again = m._replace(id=self._tables.draw(), available_at=None, held=None, attempts=0, tries=1)
+        again = m._replace(id=self._tables.draw(), available_at=None, held=None, attempts=0, deferrals=1)
         self._tables.put(Stored(message=again))
         # An operator wants it sent, whatever the ledger says; the one try does the same for the history.
         self._tables.processed.pop(m.identity, None)
         return True
 
 
-def _letter(number: int, buried: Buried) -> ListedDeadLetter:
-    m = buried.stored.message
+def _letter(number: int, dead_letter: DeadLetter) -> ListedDeadLetter:
+    m = dead_letter.stored.message
     return ListedDeadLetter(
         id=number,
         event_id=m.event_id,
         destination=m.destination,
         event_type=m.event_type,
         key=m.key,
-        error=buried.error,
+        error=dead_letter.error,
         attempts=m.attempts,
         recorded_at=m.recorded_at,
-        first_failed_at=buried.stored.first_failed_at,
-        dead_lettered_at=buried.died_at,
+        first_failed_at=dead_letter.stored.first_failed_at,
+        dead_lettered_at=dead_letter.dead_lettered_at,
     )
 
 

@@ -14,10 +14,10 @@ class MemoryDestinations:
         self._tables = tables
 
     @verb
-    def report(self, destination: str, *, error: str | None, next_try: float | None) -> None:
+    def report(self, destination: str, *, error: str | None, next_attempt: float | None) -> None:
         row = row_of(self._tables, destination)
         row.steering = row.steering._replace(last_error=None if error is None else legible(error))
-        row.next_try_at = None if next_try is None else self._tables.after(next_try)
+        row.next_attempt_at = None if next_attempt is None else self._tables.after(next_attempt)
 
     @verb
     def overrides(self) -> list[Override]:

@@ -17,7 +17,7 @@ from pillarbox.admin.listing import (
 )
 from pillarbox.admin.requests import OpenRequest
 from pillarbox.core.message import Held, Message, Status
-from pillarbox.stores.memory.tables import Buried, Identity, Published, Stored, Tables, verb
+from pillarbox.stores.memory.tables import DeadLetter, Identity, Published, Stored, Tables, verb
 
 MOST = 100
 """Failures, and requests, that one story tells at most, as in the statements of the databases."""
@@ -61,40 +61,40 @@ class MemoryEvents:
             yield self._pending(stored), stored.message.held
         for published in self._tables.history.values():
             yield delivered(published), None
-        for number, buried in self._tables.dead.items():
-            yield given_up(number, buried), None
+        for number, dead_letter in self._tables.dead.items():
+            yield dead_letter_detail(number, dead_letter), None
 
     def _pending(self, stored: Stored) -> EventDetail:
         if stored.message.held == Held.BLOCKED:
             return _detail(stored, Status.FAILED)._replace(last_error=stored.last_error, next_retry_at=None)
         relay = self._hand(stored.message.identity)
-        error, next_try = self._outage(stored.message)
+        error, next_attempt = self._outage(stored.message)
         return _detail(stored, Status.PENDING if relay is None else Status.PROCESSING)._replace(
             last_error=stored.last_error or error,
-            next_retry_at=stored.message.available_at or next_try,
+            next_retry_at=stored.message.available_at or next_attempt,
             locked_by=relay,
         )
 
     def _outage(self, m: Message) -> tuple[str | None, datetime | None]:
         """The error and the next attempt of the destination that the message waits for."""
-        if m.held == Held.BEHIND or not (m.destination == "" or m.held == Held.ASIDE or m.tries):
+        if m.held == Held.WAITING or not (m.destination == "" or m.held == Held.PARKED or m.deferrals):
             return None, None
         failing = {name: row for name, row in self._tables.destinations.items() if row.steering.last_error is not None}
         if m.destination:
             row = failing.get(m.destination)
-            return (row.steering.last_error, row.next_try_at) if row else (None, None)
+            return (row.steering.last_error, row.next_attempt_at) if row else (None, None)
         # Not routed yet: it waits for all of them while no relay can send anywhere.
         states = [relay.breakers for relay in self._tables.living()]
         if any(state == "closed" for breakers in states for state in breakers.values()):
             return None, None
         shut = [row for name, row in failing.items() if any(name in breakers for breakers in states)]
-        first = min(shut, key=lambda row: row.next_try_at or self._tables.now(), default=None)
-        return (first.steering.last_error, first.next_try_at) if first else (None, None)
+        first = min(shut, key=lambda row: row.next_attempt_at or self._tables.now(), default=None)
+        return (first.steering.last_error, first.next_attempt_at) if first else (None, None)
 
     def _hand(self, identity: Identity) -> str | None:
         """The relay that has a message in hand, by its label and its id."""
         for relay in self._tables.living():
-            if any((hand.event_id, hand.destination) == identity for hand in relay.in_hand):
+            if any((hand.event_id, hand.destination) == identity for hand in relay.in_flight):
                 return f"{relay.card.name} {relay.card.id}".strip()
         return None
 
@@ -104,13 +104,13 @@ def delivered(row: Published) -> EventDetail:
     return _detail(row.stored, Status.PUBLISHED)._replace(published_at=row.published_at, seconds=row.seconds)
 
 
-def given_up(number: int, row: Buried) -> EventDetail:
+def dead_letter_detail(number: int, row: DeadLetter) -> EventDetail:
     """A dead letter, whole."""
     return _detail(row.stored, Status.FAILED)._replace(
         last_error=row.error,
         dead_letter_id=number,
         first_failed_at=row.stored.first_failed_at,
-        dead_lettered_at=row.died_at,
+        dead_lettered_at=row.dead_lettered_at,
     )
 
 

@@ -28,13 +28,15 @@ class MemoryInspection:
 
     @verb
     def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
-        receipts = Counter(receipt.consumer for receipt in self._tables.receipts)
-        names = sorted({*receipts, *(tally.consumer for _, tally in self._tables.tallies)})
+        receipts = Counter(receipt.consumer for receipt in self._tables.inbox)
+        names = sorted({*receipts, *(tally.consumer for _, tally in self._tables.consumer_statistics)})
         return [self._consumer(name, min(receipts[name], COUNTED + 1)) for name in names[:limit]]
 
     def _consumer(self, name: str, receipts: int) -> ConsumerView:
         limit = self._tables.after(-LATELY)
-        lately = [(at, tally) for at, tally in self._tables.tallies if tally.consumer == name and at > limit]
+        lately = [
+            (at, tally) for at, tally in self._tables.consumer_statistics if tally.consumer == name and at > limit
+        ]
         if not lately:
             return ConsumerView(name, receipts)
         failures = [_failure(at, tally) for at, tally in lately if tally.failed_ago is not None]
@@ -42,10 +44,10 @@ class MemoryInspection:
         return ConsumerView(
             name,
             receipts,
-            sum(tally.handled for _, tally in lately),
-            sum(tally.repeated for _, tally in lately),
-            sum(tally.failed for _, tally in lately),
-            sum(tally.given_up for _, tally in lately),
+            sum(tally.processed for _, tally in lately),
+            sum(tally.duplicates for _, tally in lately),
+            sum(tally.failures for _, tally in lately),
+            sum(tally.dead_lettered for _, tally in lately),
             last_error,
             last_failed_at,
         )
@@ -81,7 +83,7 @@ def _relays(tables: Tables) -> list[RelayView]:
             dict(relay.breakers),
             relay.card.version,
             (now - relay.started_at).total_seconds(),
-            len(relay.in_hand),
+            len(relay.in_flight),
             relay.draining,
             relay.stalled,
         )
@@ -95,4 +97,4 @@ def _failure(at: datetime, tally: ConsumerStatistics) -> tuple[datetime, str]:
 
 def _since(m: Message) -> datetime:
     """From when on it could have left: a delayed one once it is due."""
-    return m.recorded_at if m.available_at is None or m.held or m.attempts + m.tries else m.available_at
+    return m.recorded_at if m.available_at is None or m.held or m.attempts + m.deferrals else m.available_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Session
+from pillarbox.core.lane import Epochs, InFlightMessage, Lease, RelayCard, Renewal, Session
 from pillarbox.stores.memory.tables import LaneTable, Relay, Tables, verb
 
 
@@ -28,7 +28,7 @@ class MemoryLanes:
         relay: str,
         *,
         lease: float,
-        in_hand: Sequence[InHand] = (),
+        in_flight: Sequence[InFlightMessage] = (),
         breakers: Mapping[str, str] = {},
         stalled: str = "",
     ) -> Renewal | None:
@@ -36,7 +36,7 @@ class MemoryLanes:
         if living is None:
             return None
         living.lease_end = self._tables.elapsed() + lease
-        living.in_hand = tuple(in_hand)
+        living.in_flight = tuple(in_flight)
         living.breakers = dict(breakers)
         living.stalled = stalled
         others = [other for other in self._tables.living() if other is not living]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pillarbox.core.outcome import Resolved
-from pillarbox.core.store import Before, Ledger, LedgerKind, begun, is_first
+from pillarbox.core.store import Before, Ledger, LedgerKind, is_first, send_number
 from pillarbox.stores.memory.tables import Tables, verb
 
 
@@ -28,14 +28,14 @@ class MemoryLedger:
     def begin(self, messages: Sequence[Resolved]) -> list[Before]:
         before = [self._before(resolved) for resolved in messages]
         for message, destination in messages:
-            self._tables.note((message.event_id, destination), "PROCESSING", begun=begun(message))
+            self._tables.note((message.event_id, destination), "PROCESSING", send_number=send_number(message))
         return before
 
     def _before(self, resolved: Resolved) -> Before:
         known = self._tables.processed.get((resolved.message.event_id, resolved.destination))
         if known is not None and known.status == "SUCCESS":
             return Before.SENT
-        if known is not None and known.status == "PROCESSING" and known.begun == begun(resolved.message):
+        if known is not None and known.status == "PROCESSING" and known.send_number == send_number(resolved.message):
             return Before.UNKNOWN
         return Before.NOT_SENT
 

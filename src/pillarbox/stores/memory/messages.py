@@ -35,7 +35,7 @@ class MemoryMessages:
                 lines = (self._aside(lane, query.destinations) for lane in query.lanes)
                 return self._fetched(self._bounded(lines, query.bounds), key=_by_place)
             case NextInQueues():
-                lines = (self._tables.behind(queue) for queue in query.queues)
+                lines = (self._tables.waiting_in(queue) for queue in query.queues)
                 return self._fetched(self._bounded(lines, query.bounds), key=_by_place, flag=False)
             case _:
                 assert_never(query)
@@ -48,12 +48,12 @@ class MemoryMessages:
     def orphaned_queues(self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None) -> OrphanedQueues:
         lines = sorted(queue for queue in self._lines(lanes) if after is None or queue > after)
         looked_at = lines[:limit]
-        found = [queue for queue in looked_at if any(True for _ in self._tables.behind(queue))]
+        found = [queue for queue in looked_at if any(True for _ in self._tables.waiting_in(queue))]
         return OrphanedQueues(found, looked_at[-1] if len(lines) > limit else None)
 
     @verb
     def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
-        return sorted({name for lane in lanes for name, places in self._tables.lanes[lane].aside.items() if places})
+        return sorted({name for lane in lanes for name, places in self._tables.lanes[lane].parked.items() if places})
 
     def _fetched(
         self, found: tuple[list[Stored], Stored | None], *, key: Callable[[Message], Any], flag: bool = True
@@ -66,10 +66,10 @@ class MemoryMessages:
         return fetched
 
     def _bounded(self, lines: Iterable[Iterator[Stored]], bounds: Bounds) -> tuple[list[Stored], Stored | None]:
-        in_hand = frozenset(bounds.in_flight)
+        in_flight = frozenset(bounds.in_flight)
         open_to = self._range(bounds)
         return _in_turn(
-            ((s for s in line if s.message.position not in in_hand and open_to(s.message)) for line in lines), bounds
+            ((s for s in line if s.message.position not in in_flight and open_to(s.message)) for line in lines), bounds
         )
 
     def _range(self, bounds: Bounds) -> Callable[[Message], bool]:
@@ -98,13 +98,13 @@ class MemoryMessages:
             yield self._tables.places[number, destination]
 
     def _aside(self, lane: int, destinations: Sequence[str]) -> Iterator[Stored]:
-        aside = self._tables.lanes[lane].aside
-        return self._rows(sorted(place for name in set(destinations) for place in aside.get(name, ())))
+        parked = self._tables.lanes[lane].parked
+        return self._rows(sorted(place for name in set(destinations) for place in parked.get(name, ())))
 
     def _flagged(self, stored: Stored) -> Message:
         m = stored.message
         if m.key is not None and self._tables.earlier(KeyQueue(m.lane, m.key, m.destination), m.id):
-            return m._replace(behind=True)
+            return m._replace(must_wait=True)
         return m
 
     def _lines(self, lanes: Sequence[int]) -> set[KeyQueue]:
@@ -113,7 +113,7 @@ class MemoryMessages:
             for lane in lanes
             for key in self._tables.lanes[lane].keys
             for stored in self._tables.of_key(lane, key)
-            if stored.message.held == Held.BEHIND
+            if stored.message.held == Held.WAITING
         }
 
 

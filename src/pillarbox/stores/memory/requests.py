@@ -27,7 +27,7 @@ class MemoryRequests:
         *,
         delay: float = 0,
         by: str = "",
-        act: int | None = None,
+        bulk_action: int | None = None,
     ) -> list[int]:
         numbers = [self._tables.draw() for _ in events]
         for number, identity in zip(numbers, events, strict=True):

@@ -21,7 +21,7 @@ from zlib import crc32
 from pillarbox.admin.listing import Failure
 from pillarbox.admin.requests import Action
 from pillarbox.core.clock import Clock
-from pillarbox.core.lane import InHand, RelayCard
+from pillarbox.core.lane import InFlightMessage, RelayCard
 from pillarbox.core.message import Held, KeyQueue, Message
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.row import ConsumerStatistics, InboxRecord
@@ -54,7 +54,7 @@ class Stored:
         m = self.message
         if m.held is not None:
             return True
-        return m.available_at is not None and (m.attempts + m.tries > 0 or m.available_at <= now)
+        return m.available_at is not None and (m.attempts + m.deferrals > 0 or m.available_at <= now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +67,12 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Buried:
+class DeadLetter:
     """A row of the dead letters."""
 
     stored: Stored
     error: str
-    died_at: datetime
+    dead_lettered_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class Processed:
 
     status: str
     created_at: datetime
-    begun: int | None
+    send_number: int | None
     """Which send is under way, or was."""
 
 
@@ -112,7 +112,7 @@ class Relay:
     started_at: datetime
     lease_end: float
     """When its lease ends, on the monotonic clock."""
-    in_hand: Sequence[InHand] = ()
+    in_flight: Sequence[InFlightMessage] = ()
     breakers: Mapping[str, str] = field(default_factory=dict[str, str])
     draining: bool = False
     stalled: str = ""
@@ -123,7 +123,7 @@ class Destination:
     """What people set for a destination, and how it fares."""
 
     steering: Override
-    next_try_at: datetime | None = None
+    next_attempt_at: datetime | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,7 +135,7 @@ class LaneTable:
     crashes: int = 0
     ready: Ordered[Place] = field(default_factory=Ordered)
     scheduled: Ordered[tuple[datetime, int, str]] = field(default_factory=Ordered)
-    aside: defaultdict[str, Ordered[Place]] = field(default_factory=lambda: defaultdict(Ordered))
+    parked: defaultdict[str, Ordered[Place]] = field(default_factory=lambda: defaultdict(Ordered))
     keys: defaultdict[str, Ordered[Place]] = field(default_factory=lambda: defaultdict(Ordered))
     """Key → places of its messages that are not ready, whatever their destination."""
 
@@ -149,14 +149,14 @@ class Tables:
         self.waiting: dict[Identity, Stored] = {}
         self.places: dict[Place, Stored] = {}
         self.history: dict[int, Published] = {}
-        self.dead: dict[int, Buried] = {}
+        self.dead: dict[int, DeadLetter] = {}
         self.attempts: list[Attempt] = []
         self.processed: dict[Identity, Processed] = {}
         """The ledger, by event and destination."""
-        self.receipts: dict[InboxRecord, datetime] = {}
+        self.inbox: dict[InboxRecord, datetime] = {}
         self.admitting: dict[InboxRecord, object] = {}
         """Receipts of transactions that are still open, with whose each is."""
-        self.tallies: list[tuple[datetime, ConsumerStatistics]] = []
+        self.consumer_statistics: list[tuple[datetime, ConsumerStatistics]] = []
         self.relays: dict[str, Relay] = {}
         self.requests: dict[int, Request] = {}
         self.carried_out: dict[int, Action] = {}
@@ -204,8 +204,8 @@ class Tables:
             lane.keys[m.key].add(m.position)
         if m.held is None and m.available_at is not None:
             lane.scheduled.add((m.available_at, *m.position))
-        elif m.held == Held.ASIDE:
-            lane.aside[m.destination].add(m.position)
+        elif m.held == Held.PARKED:
+            lane.parked[m.destination].add(m.position)
 
     def take_out(self, identity: Identity) -> Stored:
         """Remove a row that is there."""
@@ -222,21 +222,21 @@ class Tables:
                 del lane.keys[m.key]
         if m.held is None and m.available_at is not None:
             lane.scheduled.remove((m.available_at, *m.position))
-        elif m.held == Held.ASIDE:
-            lane.aside[m.destination].remove(m.position)
+        elif m.held == Held.PARKED:
+            lane.parked[m.destination].remove(m.position)
         return stored
 
-    def bury(self, stored: Stored, error: str) -> None:
+    def dead_letter(self, stored: Stored, error: str) -> None:
         """Add a dead letter; the row is no longer in the hot table."""
-        self.dead[self.draw()] = Buried(stored=stored, error=error, died_at=self.now())
+        self.dead[self.draw()] = DeadLetter(stored=stored, error=error, dead_lettered_at=self.now())
 
-    def note(self, identity: Identity, status: str, *, begun: int | None = None) -> bool:
+    def note(self, identity: Identity, status: str, *, send_number: int | None = None) -> bool:
         """Write to the ledger; False, and nothing, if it knows of a success."""
         known = self.processed.get(identity)
         if known is not None and known.status == "SUCCESS":
             return False
         self.processed[identity] = Processed(
-            status=status, created_at=self.now() if known is None else known.created_at, begun=begun
+            status=status, created_at=self.now() if known is None else known.created_at, send_number=send_number
         )
         return True
 
@@ -255,12 +255,12 @@ class Tables:
                 return True
         return False
 
-    def behind(self, slot: KeyQueue) -> Iterator[Stored]:
+    def waiting_in(self, slot: KeyQueue) -> Iterator[Stored]:
         """What waits behind in this line, up to the first message that still heads it."""
         now = self.now()
         for stored in self.of_key(slot.lane, slot.key):
             m = stored.message
-            if m.destination == slot.destination and m.held == Held.BEHIND:
+            if m.destination == slot.destination and m.held == Held.WAITING:
                 yield stored
             elif concerns(slot.destination, m) and stored.stands_in_the_way(now):
                 return

@@ -81,7 +81,7 @@ class MemoryTransaction:
         self._check_open()
         with self._tables.lock:
             whose = self._tables.admitting.get(record)
-            if record in self._tables.receipts or whose is self:
+            if record in self._tables.inbox or whose is self:
                 return False
             if whose is not None:
                 raise InboxError(
@@ -122,8 +122,8 @@ class MemoryTransaction:
                 if message.identity not in clashes:
                     self._tables.put(Stored(message=message))
             now = self._tables.now()
-            self._tables.receipts |= dict.fromkeys(self._receipts, now)
-            self._tables.tallies += [(now, tally) for tally in self._tallies]
+            self._tables.inbox |= dict.fromkeys(self._receipts, now)
+            self._tables.consumer_statistics += [(now, tally) for tally in self._tallies]
         if self._rows:
             self._ring()
 

@@ -27,9 +27,11 @@ class MemoryUpkeep:
         if kept.samples is not None:
             limit = self._tables.after(-kept.samples)
             self._tables.samples = [sample for sample in self._tables.samples if sample.at > limit]
-        if kept.receipts is not None:
-            limit = self._tables.after(-kept.receipts)
-            self._tables.tallies = [(at, tally) for at, tally in self._tables.tallies if at > limit]
+        if kept.inbox is not None:
+            limit = self._tables.after(-kept.inbox)
+            self._tables.consumer_statistics = [
+                (at, tally) for at, tally in self._tables.consumer_statistics if at > limit
+            ]
         if kept.attempts is not None:
             limit = self._tables.after(-kept.attempts)
             self._tables.attempts = [one for one in self._tables.attempts if one.failure.attempted_at > limit]
@@ -38,14 +40,14 @@ class MemoryUpkeep:
 
 def stale(tables: Tables, kept: Retention) -> Iterator[tuple[dict[Any, Any], Iterator[Any]]]:
     """History, dead letters, receipts and ledger, each with the keys of its rows that are old enough to go."""
-    kinds: tuple[dict[Any, Any], ...] = (tables.history, tables.dead, tables.receipts, tables.processed)
+    kinds: tuple[dict[Any, Any], ...] = (tables.history, tables.dead, tables.inbox, tables.processed)
     ends: tuple[Callable[[Any], datetime | None], ...] = (
         lambda row: row.published_at,
-        lambda row: row.died_at,
+        lambda row: row.dead_lettered_at,
         lambda received_at: received_at,
         lambda entry: None if entry.status == "PROCESSING" else entry.created_at,
     )
-    ages = (kept.history, kept.dead, kept.receipts, kept.ledger)
+    ages = (kept.history, kept.dead, kept.inbox, kept.ledger)
     for table, end, age in zip(kinds, ends, ages, strict=True):
         limit = None if age is None else tables.after(-age)
         yield (

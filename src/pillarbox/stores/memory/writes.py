@@ -67,14 +67,14 @@ class MemoryWrites:
 
     @verb
     def note(
-        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False, noted: bool = False
+        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, counted: bool = False, noted: bool = False
     ) -> Settled:
         held, mine = self._fence(epochs, messages)
         tally = Tally()
         for message, destination in mine:
             if self._waits(message, counted=True):
                 stored = self._tables.take_out(message.identity)
-                stored = self._failed(stored, error, charged=charge - noted, tried=int(not charge))
+                stored = self._failed(stored, error, attempts=counted - noted, deferrals=int(not counted))
                 self._place(_changed(stored, destination=destination), tally)
         return _settled(held, messages, tally)
 
@@ -112,7 +112,10 @@ class MemoryWrites:
         stored = self._tables.waiting.get(message.identity)
         if stored is None or stored.message.id != message.id:
             return False
-        return not counted or (stored.message.attempts, stored.message.tries) == (message.attempts, message.tries)
+        return not counted or (stored.message.attempts, stored.message.deferrals) == (
+            message.attempts,
+            message.deferrals,
+        )
 
     def _write(self, stored: Stored, decision: Decision, tally: Tally, now: datetime) -> None:
         """What becomes of a row that was taken out."""
@@ -125,20 +128,20 @@ class MemoryWrites:
                     self._tables.history[self._tables.draw()] = Published(
                         stored=stored, published_at=now, seconds=decision.seconds
                     )
-            case Retry(delay=delay, error=error, charge=charge, noted=noted):
-                stored = self._failed(stored, error, charged=charge - noted, tried=int(not charge))
+            case Retry(delay=delay, error=error, counted=counted, noted=noted):
+                stored = self._failed(stored, error, attempts=counted - noted, deferrals=int(not counted))
                 self._remember(stored, decision.outcome, decision.seconds)
                 self._place(_changed(stored, held=None, available_at=self._tables.after(delay)), tally)
-            case Dead(error=error, block=True, charge=charge, noted=noted):
-                stored = self._failed(stored, error, charged=charge - noted)
+            case Dead(error=error, block=True, counted=counted, noted=noted):
+                stored = self._failed(stored, error, attempts=counted - noted)
                 self._remember(stored, decision.outcome, decision.seconds)
                 self._place(_changed(stored, held=Held.BLOCKED.value), tally)
-            case Dead(error=error, charge=charge, noted=noted):
+            case Dead(error=error, counted=counted, noted=noted):
                 tally.count += 1
                 self._note(stored, "FAILED")
-                stored = self._failed(stored, error, charged=charge - noted)
+                stored = self._failed(stored, error, attempts=counted - noted)
                 self._remember(stored, decision.outcome, decision.seconds)
-                self._tables.bury(stored, legible(error))
+                self._tables.dead_letter(stored, legible(error))
             case _:
                 assert_never(decision.outcome)
 
@@ -157,23 +160,23 @@ class MemoryWrites:
         else:
             event_id, destination = stored.message.identity
             clash = f"event id {event_id} is already pending for {destination} with another payload"
-            self._tables.bury(stored, f"{clash}: give each event its own id")
+            self._tables.dead_letter(stored, f"{clash}: give each event its own id")
 
-    def _failed(self, stored: Stored, error: str, *, charged: int = 0, tried: int = 0) -> Stored:
+    def _failed(self, stored: Stored, error: str, *, attempts: int = 0, deferrals: int = 0) -> Stored:
         m = stored.message
         return replace(
             stored,
-            message=m._replace(attempts=m.attempts + charged, tries=m.tries + tried),
+            message=m._replace(attempts=m.attempts + attempts, deferrals=m.deferrals + deferrals),
             last_error=legible(error),
             first_failed_at=stored.first_failed_at or self._tables.now(),
         )
 
     def _remember(self, stored: Stored, outcome: Retry | Dead, seconds: float | None) -> None:
         """One more failed attempt; to give up without a send is none."""
-        if isinstance(outcome, Dead) and not outcome.charge:
+        if isinstance(outcome, Dead) and not outcome.counted:
             return
         m, error = stored.message, legible(outcome.error)
-        failure = Failure(m.destination, m.failures, outcome.charge, error, self._tables.now(), seconds)
+        failure = Failure(m.destination, m.failures, outcome.counted, error, self._tables.now(), seconds)
         self._tables.attempts.append(Attempt(event_id=m.event_id, failure=failure))
 
     def _do(self, number: int, request: Request) -> None:
@@ -182,17 +185,17 @@ class MemoryWrites:
         stored = self._tables.take_out(request.identity)
         self._tables.carried_out[number] = request.action
         # It counts a try at least, so that it stays the head of its line meanwhile.
-        tries = max(stored.message.tries, 1)
+        deferrals = max(stored.message.deferrals, 1)
         then = self._tables.after(request.delay)
         match request.action:
             case "retry":
-                self._tables.put(_changed(stored, held=None, available_at=then, attempts=0, tries=tries))
+                self._tables.put(_changed(stored, held=None, available_at=then, attempts=0, deferrals=deferrals))
             case "reschedule":
-                self._tables.put(_changed(stored, held=None, available_at=then, tries=tries))
+                self._tables.put(_changed(stored, held=None, available_at=then, deferrals=deferrals))
             case "discard":
                 pass
-            case "bury":
-                self._tables.bury(stored, stored.last_error or "dead-lettered by an operator")
+            case "dead_letter":
+                self._tables.dead_letter(stored, stored.last_error or "dead-lettered by an operator")
             case _:
                 assert_never(request.action)
 

@@ -16,12 +16,12 @@ class PostgresDestinations:
         self._report = statements.get("report_destination")
         self._overrides = statements.get("destination_overrides")
 
-    async def report(self, destination: str, *, error: str | None, next_try: float | None) -> None:
+    async def report(self, destination: str, *, error: str | None, next_attempt: float | None) -> None:
         await self._connection.fetch(
             self._report,
             destination,
             None if error is None else legible(error),
-            None if next_try is None else min(next_try, LONGEST_DELAY),
+            None if next_attempt is None else min(next_attempt, LONGEST_DELAY),
         )
 
     async def overrides(self) -> list[Override]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from pillarbox.core.lane import LANES, Epochs, InHand, Lease, RelayCard, Renewal, Session
+from pillarbox.core.lane import LANES, Epochs, InFlightMessage, Lease, RelayCard, Renewal, Session
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import PostgresStatements
@@ -34,7 +34,7 @@ class PostgresLanes:
         relay: str,
         *,
         lease: float,
-        in_hand: Sequence[InHand] = (),
+        in_flight: Sequence[InFlightMessage] = (),
         breakers: Mapping[str, str] = {},
         stalled: str = "",
     ) -> Renewal | None:
@@ -42,9 +42,9 @@ class PostgresLanes:
             self._renew,
             relay,
             lease,
-            literal(held.event_id for held in in_hand),
-            literal(held.destination for held in in_hand),
-            literal(held.seconds for held in in_hand),
+            literal(held.event_id for held in in_flight),
+            literal(held.destination for held in in_flight),
+            literal(held.seconds for held in in_flight),
             json.dumps(dict(breakers)),
             stalled,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pillarbox.core.outcome import Resolved
-from pillarbox.core.store import Before, Ledger, LedgerKind, begun, is_first
+from pillarbox.core.store import Before, Ledger, LedgerKind, is_first, send_number
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import PostgresStatements
@@ -35,7 +35,7 @@ class PostgresLedger:
             self._begin,
             literal(event_id for event_id, _ in identities),
             literal(destination for _, destination in identities),
-            literal(begun(message) for message, _ in messages),
+            literal(send_number(message) for message, _ in messages),
         )
         known = {(row["event_id"], row["destination"]): Before(row["before"]) for row in rows}
         return [known.get(identity, Before.NOT_SENT) for identity in identities]

@@ -59,7 +59,7 @@ class PostgresMessages:
 
     async def _read(self, read: _Read, lanes: Sequence[int], bounds: Bounds, *more: object) -> Fetched:
         times = (bounds.recorded_after, bounds.recorded_before) if bounds.has_range else ()
-        in_hand = _by_destination(bounds.in_flight)
+        in_flight = _by_destination(bounds.in_flight)
         rows = await self._connection.fetch(
             read.ranged if times else read.plain,
             literal(lanes),
@@ -67,8 +67,8 @@ class PostgresMessages:
             bounds.limit,
             bounds.max_bytes,
             _ANY_SIZE if bounds.alone else 0,
-            literal(in_hand.values()),
-            literal(in_hand),
+            literal(in_flight.values()),
+            literal(in_flight),
             *more,
             *times,
         )
@@ -87,14 +87,14 @@ class PostgresMessages:
             literal(probe.destination for probe in probes),
             literal(probe.id for probe in probes),
         )
-        return [row["behind"] for row in rows]
+        return [row["must_wait"] for row in rows]
 
     async def orphaned_queues(
         self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None
     ) -> OrphanedQueues:
         rows = await self._connection.fetch(self._orphaned_queues, literal(lanes), *(after or _BEFORE_ALL), limit)
         seen = [KeyQueue(row["lane"], row["key"], row["destination"]) for row in rows]
-        queues = [queue for queue, row in zip(seen, rows, strict=True) if row["headless"]]
+        queues = [queue for queue, row in zip(seen, rows, strict=True) if row["orphaned"]]
         return OrphanedQueues(queues, seen[-1] if len(seen) == limit else None)
 
     async def parked_destinations(self, lanes: Sequence[int]) -> list[str]:

@@ -19,7 +19,7 @@ FRAGMENTS = {
     "as_json": "::jsonb",
     "payload_bytes": "payload",
     "position_of_text": "strpos",
-    "is_among_dead_ids": "= ANY (:dead_ids::bigint[])",
+    "is_among_dead_letter_ids": "= ANY (:dead_letter_ids::bigint[])",
     "seconds_ago": "now() - :seconds::double precision * interval '1 second'",
 }
 """What statements of the operators' half write in PostgreSQL's way."""
@@ -29,12 +29,12 @@ _OWN_NAMES = (
     "uuid7",
     "json",
     "retry",
-    "history_make",
+    "history_create",
     "history_drop",
     "history_default",
-    "dead_type_idx",
-    "dead_key_idx",
-    "dead_recorded_idx",
+    "dead_letter_type_idx",
+    "dead_letter_key_idx",
+    "dead_letter_recorded_idx",
     "message_recorded_idx",
     "message_blocked_idx",
     "message_id_seq",
@@ -47,7 +47,7 @@ _OWN_NAMES = (
     "dlq_insert",
     "dlq_delete",
     "payload_limit",
-    "readable",
+    "clamp_time",
 )
 
 

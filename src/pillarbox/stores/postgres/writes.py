@@ -32,26 +32,26 @@ class Placement(NamedTuple):
     resolved: str
     held: str | None = None
     delay: float | None = None
-    charged: int = 0
-    tried: int = 0
+    more_attempts: int = 0
+    more_deferrals: int = 0
     error: str | None = None
     stays: bool = False
     attempts: int | None = None
     """Those before this one, where one is counted."""
-    tries: int | None = None
-    remembered: bool = False
-    """Among the failed attempts."""
+    deferrals: int | None = None
+    recorded: bool = False
+    """Whether it is written to the failed attempts."""
     seconds: float | None = None
 
 
-class Burial(NamedTuple):
+class DeadLetterRow(NamedTuple):
     """One dead-lettered message; the columns of `dead_letter`."""
 
     event_id: str
     destination: str
     id: int
     resolved: str
-    charged: int
+    more_attempts: int
     error: str
     sent: bool
     seconds: float | None
@@ -61,7 +61,7 @@ class Unit(NamedTuple):
     """One message and the rows that a statement gets for it: they are written together or not at all."""
 
     message: Message
-    rows: Sequence[Burial] | Sequence[Placement]
+    rows: Sequence[DeadLetterRow] | Sequence[Placement]
 
 
 Units = Sequence[Unit] | Sequence[Decision]
@@ -82,7 +82,7 @@ class PostgresWrites:
         noted = ("ledger",) if ledger else ()
         self._deliver = statements.get("deliver" if history else "deliver_without_history", *noted)
         self._history = history
-        self._bury = statements.get("dead_letter", *noted)
+        self._dead_letter = statements.get("dead_letter", *noted)
         self._settle_place = statements.get("requeue", "settled")
         self._place = statements.get("requeue")
         self._carry_out = statements.get("execute_requests")
@@ -90,22 +90,22 @@ class PostgresWrites:
 
     async def settle(self, epochs: Epochs, decisions: Sequence[Decision]) -> Settled:
         arrivals = [decision for decision in decisions if isinstance(decision.outcome, Delivered)]
-        burials: list[Unit] = []
+        dead_letters: list[Unit] = []
         placements: list[Unit] = []
         for message, outcome, destination, seconds in decisions if len(arrivals) < len(decisions) else ():
             match outcome:
                 case Delivered():
                     continue
                 case Dead(block=False):
-                    charged, error = _charged(outcome), legible(outcome.error)
-                    burial = Burial(*_row(message), destination, charged, error, outcome.charge, seconds)
-                    burials.append(Unit(message, [burial]))
+                    more, error = _more_attempts(outcome), legible(outcome.error)
+                    row = DeadLetterRow(*_row(message), destination, more, error, outcome.counted, seconds)
+                    dead_letters.append(Unit(message, [row]))
                 case Retry() | Dead():
                     placements.append(Unit(message, [_waits(message, outcome, destination, seconds)]))
                 case _:
                     assert_never(outcome)
         return await self._all(
-            epochs, [(self._deliver, arrivals), (self._bury, burials), (self._settle_place, placements)]
+            epochs, [(self._deliver, arrivals), (self._dead_letter, dead_letters), (self._settle_place, placements)]
         )
 
     async def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
@@ -127,13 +127,13 @@ class PostgresWrites:
         )
 
     async def note(
-        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False, noted: bool = False
+        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, counted: bool = False, noted: bool = False
     ) -> Settled:
-        charged, tried, text = charge - noted, int(not charge), legible(error)
+        attempts, deferrals, text = counted - noted, int(not counted), legible(error)
 
         def placed(message: Message, resolved: str) -> Placement:
-            before = (message.attempts, message.tries)
-            return Placement(*_row(message), resolved, None, None, charged, tried, text, True, *before)
+            before = (message.attempts, message.deferrals)
+            return Placement(*_row(message), resolved, None, None, attempts, deferrals, text, True, *before)
 
         return await self._put(epochs, [Unit(message, [placed(message, resolved)]) for message, resolved in messages])
 
@@ -184,11 +184,11 @@ class PostgresWrites:
                 half = len(units) // 2
                 await self._isolating(sql, epochs, units[:half], results, refused)
                 await self._isolating(sql, epochs, units[half:], results, refused)
-            elif sql == self._bury:
+            elif sql == self._dead_letter:
                 refused.append(RowsRefusedError(str(error), positions=[units[0].message.position]))
             else:
-                burial = _refused(units[0], str(error))
-                await self._isolating(self._bury, epochs, [Unit(units[0].message, [burial])], results, refused)
+                row = _refused(units[0], str(error))
+                await self._isolating(self._dead_letter, epochs, [Unit(units[0].message, [row])], results, refused)
 
     async def _run(
         self, sql: str, epochs: Epochs, lanes: Iterable[int], columns: Iterable[Iterable[object]]
@@ -201,14 +201,14 @@ class PostgresWrites:
         return Settled(held=held, count=row["count"], duplicates=row["duplicates"], lost=frozenset(wanted) - held)
 
 
-def _refused(unit: Unit | Decision, error: str) -> Burial:
+def _refused(unit: Unit | Decision, error: str) -> DeadLetterRow:
     """A message whose row the database refuses becomes a dead letter, under the destination it was meant for."""
     if isinstance(unit, Decision):
         what, resolved = "it was delivered, and its settlement", unit.destination
     else:
         what, resolved = "its settlement", unit.rows[0].resolved if len(unit.rows) == 1 else unit.message.destination
     told = legible(f"{what} was refused: {error}; correct the row or the constraint, then retry or discard it")
-    return Burial(*_row(unit.message), resolved, 0, told, False, None)
+    return DeadLetterRow(*_row(unit.message), resolved, 0, told, False, None)
 
 
 def _row(message: Message) -> tuple[str, str, int]:
@@ -220,19 +220,21 @@ def _waits(message: Message, outcome: Retry | Dead, destination: str, seconds: f
     placement = Placement(
         *_row(message),
         destination,
-        charged=_charged(outcome),
+        more_attempts=_more_attempts(outcome),
         error=legible(outcome.error),
         attempts=message.attempts,
-        tries=message.tries,
+        deferrals=message.deferrals,
         seconds=seconds,
     )
     if isinstance(outcome, Dead):
-        return placement._replace(held=Held.BLOCKED.value, remembered=outcome.charge)
-    return placement._replace(delay=min(outcome.delay, LONGEST_DELAY), tried=int(not outcome.charge), remembered=True)
+        return placement._replace(held=Held.BLOCKED.value, recorded=outcome.counted)
+    return placement._replace(
+        delay=min(outcome.delay, LONGEST_DELAY), more_deferrals=int(not outcome.counted), recorded=True
+    )
 
 
-def _charged(outcome: Retry | Dead) -> int:
-    return int(outcome.charge) - int(outcome.noted)
+def _more_attempts(outcome: Retry | Dead) -> int:
+    return int(outcome.counted) - int(outcome.noted)
 
 
 def _columns(units: Units, *, history: bool) -> list[list[object]]:

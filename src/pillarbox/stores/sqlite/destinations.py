@@ -16,9 +16,9 @@ class SqliteDestinations:
         self._report = statements.get("report_destination")
         self._overrides = statements.get("destination_overrides")
 
-    async def report(self, destination: str, *, error: str | None, next_try: float | None) -> None:
+    async def report(self, destination: str, *, error: str | None, next_attempt: float | None) -> None:
         text = None if error is None else legible(error)
-        given = {"destination": destination, "error": text, "next_try": next_try}
+        given = {"destination": destination, "error": text, "next_attempt": next_attempt}
         await self._connection.write(lambda db: db.execute(self._report, given).close())
 
     async def overrides(self) -> list[Override]:

@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from pillarbox.core.lane import Epochs, InHand, Lease, RelayCard, Renewal, Session
+from pillarbox.core.lane import Epochs, InFlightMessage, Lease, RelayCard, Renewal, Session
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.sessions import RelayLocks
 from pillarbox.stores.sqlite.statements import SqliteStatements
@@ -46,15 +46,15 @@ class SqliteLanes:
         relay: str,
         *,
         lease: float,
-        in_hand: Sequence[InHand] = (),
+        in_flight: Sequence[InFlightMessage] = (),
         breakers: Mapping[str, str] = {},
         stalled: str = "",
     ) -> Renewal | None:
-        hand = [[held.event_id, held.destination, held.seconds] for held in in_hand]
+        hand = [[held.event_id, held.destination, held.seconds] for held in in_flight]
         given = {
             "relay": relay,
             "lease": lease,
-            "in_hand": json.dumps(hand),
+            "in_flight": json.dumps(hand),
             "breakers": json.dumps(dict(breakers)),
             "stalled": stalled,
         }

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from pillarbox.core.outcome import Resolved
-from pillarbox.core.store import Before, Ledger, LedgerKind, begun, is_first
+from pillarbox.core.store import Before, Ledger, LedgerKind, is_first, send_number
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.statements import SqliteStatements
 
@@ -32,7 +32,7 @@ class SqliteLedger:
         self._before = statements.get("ledger_before")
 
     async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
-        asked = [(message.event_id, destination, begun(message)) for message, destination in messages]
+        asked = [(message.event_id, destination, send_number(message)) for message, destination in messages]
         given = {"messages": json.dumps(asked)}
 
         def work(db: sqlite3.Connection) -> dict[tuple[str, str], Before]:

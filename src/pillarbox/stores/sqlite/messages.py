@@ -23,8 +23,8 @@ from pillarbox.stores.sqlite.wakeup import Bell
 TOGETHER = 4 * 1024 * 1024
 """Bytes of messages that are fetched in one statement, which copies them a few times."""
 
-PAYLOAD, OCCURRED_AT, RECORDED_AT, AVAILABLE_AT, BEHIND = (
-    Message._fields.index(name) for name in ("payload", "occurred_at", "recorded_at", "available_at", "behind")
+PAYLOAD, OCCURRED_AT, RECORDED_AT, AVAILABLE_AT, MUST_WAIT = (
+    Message._fields.index(name) for name in ("payload", "occurred_at", "recorded_at", "available_at", "must_wait")
 )
 
 
@@ -70,7 +70,7 @@ class SqliteMessages:
             case _:
                 assert_never(query)
         given["unrouted"] = json.dumps([place for place, destination in bounds.in_flight if not destination])
-        given["in_hand"] = json.dumps(
+        given["in_flight"] = json.dumps(
             [f"{place} {destination}" for place, destination in bounds.in_flight if destination]
         )
         given |= {"after": _time(bounds.recorded_after), "before": _time(bounds.recorded_before)}
@@ -169,5 +169,5 @@ def _message(facts: list[Any], payload: bytes) -> Message:
     facts[OCCURRED_AT] = moment(facts[OCCURRED_AT])
     facts[RECORDED_AT] = moment(facts[RECORDED_AT])
     facts[AVAILABLE_AT] = moment_or_none(facts[AVAILABLE_AT])
-    facts[BEHIND] = bool(facts[BEHIND])
+    facts[MUST_WAIT] = bool(facts[MUST_WAIT])
     return message_of(facts)

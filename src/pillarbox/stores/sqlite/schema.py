@@ -95,7 +95,7 @@ class SqliteSchema:
         for (kind, name), sql in self._objects_wanted().items():
             if (kind, name) not in there:
                 yield f"the {kind} {name} is missing: somebody dropped it; restore it from `pillarbox schema sql`"
-            elif name.endswith("message_guard") and there[kind, name] != sql:
+            elif name.endswith("message_payload_limit") and there[kind, name] != sql:
                 yield "the table's limit for payloads is not that of the settings: run `pillarbox schema apply`"
 
     def _objects_wanted(self) -> dict[tuple[str, str], str]:

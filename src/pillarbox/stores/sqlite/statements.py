@@ -17,7 +17,7 @@ FRAGMENTS = {
     "as_json": "",
     "payload_bytes": "CAST(payload AS BLOB)",
     "position_of_text": "instr",
-    "is_among_dead_ids": "IN (SELECT value FROM json_each(:dead_ids))",
+    "is_among_dead_letter_ids": "IN (SELECT value FROM json_each(:dead_letter_ids))",
     "seconds_ago": "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))",
 }
 """What statements of the operators' half write in SQLite's way."""

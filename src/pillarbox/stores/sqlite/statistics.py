@@ -22,7 +22,7 @@ class SqliteStatistics:
 
     async def add(self, relay: str, values: Mapping[str, DeliveryStatistics | BacklogStatistics]) -> None:
         rows = json.dumps([[destination, json.dumps(to_json(one))] for destination, one in values.items()])
-        given = {"relay": relay, "figures": rows}
+        given = {"relay": relay, "statistics": rows}
         await self._connection.write(lambda db: db.execute(self._add, given).close())
 
     async def backlog(self) -> Backlog:

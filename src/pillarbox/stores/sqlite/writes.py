@@ -37,13 +37,13 @@ class Entry(NamedTuple):
     destination: str
     resolved: str
     outcome: str
-    charge: bool = False
+    counted: bool = False
     noted: bool = False
     delay: float | None = None
     error: str | None = None
     attempts: int | None = None
     """Those before this one, where one is counted."""
-    tries: int | None = None
+    deferrals: int | None = None
     seconds: float | None = None
 
 
@@ -117,13 +117,13 @@ class SqliteWrites:
         return await self._stay(epochs, entries, "hold", {"held": held.value})
 
     async def note(
-        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, charge: bool = False, noted: bool = False
+        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, counted: bool = False, noted: bool = False
     ) -> Settled:
         entries = [
-            Entry(*message.position, destination, "note", attempts=message.attempts, tries=message.tries)
+            Entry(*message.position, destination, "note", attempts=message.attempts, deferrals=message.deferrals)
             for message, destination in messages
         ]
-        given = {"error": legible(error), "charge": charge, "noted": noted}
+        given = {"error": legible(error), "counted": counted, "noted": noted}
         return await self._stay(epochs, entries, "count_attempt", given)
 
     async def _stay(
@@ -190,7 +190,7 @@ class SqliteWrites:
 
     def _carry_out(self, db: sqlite3.Connection, request: dict[str, object]) -> None:
         again = request["action"] in ("retry", "reschedule")
-        if request["action"] == "bury":
+        if request["action"] == "dead_letter":
             db.execute(self._sql("request_dead_letter"), request)
         # An earlier request of the same bite may have discarded the message: only the count tells.
         done = db.execute(self._sql("request_retry" if again else "request_discard"), request).rowcount
@@ -198,10 +198,10 @@ class SqliteWrites:
         db.execute(self._sql("request_close"), {"request_id": request["request_id"], "result": result})
         if not done:
             return
-        if request["act"] is None:
+        if request["bulk_action_id"] is None:
             db.execute(self._sql("request_audit"), request)
         else:
-            db.execute(self._sql("audit_progress"), {"act": request["act"], "done": done})
+            db.execute(self._sql("audit_progress"), {"bulk_action": request["bulk_action_id"], "done": done})
 
     async def _fenced(self, epochs: Epochs, entries: Sequence[Entry], work: Work) -> Settled:
         if not entries:
@@ -288,11 +288,11 @@ def _settled(decision: Decision) -> Entry:
         case Delivered():
             return entry
         case Retry(delay=delay):
-            entry = entry._replace(outcome="retry", delay=delay, attempts=message.attempts, tries=message.tries)
+            entry = entry._replace(outcome="retry", delay=delay, attempts=message.attempts, deferrals=message.deferrals)
         case Dead(block=True):
-            entry = entry._replace(outcome="blocked", attempts=message.attempts, tries=message.tries)
+            entry = entry._replace(outcome="blocked", attempts=message.attempts, deferrals=message.deferrals)
         case Dead():
             entry = entry._replace(outcome="dead")
         case _:
             assert_never(outcome)
-    return entry._replace(charge=outcome.charge, noted=outcome.noted, error=legible(outcome.error))
+    return entry._replace(counted=outcome.counted, noted=outcome.noted, error=legible(outcome.error))

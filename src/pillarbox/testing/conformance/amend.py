@@ -21,7 +21,7 @@ class AmendConformance:
         [message] = await owner.ready()
         assert (message.event_id, message.destination, message.key) == ("a", "x", "k")
         # One try, which no attempt pays for: an operator wants it sent, whatever the history says.
-        assert (bytes(message.payload), message.attempts, message.tries) == (b"\x00new", 0, 1)
+        assert (bytes(message.payload), message.attempts, message.deferrals) == (b"\x00new", 0, 1)
         assert dict(message.headers) == {"tenant": "acme", AMENDED: digest(b"a")}
         assert await dead_letters(harness.store) == []
 

@@ -111,7 +111,7 @@ class AppendConformance:
         await harness.store.aclose()
         heir = await Owner.of(await harness.second_store())
         assert [(m.event_id, m.attempts) for m in await heir.due()] == [("a", 1)]
-        assert [(m.event_id, m.behind) for m in await heir.ready()] == [("b", True)]
+        assert [(m.event_id, m.must_wait) for m in await heir.ready()] == [("b", True)]
 
     async def test_a_late_commit_with_a_lower_place_is_still_read_and_comes_first(self, harness: StoreHarness) -> None:
         needs(harness, many_writers=True)

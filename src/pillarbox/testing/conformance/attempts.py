@@ -11,10 +11,10 @@ from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.owner import Owner
 
-NOW = Retry(delay=0, error="not now", charge=False)
+NOW = Retry(delay=0, error="not now", counted=False)
 FAILURES = {
     "retry": Retry(delay=HOUR, error="no"),
-    "nack": Retry(delay=HOUR, error="no", charge=False),
+    "nack": Retry(delay=HOUR, error="no", counted=False),
     "death": Dead(error="no"),
     "block": Dead(error="no", block=True),
 }
@@ -108,15 +108,15 @@ class AttemptsConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"), event("b"))
         a, b = await owner.ready()
-        await owner.settle(Dead(error="no route", block=block, charge=False), a)
+        await owner.settle(Dead(error="no route", block=block, counted=False), a)
         await owner.settle(Dead(error="no", block=block), b)
         assert (await failures(harness, "a"), len(await failures(harness, "b"))) == ([], 1)
 
-    async def test_what_a_person_buries_is_no_attempt(self, harness: StoreHarness) -> None:
+    async def test_what_an_operator_dead_letters_is_no_attempt(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"))
         await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready(), seconds=0.5)
-        await harness.store.admin.requests.add("bury", [("a", "x")])
+        await harness.store.admin.requests.add("dead_letter", [("a", "x")])
         await owner.carry_out()
         story = await harness.store.admin.events.show("a")
         assert [detail.dead_letter_id is not None for detail in story.events] == [True]

@@ -48,9 +48,9 @@ class AuditConformance:
         await harness.store.admin.dead_letters.discard([b], by="bob")
         newest, oldest = await entries(harness)
         assert (oldest.who, oldest.what, oldest.subject, oldest.count) == ("ada", "retry", "a", 1)
-        assert dict(oldest.detail) == {"destination": "x", "dead_id": a}
+        assert dict(oldest.detail) == {"destination": "x", "dead_letter_id": a}
         assert (newest.who, newest.what, newest.subject, newest.count) == ("bob", "discard", "b", 1)
-        assert dict(newest.detail) == {"destination": "x", "dead_id": b}
+        assert dict(newest.detail) == {"destination": "x", "dead_letter_id": b}
         assert at(-HOUR) < oldest.at <= newest.at < at(HOUR)
 
     async def test_the_audit_knows_what_changed_and_not_the_content(self, harness: StoreHarness) -> None:
@@ -64,7 +64,7 @@ class AuditConformance:
         assert (entry.who, entry.what, entry.subject, entry.count) == ("ada", "edit", "a", 1)
         assert dict(entry.detail) == {
             "destination": "x",
-            "dead_id": letter.id,
+            "dead_letter_id": letter.id,
             "payload": {
                 "old": {"sha256": digest(b"secret old"), "bytes": 10},
                 "new": {"sha256": digest(b"secret new"), "bytes": 10},
@@ -113,7 +113,7 @@ class AuditConformance:
     async def test_a_steered_destination_is_remembered(self, harness: StoreHarness) -> None:
         await harness.store.admin.requests.override("orders", paused=True, by="ada")
         [entry] = await entries(harness)
-        assert (entry.who, entry.what, entry.subject) == ("ada", "steer", "orders")
+        assert (entry.who, entry.what, entry.subject) == ("ada", "override", "orders")
         assert dict(entry.detail) == {"paused": True}
 
     async def test_a_request_is_remembered_once_it_was_carried_out(self, harness: StoreHarness) -> None:
@@ -128,7 +128,9 @@ class AuditConformance:
         assert (entry.who, entry.what, entry.subject) == ("ada", "retry", "a")
 
     @pytest.mark.parametrize(
-        ("action", "more"), [("retry", {}), ("discard", {}), ("bury", {}), ("reschedule", {"delay": HOUR})], ids=str
+        ("action", "more"),
+        [("retry", {}), ("discard", {}), ("dead_letter", {}), ("reschedule", {"delay": HOUR})],
+        ids=str,
     )
     async def test_what_was_carried_out_is_told_with_the_request(
         self, harness: StoreHarness, action: Action, more: dict[str, Any]
@@ -146,12 +148,12 @@ class AuditConformance:
         admin = harness.store.admin
         a, b, c = await letters(harness, "a", "b", "c")
         do = admin.dead_letters.retry if what == "retry" else admin.dead_letters.discard
-        act = await admin.audit.add(what, "type t", count=0, detail={"left": 4}, by="ada")
-        assert await do([a, b], act=act) == 2
+        bulk_action = await admin.audit.add(what, "type t", count=0, detail={"left": 4}, by="ada")
+        assert await do([a, b], bulk_action=bulk_action) == 2
         [entry] = await entries(harness)
-        assert (entry.id, entry.who, entry.what, entry.subject, entry.count) == (act, "ada", what, "type t", 2)
+        assert (entry.id, entry.who, entry.what, entry.subject, entry.count) == (bulk_action, "ada", what, "type t", 2)
         assert dict(entry.detail) == {"left": 2}
-        assert await do([c, c + 1000], act=act) == 1
+        assert await do([c, c + 1000], bulk_action=bulk_action) == 1
         [entry] = await entries(harness)
         assert (entry.count, dict(entry.detail)) == (3, {"left": 1})
 
@@ -163,8 +165,8 @@ class AuditConformance:
         await harness.commit(event("a"), event("b"), event("c"))
         first = await admin.audit.add("discard", "type t", count=0, detail={"left": 3}, by="ada")
         second = await admin.audit.add("reschedule", "key k", count=0, detail={"left": 1, "delay": 1}, by="bob")
-        await admin.requests.add("discard", [("a", ""), ("b", ""), ("never there", "")], act=first)
-        await admin.requests.add("reschedule", [("c", "")], delay=1, act=second)
+        await admin.requests.add("discard", [("a", ""), ("b", ""), ("never there", "")], bulk_action=first)
+        await admin.requests.add("reschedule", [("c", "")], delay=1, bulk_action=second)
         assert [entry.count for entry in await entries(harness)] == [0, 0]
         while await owner.carry_out():
             pass
@@ -177,10 +179,10 @@ class AuditConformance:
         [a] = await letters(harness, "a")
         owner = await Owner.of(harness.store)
         await harness.commit(event("b"))
-        act = await harness.store.admin.audit.add("discard", count=0, detail={"left": 2}, by="ada")
-        await harness.store.admin.requests.add("discard", [("b", "")], act=act)
+        bulk_action = await harness.store.admin.audit.add("discard", count=0, detail={"left": 2}, by="ada")
+        await harness.store.admin.requests.add("discard", [("b", "")], bulk_action=bulk_action)
         await harness.store.upkeep.prune(Retention(audit=0))
-        assert await harness.store.admin.dead_letters.discard([a], act=act) == 1
+        assert await harness.store.admin.dead_letters.discard([a], bulk_action=bulk_action) == 1
         assert await owner.carry_out() == 1
         assert await entries(harness) == []
 
@@ -194,7 +196,7 @@ class AuditConformance:
         cases: list[tuple[dict[str, Any], list[str]]] = [
             ({"who": "ada"}, ["orders", "a"]),
             ({"what": "discard"}, ["b"]),
-            ({"who": "ada", "what": "steer"}, ["orders"]),
+            ({"who": "ada", "what": "override"}, ["orders"]),
             ({"who": "nobody"}, []),
             ({"since": at(-HOUR)}, ["orders", "b", "a"]),
             ({"since": at(HOUR)}, []),

@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox.admin.dead_letters import DeadLetterFilter, ListedDeadLetter
 from pillarbox.admin.listing import EventFilter, ListedEvent, Position
-from pillarbox.core.lane import InHand
+from pillarbox.core.lane import InFlightMessage
 from pillarbox.core.message import Held, Status
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import HOUR, at, event
@@ -57,9 +57,9 @@ async def one_of_each(harness: StoreHarness) -> Owner:
     await owner.settle(Dead(error="given up"), found["dead"])
     await owner.settle(Dead(error="stuck", block=True), found["blocked"])
     await owner.settle(LATER, found["retry"])
-    await owner.hold(Held.ASIDE, found["aside"])
-    in_hand = [InHand(event_id="in hand", destination="x", seconds=3)]
-    await harness.store.lanes.renew(owner.relay, lease=LONG, in_hand=in_hand)
+    await owner.hold(Held.PARKED, found["aside"])
+    in_flight = [InFlightMessage(event_id="in hand", destination="x", seconds=3)]
+    await harness.store.lanes.renew(owner.relay, lease=LONG, in_flight=in_flight)
     return owner
 
 

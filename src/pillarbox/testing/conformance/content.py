@@ -61,7 +61,7 @@ class ContentConformance:
         assert (m.content_type, m.schema_version) == ("application/x-thing", 7)
         assert (m.correlation_id, m.causation_id, m.trace_id) == ("corr", "cause", "any text will do")
         assert m.occurred_at == occurred
-        assert (m.available_at, m.held, m.attempts, m.tries, m.behind) == (None, None, 0, 0, False)
+        assert (m.available_at, m.held, m.attempts, m.deferrals, m.must_wait) == (None, None, 0, 0, False)
 
     async def test_a_bare_event_gets_its_defaults_from_the_store(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)

@@ -9,7 +9,7 @@ from pillarbox.testing.conformance.owner import Owner, ids
 from pillarbox.testing.lookup import dead_letters, find_event
 
 
-async def _bury(harness: StoreHarness, owner: Owner, *event_ids: str, key: str | None = None) -> None:
+async def _dead_letter(harness: StoreHarness, owner: Owner, *event_ids: str, key: str | None = None) -> None:
     for event_id in event_ids:
         await harness.commit(event(event_id, key))
         [message] = [m for m in await owner.ready() if m.event_id == event_id]
@@ -32,11 +32,11 @@ class DeadConformance:
         )
         assert (bytes(letter.payload), letter.error, letter.attempts) == (b"\x00\xff", "last", 2)
         assert letter.first_failed_at is not None
-        assert letter.first_failed_at <= letter.died_at
+        assert letter.first_failed_at <= letter.dead_lettered_at
 
     async def test_a_dead_letter_is_shown_as_failed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await _bury(harness, owner, "a")
+        await _dead_letter(harness, owner, "a")
         [row] = await find_event(harness.store, "a")
         assert (row.status, row.attempts, row.last_error) == ("FAILED", 1, "a failed")
         assert (row.next_retry_at, row.published_at) == (None, None)
@@ -44,7 +44,7 @@ class DeadConformance:
     async def test_a_message_that_was_never_sent_is_not_charged(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
-        await owner.settle(Dead(error="no route", charge=False), *await owner.ready())
+        await owner.settle(Dead(error="no route", counted=False), *await owner.ready())
         [letter] = await dead_letters(harness.store)
         assert letter.attempts == 0
 
@@ -72,14 +72,14 @@ class DeadConformance:
         await owner.settle(Dead(error="no", block=True), a)
         assert await owner.due() == []
         assert await owner.orphaned_queues() == []
-        assert {m.event_id: m.behind for m in await owner.ready()} == {"b": True, "c": False}
+        assert {m.event_id: m.must_wait for m in await owner.ready()} == {"b": True, "c": False}
         [row] = await find_event(harness.store, "a")
         assert (row.status, row.attempts, row.last_error, row.next_retry_at) == ("FAILED", 1, "no", None)
         assert await dead_letters(harness.store) == []
 
     async def test_a_retried_dead_letter_goes_to_the_end_of_its_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await _bury(harness, owner, "a", key="k")
+        await _dead_letter(harness, owner, "a", key="k")
         await harness.commit(*line("k", "b", "c"))
         [letter] = await dead_letters(harness.store)
         assert await harness.store.admin.dead_letters.retry([letter.id], by="op") == 1
@@ -87,7 +87,7 @@ class DeadConformance:
         b, c, a = await owner.ready()
         assert ids([b, c, a]) == ["b", "c", "a"]
         assert a.id > c.id
-        assert (a.attempts, a.payload, a.key, a.behind) == (0, b"a", "k", False)
+        assert (a.attempts, a.payload, a.key, a.must_wait) == (0, b"a", "k", False)
         [row] = await find_event(harness.store, "a")
         assert (row.status, row.attempts) == ("PENDING", 0)
 
@@ -100,13 +100,13 @@ class DeadConformance:
         await harness.store.admin.dead_letters.retry([letter.id])
         [after] = await owner.ready()
         # One try, so that everybody can tell it from an event that was just recorded.
-        assert after._replace(id=before.id, destination="", recorded_at=before.recorded_at, tries=0) == before
-        assert after.tries == 1
+        assert after._replace(id=before.id, destination="", recorded_at=before.recorded_at, deferrals=0) == before
+        assert after.deferrals == 1
         assert after.destination == "orders"
 
     async def test_a_dead_letter_whose_event_waits_again_stays_dead(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await _bury(harness, owner, "a", "b")
+        await _dead_letter(harness, owner, "a", "b")
         await harness.commit(event("a", payload=b"new"))
         letters = await dead_letters(harness.store)
         assert await harness.store.admin.dead_letters.retry([letter.id for letter in letters]) == 1
@@ -115,7 +115,7 @@ class DeadConformance:
 
     async def test_of_two_dead_letters_of_one_event_one_is_retried(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await _bury(harness, owner, "a", "a")
+        await _dead_letter(harness, owner, "a", "a")
         letters = await dead_letters(harness.store)
         assert await harness.store.admin.dead_letters.retry([letter.id for letter in letters]) == 1
         assert len(await dead_letters(harness.store)) == 1
@@ -128,7 +128,7 @@ class DeadConformance:
 
     async def test_a_discarded_dead_letter_is_gone_for_good(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await _bury(harness, owner, "a", "b")
+        await _dead_letter(harness, owner, "a", "b")
         _, a = await dead_letters(harness.store)
         assert await harness.store.admin.dead_letters.discard([a.id], by="op") == 1
         assert [letter.event_id for letter in await dead_letters(harness.store)] == ["b"]
@@ -136,7 +136,7 @@ class DeadConformance:
 
     async def test_dead_letters_come_newest_first_in_pages(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await _bury(harness, owner, "a", "b", "c", "d", "e")
+        await _dead_letter(harness, owner, "a", "b", "c", "d", "e")
         for limit in (1, 2, 10):
             found: list[str] = []
             before = None

@@ -22,16 +22,16 @@ class DestinationsConformance:
 
     async def test_what_a_relay_reports_is_seen_by_all_until_it_is_over(self, harness: StoreHarness) -> None:
         other = await harness.second_store()
-        await harness.store.destinations.report("orders", error="connection refused", next_try=5)
+        await harness.store.destinations.report("orders", error="connection refused", next_attempt=5)
         assert await other.destinations.overrides() == [AS_IT_COMES._replace(last_error="connection refused")]
-        await other.destinations.report("orders", error="blocked", next_try=None)
+        await other.destinations.report("orders", error="blocked", next_attempt=None)
         assert await other.destinations.overrides() == [AS_IT_COMES._replace(last_error="blocked")]
-        await harness.store.destinations.report("orders", error=None, next_try=None)
-        await harness.store.destinations.report("orders", error=None, next_try=None)
+        await harness.store.destinations.report("orders", error=None, next_attempt=None)
+        await harness.store.destinations.report("orders", error=None, next_attempt=None)
         assert await other.destinations.overrides() == []
 
     async def test_a_report_is_kept_legible_whatever_it_says(self, harness: StoreHarness) -> None:
-        await harness.store.destinations.report("orders", error="NUL \0, half \ud800 a pair", next_try=1e18)
+        await harness.store.destinations.report("orders", error="NUL \0, half \ud800 a pair", next_attempt=1e18)
         [row] = await harness.store.destinations.overrides()
         assert row.last_error == "NUL \\x00, half \\xd800 a pair"
 
@@ -39,13 +39,13 @@ class DestinationsConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("tried"), event("untried", destination="orders"))
         await owner.note("connection refused", (await owner.ready())[0], to="orders")
-        await harness.store.destinations.report("orders", error="connection refused", next_try=HOUR)
+        await harness.store.destinations.report("orders", error="connection refused", next_attempt=HOUR)
         [tried] = await find_event(harness.store, "tried")
         [untried] = await find_event(harness.store, "untried")
         assert tried.next_retry_at is not None
         assert at(HOUR - 60) < tried.next_retry_at < at(HOUR + 60)
         assert (tried.status, untried.next_retry_at) == ("PENDING", None)
-        await harness.store.destinations.report("orders", error=None, next_try=None)
+        await harness.store.destinations.report("orders", error=None, next_attempt=None)
         [tried] = await find_event(harness.store, "tried")
         assert tried.next_retry_at is None
 
@@ -70,11 +70,11 @@ class DestinationsConformance:
 
     async def test_reports_and_steering_leave_each_other_alone(self, harness: StoreHarness) -> None:
         destinations = harness.store.destinations
-        await destinations.report("orders", error="down", next_try=5)
+        await destinations.report("orders", error="down", next_attempt=5)
         await harness.store.admin.requests.override("orders", paused=True, rate_limit=3)
-        await destinations.report("orders", error="still down", next_try=10)
+        await destinations.report("orders", error="still down", next_attempt=10)
         assert await destinations.overrides() == [Override("orders", True, None, 3, "still down")]
-        await destinations.report("orders", error=None, next_try=None)
+        await destinations.report("orders", error=None, next_attempt=None)
         assert await destinations.overrides() == [Override("orders", True, None, 3, None)]
 
     async def test_destinations_come_by_name_and_everywhere_is_one_of_them(self, harness: StoreHarness) -> None:

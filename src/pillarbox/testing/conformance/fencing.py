@@ -23,11 +23,11 @@ WRITES: dict[str, Write] = {
     "retry": lambda owner, m: owner.settle(Retry(delay=0, error="x"), m),
     "dead": lambda owner, m: owner.settle(Dead(error="x"), m),
     "blocked": lambda owner, m: owner.settle(Dead(error="x", block=True), m),
-    "behind": lambda owner, m: owner.hold(Held.BEHIND, m),
-    "aside": lambda owner, m: owner.hold(Held.ASIDE, m, to="orders"),
+    "waiting": lambda owner, m: owner.hold(Held.WAITING, m),
+    "parked": lambda owner, m: owner.hold(Held.PARKED, m, to="orders"),
     "split": lambda owner, m: owner.split(m, "x", "y"),
     "note": lambda owner, m: owner.note("x", m),
-    "charged note": lambda owner, m: owner.note("x", m, charge=True),
+    "charged note": lambda owner, m: owner.note("x", m, counted=True),
 }
 
 

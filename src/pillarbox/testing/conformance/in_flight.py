@@ -23,8 +23,8 @@ STALE_WRITES: dict[str, Callable[[Owner, Message], Awaitable[Settled]]] = {
     "blocked": lambda owner, m: owner.settle(Dead(error="no", block=True), m),
     "retry": lambda owner, m: owner.settle(Retry(delay=HOUR, error="no"), m),
     "retry elsewhere": lambda owner, m: owner.settle(Retry(delay=HOUR, error="no"), m, to="y"),
-    "waiting": lambda owner, m: owner.hold(Held.BEHIND, m),
-    "parked elsewhere": lambda owner, m: owner.hold(Held.ASIDE, m, to="y"),
+    "waiting": lambda owner, m: owner.hold(Held.WAITING, m),
+    "parked elsewhere": lambda owner, m: owner.hold(Held.PARKED, m, to="y"),
     "noted": lambda owner, m: owner.note("no", m),
     "split": lambda owner, m: owner.split(m, "x", "y"),
     "split elsewhere": lambda owner, m: owner.split(m, "y", "z"),
@@ -40,7 +40,7 @@ class InFlightConformance:
         owner = await Owner.of(await harness.second_store(history=history))
         await harness.commit(event("a", "k", destination="x", payload=b"old"))
         sent = await owner.ready()
-        await harness.store.admin.requests.add("bury", [("a", "x")])
+        await harness.store.admin.requests.add("dead_letter", [("a", "x")])
         assert await owner.carry_out() == 1
         [letter] = await dead_letters(harness.store)
         assert await harness.store.admin.dead_letters.edit(letter.id, payload=b"new")

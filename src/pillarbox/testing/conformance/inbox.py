@@ -51,15 +51,15 @@ class InboxConformance:
     async def test_tallies_add_up_and_the_last_error_is_the_latest(self, harness: StoreHarness) -> None:
         await _tallied(
             harness,
-            ConsumerStatistics("billing", handled=3, repeated=1, failed=1, last_error="late", failed_ago=0.0),
-            ConsumerStatistics("billing", handled=4, given_up=2),
+            ConsumerStatistics("billing", processed=3, duplicates=1, failures=1, last_error="late", failed_ago=0.0),
+            ConsumerStatistics("billing", processed=4, dead_lettered=2),
             ConsumerStatistics("billing"),
         )
         [seen] = await harness.store.admin.inspection.consumers()
         assert (seen.name, seen.records) == ("billing", 0)
         assert (seen.processed, seen.duplicates, seen.failures, seen.dead_lettered) == (7, 1, 1, 2)
         assert seen.last_error == "late"
-        await _tallied(harness, ConsumerStatistics("billing", failed=1, last_error="later", failed_ago=0.0))
+        await _tallied(harness, ConsumerStatistics("billing", failures=1, last_error="later", failed_ago=0.0))
         [again] = await harness.store.admin.inspection.consumers()
         assert (again.failures, again.last_error) == (2, "later")
         assert seen.last_failed_at is not None
@@ -68,7 +68,7 @@ class InboxConformance:
 
     async def test_a_failure_is_told_by_when_it_was(self, harness: StoreHarness) -> None:
         for consumer, ago in (("a", 0.0), ("b", 60.5)):
-            await _tallied(harness, ConsumerStatistics(consumer, failed=1, last_error="no", failed_ago=ago))
+            await _tallied(harness, ConsumerStatistics(consumer, failures=1, last_error="no", failed_ago=ago))
         just, before = [seen.last_failed_at for seen in await harness.store.admin.inspection.consumers()]
         assert just is not None
         assert before is not None
@@ -77,8 +77,8 @@ class InboxConformance:
     async def test_consumers_are_known_by_receipts_or_by_tallies(self, harness: StoreHarness) -> None:
         await _admitted(harness, "e1", consumer="by hand")
         await _admitted(harness, "e1", "e2", consumer="both")
-        failed = ConsumerStatistics("all failed", failed=1, last_error="no", failed_ago=0.0)
-        await _tallied(harness, ConsumerStatistics("both", handled=2), failed)
+        failed = ConsumerStatistics("all failed", failures=1, last_error="no", failed_ago=0.0)
+        await _tallied(harness, ConsumerStatistics("both", processed=2), failed)
         seen = {view.name: view for view in await harness.store.admin.inspection.consumers()}
         assert list(seen) == sorted(seen)
         assert seen["by hand"] == ConsumerView("by hand", 1)
@@ -89,22 +89,22 @@ class InboxConformance:
     async def test_a_tally_shares_the_fate_of_its_transaction(self, harness: StoreHarness) -> None:
         with pytest.raises(_Undo):
             async with harness.transaction() as transaction:
-                await harness.tally(transaction, ConsumerStatistics("billing", handled=1))
+                await harness.tally(transaction, ConsumerStatistics("billing", processed=1))
                 raise _Undo
         async with harness.transaction() as transaction:
-            await harness.tally(transaction, ConsumerStatistics("search", handled=1))
+            await harness.tally(transaction, ConsumerStatistics("search", processed=1))
             with pytest.raises(_Undo):
                 async with harness.savepoint(transaction):
-                    await harness.tally(transaction, ConsumerStatistics("search", handled=10))
+                    await harness.tally(transaction, ConsumerStatistics("search", processed=10))
                     raise _Undo
         assert await harness.store.admin.inspection.consumers() == [ConsumerView("search", 0, 1, 0, 0, 0)]
 
     async def test_tallies_go_with_the_receipts(self, harness: StoreHarness) -> None:
-        await _tallied(harness, ConsumerStatistics("billing", handled=1), ConsumerStatistics("search", handled=1))
+        await _tallied(harness, ConsumerStatistics("billing", processed=1), ConsumerStatistics("search", processed=1))
         for age in (2 * HOUR, 1e10, None):
-            await harness.store.upkeep.prune(Retention(history=0, dead=0, ledger=0, audit=0, receipts=age))
+            await harness.store.upkeep.prune(Retention(history=0, dead=0, ledger=0, audit=0, inbox=age))
         assert len(await harness.store.admin.inspection.consumers()) == 2
-        await harness.store.upkeep.prune(Retention(receipts=0))
+        await harness.store.upkeep.prune(Retention(inbox=0))
         assert await harness.store.admin.inspection.consumers() == []
 
     async def test_a_rollback_forgets(self, harness: StoreHarness) -> None:
@@ -125,16 +125,16 @@ class InboxConformance:
 
     async def test_old_receipts_go_and_their_events_are_new_again(self, harness: StoreHarness) -> None:
         await _admitted(harness, "e1", "e2")
-        assert await harness.store.upkeep.prune(Retention(receipts=0)) == 2
+        assert await harness.store.upkeep.prune(Retention(inbox=0)) == 2
         assert await _admitted(harness, "e1") == [True]
 
     async def test_receipts_that_are_young_enough_stay(self, harness: StoreHarness) -> None:
         await _admitted(harness, "e1")
         for age in (HOUR, 1e10, None):
-            assert await harness.store.upkeep.prune(Retention(history=0, dead=0, receipts=age)) == 0
+            assert await harness.store.upkeep.prune(Retention(history=0, dead=0, inbox=age)) == 0
         assert await _admitted(harness, "e1") == [False]
 
     async def test_receipts_go_in_bites(self, harness: StoreHarness) -> None:
         await _admitted(harness, "e1", "e2", "e3", "e4", "e5")
         prune = harness.store.upkeep.prune
-        assert [await prune(Retention(receipts=0), most=2) for _ in range(4)] == [2, 2, 1, 0]
+        assert [await prune(Retention(inbox=0), most=2) for _ in range(4)] == [2, 2, 1, 0]

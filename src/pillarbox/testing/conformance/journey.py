@@ -28,14 +28,14 @@ class Carrier:
         met = await self._work(await self.owner.put_aside("x", "y", limit=40))
         met += await self._work(await self.owner.due(limit=40))
         met += await self._work(await self.owner.ready(limit=40, quota=10))
-        return met + await self._work(await self.owner.behind(*await self.owner.orphaned_queues(), limit=40))
+        return met + await self._work(await self.owner.waiting(*await self.owner.orphaned_queues(), limit=40))
 
     async def _work(self, batch: list[Message]) -> int:
         stopped: set[Line] = set()
         for message in sorted(batch, key=lambda m: m.id):
             line = (message.key, message.destination)
-            if message.behind or (message.key is not None and line in stopped):
-                await self.owner.hold(Held.BEHIND, message)
+            if message.must_wait or (message.key is not None and line in stopped):
+                await self.owner.hold(Held.WAITING, message)
             elif self.chance.random() < self.failures:
                 stopped.add(line)
                 await self._fail(message)
@@ -46,10 +46,10 @@ class Carrier:
 
     async def _fail(self, message: Message) -> None:
         if self.chance.random() < 0.3:
-            await self.owner.hold(Held.ASIDE, message)
+            await self.owner.hold(Held.PARKED, message)
         else:
-            charge = self.chance.random() < 0.5
-            await self.owner.settle(Retry(delay=0, error="no", charge=charge), message)
+            counted = self.chance.random() < 0.5
+            await self.owner.settle(Retry(delay=0, error="no", counted=counted), message)
 
 
 class JourneyConformance:
@@ -84,7 +84,7 @@ class JourneyConformance:
         await harness.commit(*(event(f"{n}", "k") for n in range(6)))
         messages = await owner.ready()
         await owner.settle(Dead(error="no"), messages[2])
-        await owner.hold(Held.BEHIND, *messages[:2], *messages[3:])
+        await owner.hold(Held.WAITING, *messages[:2], *messages[3:])
         carrier = Carrier(owner, random.Random(0), failures=0)
         await carrier.round()
         assert [m.event_id for m in carrier.delivered] == ["0", "1", "3", "4", "5"]

@@ -20,7 +20,7 @@ class KeysConformance:
         await harness.commit(event("head", key="k"), event("second", key="k"), event("other", key="free"))
         head, second, _ = await owner.ready()
         await owner.settle(Dead(error="refused", block=True), head, to="orders")
-        await owner.hold(Held.BEHIND, second)
+        await owner.hold(Held.WAITING, second)
         [blocked] = await harness.store.admin.keys.blocked()
         assert (blocked.key, blocked.destination, blocked.event_id, blocked.error, blocked.waiting) == (
             "k",
@@ -37,7 +37,7 @@ class KeysConformance:
         heads = {message.event_id: message for message in await owner.ready()}
         for name in ("first 1", "later 1", "alone 1"):
             await owner.settle(Retry(delay=600, error="refused"), heads[name], to="orders")
-        await owner.hold(Held.BEHIND, heads["first 2"], heads["first 3"], heads["later 2"], to="orders")
+        await owner.hold(Held.WAITING, heads["first 2"], heads["first 3"], heads["later 2"], to="orders")
         first, later = await harness.store.admin.keys.blocked()
         assert (first.key, first.destination, first.event_id, first.error, first.waiting) == (
             "first",
@@ -55,7 +55,7 @@ class KeysConformance:
         await harness.commit(*(event(f"{name} {place}", key=name) for name in ("a", "b") for place in (1, 2)))
         waiting, second, given_up, _ = await owner.ready()
         await owner.settle(Retry(delay=600, error="refused"), waiting, to="orders")
-        await owner.hold(Held.BEHIND, second, to="orders")
+        await owner.hold(Held.WAITING, second, to="orders")
         await owner.settle(Dead(error="refused", block=True), given_up, to="orders")
         assert [(one.key, one.next_retry_at is None) for one in await harness.store.admin.keys.blocked()] == [
             ("b", True),
@@ -68,7 +68,7 @@ class KeysConformance:
         await harness.commit(event("head", key="k"), event("second", key="k"))
         head, second = await owner.ready()
         await owner.settle(Retry(delay=0, error="refused"), head, to="orders")
-        await owner.hold(Held.BEHIND, second, to="orders")
+        await owner.hold(Held.WAITING, second, to="orders")
         assert await harness.store.admin.keys.blocked() == []
 
     async def test_no_more_than_asked_for(self, harness: StoreHarness) -> None:
@@ -95,7 +95,7 @@ class KeysConformance:
         head, *behind = [message for message in await owner.ready() if message.key == "k"]
         await owner.settle(outcome, head, to="orders")
         # The relay has put some behind the head, and has not come to the last ones.
-        await owner.hold(Held.BEHIND, *behind[:5], to="orders")
+        await owner.hold(Held.WAITING, *behind[:5], to="orders")
         queue = await queue_at(harness, behind[1], "orders")
         assert queue.first is not None
         assert (queue.first.event_id, queue.first.destination, queue.first.held) == ("e0", "orders", held)
@@ -109,10 +109,10 @@ class KeysConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("head", key="k"), event("second", key="k"))
         head, second = await owner.ready()
-        await owner.hold(Held.ASIDE, head, to="orders")
+        await owner.hold(Held.PARKED, head, to="orders")
         found = (await queue_at(harness, second)).first
         assert found is not None
-        assert (found.event_id, found.held, found.next_retry_at) == ("head", Held.ASIDE, None)
+        assert (found.event_id, found.held, found.next_retry_at) == ("head", Held.PARKED, None)
         assert (await queue_at(harness, second, "mail")).first is None
 
     async def test_what_was_delivered_and_given_up_has_its_place_in_the_key(self, harness: StoreHarness) -> None:
@@ -134,7 +134,7 @@ class KeysConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("head", key="k"))
         await owner.settle(Dead(error="refused", block=True), *await owner.ready(), to="orders")
-        await harness.store.admin.requests.add("bury", [("head", "orders")], by="ann")
+        await harness.store.admin.requests.add("dead_letter", [("head", "orders")], by="ann")
         assert (await harness.store.writes.carry_out(owner.epochs)).done == 1
         [letter] = await dead_letters(harness.store)
         assert (letter.event_id, letter.destination, letter.error) == ("head", "orders", "refused")

@@ -16,10 +16,10 @@ AGAIN = Retry(delay=0, error="no")
 HEADS: dict[str, Outcome | Held] = {
     "a retry not yet due": LATER,
     "a retry that is due": AGAIN,
-    "an uncharged retry": Retry(delay=HOUR, error="no", charge=False),
+    "an uncharged retry": Retry(delay=HOUR, error="no", counted=False),
     "a blocked one": Dead(error="no", block=True),
-    "one put aside": Held.ASIDE,
-    "one put behind": Held.BEHIND,
+    "one put aside": Held.PARKED,
+    "one put behind": Held.WAITING,
 }
 
 
@@ -38,9 +38,9 @@ class BehindConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"), event("other", "j"))
         a, b, _ = await owner.ready()
-        assert not b.behind
+        assert not b.must_wait
         await wait_as(owner, kind, a)
-        assert {m.event_id: m.behind for m in await owner.ready()} == {"b": True, "other": False}
+        assert {m.event_id: m.must_wait for m in await owner.ready()} == {"b": True, "other": False}
         assert await _earlier(owner, b, "") is True
         assert await _earlier(owner, a, "") is False
 
@@ -50,7 +50,7 @@ class BehindConformance:
         a, b = await owner.ready()
         await owner.settle(LATER, b)
         [found] = await owner.ready()
-        assert (found.event_id, found.behind) == ("a", False)
+        assert (found.event_id, found.must_wait) == ("a", False)
         assert await _earlier(owner, a, "") is False
 
     async def test_a_message_without_key_is_never_behind(self, harness: StoreHarness) -> None:
@@ -69,7 +69,7 @@ class BehindConformance:
         )
         a, *_ = await owner.ready()
         await owner.settle(LATER, a)
-        assert {m.event_id: m.behind for m in await owner.ready()} == {"b": False, "c": True}
+        assert {m.event_id: m.must_wait for m in await owner.ready()} == {"b": False, "c": True}
 
     async def test_a_message_without_destination_holds_its_key_for_all(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -77,7 +77,7 @@ class BehindConformance:
         a, b = await owner.ready()
         await owner.settle(LATER, a)
         [found] = await owner.ready()
-        assert (found.event_id, found.behind) == ("b", True)
+        assert (found.event_id, found.must_wait) == ("b", True)
         assert await _earlier(owner, b, "x") is True
 
     async def test_a_message_without_destination_is_behind_any_of_its_key(self, harness: StoreHarness) -> None:
@@ -86,7 +86,7 @@ class BehindConformance:
         a, b = await owner.ready()
         await owner.settle(LATER, a)
         [found] = await owner.ready()
-        assert (found.event_id, found.behind) == ("b", True)
+        assert (found.event_id, found.must_wait) == ("b", True)
         assert await _earlier(owner, b, "") is True
 
     async def test_once_the_earlier_one_is_gone_nothing_is_behind(self, harness: StoreHarness) -> None:
@@ -105,7 +105,7 @@ class BehindConformance:
         await owner.settle(LATER, a)
         await owner.settle(AGAIN, b)
         [found] = await owner.due()
-        assert (found.event_id, found.behind) == ("b", True)
+        assert (found.event_id, found.must_wait) == ("b", True)
 
     async def test_probes_are_answered_one_by_one_in_their_order(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -129,52 +129,52 @@ class LinesConformance:
         await harness.commit(*line("k", "a", "b", "c"))
         a, b, c = await owner.ready()
         await owner.settle(LATER, a)
-        await owner.hold(Held.BEHIND, b, c)
+        await owner.hold(Held.WAITING, b, c)
         assert await owner.ready() == []
         assert await owner.due() == []
         assert await owner.orphaned_queues() == []
-        assert await owner.behind(slot(b)) == []
+        assert await owner.waiting(slot(b)) == []
 
     async def test_a_line_is_read_on_in_order_once_its_head_is_gone(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c", "d"))
         a, b, c, d = await owner.ready()
         await owner.settle(AGAIN, a)
-        await owner.hold(Held.BEHIND, b, d, c)
+        await owner.hold(Held.WAITING, b, d, c)
         await owner.settle(DELIVERED, *await owner.due())
         assert await owner.orphaned_queues() == [slot(b)]
-        assert ids(await owner.behind(slot(b))) == ["b", "c", "d"]
-        assert ids(await owner.behind(slot(b), quota=2)) == ["b", "c"]
-        assert ids(await owner.behind(slot(b), limit=1)) == ["b"]
-        assert ids(await owner.behind(slot(b), max_bytes=1)) == ["b"]
-        assert ids(await owner.behind(slot(b), in_flight=[b.position])) == ["c", "d"]
+        assert ids(await owner.waiting(slot(b))) == ["b", "c", "d"]
+        assert ids(await owner.waiting(slot(b), quota=2)) == ["b", "c"]
+        assert ids(await owner.waiting(slot(b), limit=1)) == ["b"]
+        assert ids(await owner.waiting(slot(b), max_bytes=1)) == ["b"]
+        assert ids(await owner.waiting(slot(b), in_flight=[b.position])) == ["c", "d"]
 
     async def test_what_is_read_on_is_not_behind_any_more(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
-        await owner.hold(Held.BEHIND, a, b)
-        assert [m.behind for m in await owner.behind(slot(a))] == [False, False]
+        await owner.hold(Held.WAITING, a, b)
+        assert [m.must_wait for m in await owner.waiting(slot(a))] == [False, False]
 
     async def test_a_line_is_read_on_only_up_to_its_next_head(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c"))
         a, b, c = await owner.ready()
-        await owner.hold(Held.BEHIND, a, c)
+        await owner.hold(Held.WAITING, a, c)
         await owner.settle(LATER, b)
         assert await owner.orphaned_queues() == [slot(a)]
-        assert ids(await owner.behind(slot(a))) == ["a"]
-        await owner.settle(DELIVERED, *await owner.behind(slot(a)))
+        assert ids(await owner.waiting(slot(a))) == ["a"]
+        await owner.settle(DELIVERED, *await owner.waiting(slot(a)))
         assert await owner.orphaned_queues() == []
-        assert await owner.behind(slot(a)) == []
+        assert await owner.waiting(slot(a)) == []
 
     async def test_what_waits_behind_in_one_line_is_delivered_where_it_lies(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c"))
         messages = await owner.ready()
-        await owner.hold(Held.BEHIND, *messages)
+        await owner.hold(Held.WAITING, *messages)
         for expected in ("a", "b", "c"):
-            [found] = await owner.behind(slot(messages[0]), limit=1)
+            [found] = await owner.waiting(slot(messages[0]), limit=1)
             assert found.event_id == expected
             await owner.settle(DELIVERED, found)
         assert await owner.orphaned_queues() == []
@@ -188,9 +188,9 @@ class LinesConformance:
         )
         a, b, c = await owner.ready()
         await owner.settle(LATER, a)
-        await owner.hold(Held.BEHIND, b, c)
+        await owner.hold(Held.WAITING, b, c)
         assert await owner.orphaned_queues() == [slot(c)]
-        assert ids(await owner.behind(slot(b), slot(c))) == ["c"]
+        assert ids(await owner.waiting(slot(b), slot(c))) == ["c"]
 
     @pytest.mark.parametrize("kind", HEADS.values(), ids=HEADS.keys())
     async def test_an_earlier_one_without_destination_heads_every_line_of_its_key(
@@ -200,8 +200,8 @@ class LinesConformance:
         await harness.commit(event("a", "k"), event("b", "k", destination="x"))
         a, b = await owner.ready()
         await wait_as(owner, kind, a)
-        await owner.hold(Held.BEHIND, b)
-        assert await owner.behind(slot(b)) == []
+        await owner.hold(Held.WAITING, b)
+        assert await owner.waiting(slot(b)) == []
         assert slot(b) not in await owner.orphaned_queues()
 
     @pytest.mark.parametrize("kind", HEADS.values(), ids=HEADS.keys())
@@ -212,8 +212,8 @@ class LinesConformance:
         await harness.commit(event("a", "k", destination="x"), event("b", "k"))
         a, b = await owner.ready()
         await wait_as(owner, kind, a)
-        await owner.hold(Held.BEHIND, b)
-        assert await owner.behind(slot(b)) == []
+        await owner.hold(Held.WAITING, b)
+        assert await owner.waiting(slot(b)) == []
         assert slot(b) not in await owner.orphaned_queues()
 
     async def test_a_delayed_event_heads_its_line_only_once_it_is_due(self, harness: StoreHarness) -> None:
@@ -221,15 +221,15 @@ class LinesConformance:
         await harness.commit(event("future", "k", available_at=at(HOUR)), event("a", "k"))
         await harness.commit(event("due", "j", available_at=at(-1)), event("b", "j"))
         a, b = await owner.ready()
-        await owner.hold(Held.BEHIND, a, b)
+        await owner.hold(Held.WAITING, a, b)
         assert await owner.orphaned_queues() == [slot(a)]
-        assert ids(await owner.behind(slot(a), slot(b))) == ["a"]
+        assert ids(await owner.waiting(slot(a), slot(b))) == ["a"]
 
     async def test_lines_without_head_come_in_bites(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"{n}", f"key {n}", destination=f"d{n % 3}") for n in range(12)))
         messages = await owner.ready()
-        await owner.hold(Held.BEHIND, *messages)
+        await owner.hold(Held.WAITING, *messages)
         assert len((await harness.store.messages.orphaned_queues(owner.lanes, limit=5)).queues) == 5
         assert await owner.orphaned_queues(limit=5) == sorted(slot(m) for m in messages)
 
@@ -241,7 +241,7 @@ class LinesConformance:
         heads, nexts = messages[::2], messages[1::2]
         await owner.settle(LATER, *heads[:5])
         await owner.settle(DELIVERED, *heads[5:])
-        await owner.hold(Held.BEHIND, *nexts)
+        await owner.hold(Held.WAITING, *nexts)
         found: list[KeyQueue] = []
         bite = await harness.store.messages.orphaned_queues(owner.lanes, limit=1)
         while bite.after is not None:
@@ -253,9 +253,9 @@ class LinesConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c"), *line("j", "d", "e", "f"))
         messages = await owner.ready()
-        await owner.hold(Held.BEHIND, *messages)
+        await owner.hold(Held.WAITING, *messages)
         slots = await owner.orphaned_queues()
-        found = await owner.behind(*slots, quota=2)
+        found = await owner.waiting(*slots, quota=2)
         assert sorted(ids(found)) == ["a", "b", "d", "e"]
         assert ids([m for m in found if m.key == "k"]) == ["a", "b"]
 
@@ -264,11 +264,11 @@ class LinesConformance:
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
         await owner.settle(AGAIN, a)
-        await owner.hold(Held.BEHIND, b)
+        await owner.hold(Held.WAITING, b)
         await owner.settle(DELIVERED, *await owner.due())
         heir = await owner.taken_over(await harness.second_store())
         assert await heir.orphaned_queues() == [slot(b)]
-        assert ids(await heir.behind(slot(b))) == ["b"]
+        assert ids(await heir.waiting(slot(b))) == ["b"]
 
 
 async def _earlier(owner: Owner, message: Message, destination: str) -> bool:

@@ -68,7 +68,7 @@ class Owner:
         look = Parked(lanes=self.lanes, destinations=destinations, bounds=Bounds(**bounds))
         return await self.store.messages.read(look)
 
-    async def behind(self, *slots: KeyQueue, **bounds: Any) -> Fetched:
+    async def waiting(self, *slots: KeyQueue, **bounds: Any) -> Fetched:
         return await self.store.messages.read(NextInQueues(queues=slots, bounds=Bounds(**bounds)))
 
     async def orphaned_queues(self, *, limit: int = 100) -> list[KeyQueue]:
@@ -90,10 +90,10 @@ class Owner:
         return await self.store.writes.hold(self.epochs, resolved(messages, to), held)
 
     async def note(
-        self, error: str, *messages: Message, charge: bool = False, noted: bool = False, to: str | None = None
+        self, error: str, *messages: Message, counted: bool = False, noted: bool = False, to: str | None = None
     ) -> Settled:
         about = resolved(messages, to)
-        return await self.store.writes.note(self.epochs, about, error=error, charge=charge, noted=noted)
+        return await self.store.writes.note(self.epochs, about, error=error, counted=counted, noted=noted)
 
     async def split(self, message: Message, *destinations: str) -> Settled:
         return await self.store.writes.split(self.epochs, [Split(message, destinations)])

@@ -6,7 +6,7 @@ import pytest
 
 from pillarbox.admin.listing import EventFilter
 from pillarbox.admin.requests import Action
-from pillarbox.core.lane import InHand
+from pillarbox.core.lane import InFlightMessage
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import HOUR, at, event, line
@@ -71,17 +71,17 @@ class RequestConformance:
         await harness.commit(*line("k", "a", "b", "c"))
         a, b, _ = await owner.ready()
         await owner.settle(Dead(error="no", block=True), a)
-        await owner.hold(Held.BEHIND, b)
+        await owner.hold(Held.WAITING, b)
         await harness.store.admin.requests.add("retry", [("a", "")])
         assert await owner.carry_out() == 1
         [head] = await owner.due()
-        assert (head.event_id, head.id, head.attempts, head.behind) == ("a", a.id, 0, False)
-        assert [(m.event_id, m.behind) for m in await owner.ready()] == [("c", True)]
+        assert (head.event_id, head.id, head.attempts, head.must_wait) == ("a", a.id, 0, False)
+        assert [(m.event_id, m.must_wait) for m in await owner.ready()] == [("c", True)]
         assert await owner.orphaned_queues() == []
         [row] = await find_event(harness.store, "a")
         assert row.status == "PENDING"
         await owner.settle(DELIVERED, head)
-        assert ids(await owner.behind(slot(b))) == ["b"]
+        assert ids(await owner.waiting(slot(b))) == ["b"]
 
     async def test_a_discarded_message_is_gone_and_its_key_goes_on(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -123,7 +123,7 @@ class RequestConformance:
         await harness.commit(*line("k", "a", "b"))
         await harness.store.admin.requests.add("reschedule", [("a", "")], delay=HOUR)
         assert await owner.carry_out() == 1
-        assert [(m.event_id, m.behind) for m in await owner.ready()] == [("b", True)]
+        assert [(m.event_id, m.must_wait) for m in await owner.ready()] == [("b", True)]
 
     @pytest.mark.parametrize("action", ["retry", "reschedule"])
     async def test_a_message_that_a_person_moved_was_not_tried_for_that(
@@ -133,7 +133,7 @@ class RequestConformance:
         await harness.commit(*line("k", "a", "b"))
         await harness.store.admin.requests.add(action, [("a", "")])
         assert await owner.carry_out() == 1
-        assert [m.behind for m in await owner.ready()] == [True]
+        assert [m.must_wait for m in await owner.ready()] == [True]
         events = harness.store.admin.events
         assert (await events.list(EventFilter(retrying=True), limit=10)).events == []
         assert [one.retry_count for one in (await events.list(EventFilter(), limit=10)).events] == [0, 0]
@@ -251,8 +251,8 @@ class FindConformance:
     async def test_a_message_long_in_hand_is_processing_and_names_its_relay(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store, name="relay-a")
         await harness.commit(event("a", destination="x"), event("b", destination="x"))
-        in_hand = [InHand(event_id="a", destination="x", seconds=3)]
-        assert await harness.store.lanes.renew(owner.relay, lease=LONG, in_hand=in_hand) is not None
+        in_flight = [InFlightMessage(event_id="a", destination="x", seconds=3)]
+        assert await harness.store.lanes.renew(owner.relay, lease=LONG, in_flight=in_flight) is not None
         [a] = await find_event(harness.store, "a")
         [b] = await find_event(harness.store, "b")
         assert (a.status, b.status, b.locked_by) == ("PROCESSING", "PENDING", None)
@@ -263,8 +263,8 @@ class FindConformance:
     async def test_a_message_no_longer_in_hand_is_pending_again(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
-        in_hand = [InHand(event_id="a", destination="", seconds=3)]
-        await harness.store.lanes.renew(owner.relay, lease=LONG, in_hand=in_hand)
+        in_flight = [InFlightMessage(event_id="a", destination="", seconds=3)]
+        await harness.store.lanes.renew(owner.relay, lease=LONG, in_flight=in_flight)
         await harness.store.lanes.renew(owner.relay, lease=LONG)
         [row] = await find_event(harness.store, "a")
         assert (row.status, row.locked_by) == ("PENDING", None)
@@ -274,8 +274,8 @@ class FindConformance:
     ) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
-        in_hand = [InHand(event_id="a", destination="", seconds=3)]
-        await harness.store.lanes.renew(owner.relay, lease=LONG, in_hand=in_hand)
+        in_flight = [InFlightMessage(event_id="a", destination="", seconds=3)]
+        await harness.store.lanes.renew(owner.relay, lease=LONG, in_flight=in_flight)
         await owner.settle(DELIVERED, *await owner.ready())
         [row] = await find_event(harness.store, "a")
         assert (row.status, row.locked_by) == ("PUBLISHED", None)

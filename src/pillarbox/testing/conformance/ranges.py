@@ -63,14 +63,14 @@ class RangesConformance:
     async def test_an_earlier_one_outside_holds_its_key_whatever_it_waits_for(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("delayed", "delayed", available_at=at(HOUR)))
-        await harness.commit(*(event(name, name) for name in ("retried", "blocked", "aside", "behind")))
+        await harness.commit(*(event(name, name) for name in ("retried", "blocked", "parked", "waiting")))
         retried, blocked, aside, behind = await owner.ready()
         await owner.settle(Retry(delay=HOUR, error="no"), retried)
         await owner.settle(Dead(error="no", block=True), blocked)
-        await owner.hold(Held.ASIDE, aside)
-        await owner.hold(Held.BEHIND, behind)
+        await owner.hold(Held.PARKED, aside)
+        await owner.hold(Held.WAITING, behind)
         then = await _moment(harness, owner)
-        for key in ("delayed", "retried", "blocked", "aside", "behind", "free"):
+        for key in ("delayed", "retried", "blocked", "parked", "waiting", "free"):
             await harness.commit(event(f"after {key}", key))
         assert ids(await owner.ready(recorded_after=then)) == ["after free"]
 
@@ -116,7 +116,7 @@ class RangesConformance:
         then = await _moment(harness, owner)
         await harness.commit(event("c", "other", destination="x"), event("d", "k", destination="y"))
         await harness.commit(event("e", "k", destination="x"))
-        await owner.hold(Held.ASIDE, *await owner.ready())
+        await owner.hold(Held.PARKED, *await owner.ready())
         assert ids(await owner.put_aside("x", "y", recorded_before=then)) == ["a", "b"]
         assert ids(await owner.put_aside("x", "y", recorded_after=then)) == ["c", "d"]
         assert len(await owner.put_aside("x", "y", recorded_after=then, limit=1)) == 1
@@ -127,11 +127,11 @@ class RangesConformance:
         then = await _moment(harness, owner)
         await harness.commit(*line("k", "c", "d", destination="x"))
         a, *behind = await owner.ready()
-        await owner.hold(Held.BEHIND, *behind)
+        await owner.hold(Held.WAITING, *behind)
         await owner.settle(DELIVERED, a)
-        assert ids(await owner.behind(slot(a))) == ["b", "c", "d"]
-        assert ids(await owner.behind(slot(a), recorded_before=then)) == ["b"]
-        assert await owner.behind(slot(a), recorded_after=then) == []
+        assert ids(await owner.waiting(slot(a))) == ["b", "c", "d"]
+        assert ids(await owner.waiting(slot(a), recorded_before=then)) == ["b"]
+        assert await owner.waiting(slot(a), recorded_after=then) == []
 
     async def test_a_message_that_must_wait_says_so_in_a_range_too(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -139,7 +139,7 @@ class RangesConformance:
         await harness.commit(*line("k", "a", "b"))
         a, _ = await owner.ready()
         await owner.settle(Retry(delay=HOUR, error="no"), a)
-        assert [(m.event_id, m.behind) for m in await owner.ready(recorded_after=then)] == [("b", True)]
+        assert [(m.event_id, m.must_wait) for m in await owner.ready(recorded_after=then)] == [("b", True)]
 
 
 async def _moment(harness: StoreHarness, owner: Owner) -> datetime:

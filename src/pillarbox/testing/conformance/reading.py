@@ -17,7 +17,7 @@ class ReadingConformance:
         assert await owner.ready() == []
         assert await owner.due() == []
         assert await owner.put_aside("orders") == []
-        assert await owner.behind() == []
+        assert await owner.waiting() == []
         assert await owner.orphaned_queues() == []
 
     async def test_ready_messages_come_in_order_of_their_place(self, harness: StoreHarness) -> None:

@@ -21,8 +21,8 @@ Meeting = Callable[[Owner, Message], Awaitable[Settled]]
 MEETINGS: dict[str, Meeting] = {
     "retry": lambda owner, m: owner.settle(Retry(delay=0, error="no"), m, to="orders"),
     "blocked": lambda owner, m: owner.settle(Dead(error="no", block=True), m, to="orders"),
-    "behind": lambda owner, m: owner.hold(Held.BEHIND, m, to="orders"),
-    "aside": lambda owner, m: owner.hold(Held.ASIDE, m, to="orders"),
+    "waiting": lambda owner, m: owner.hold(Held.WAITING, m, to="orders"),
+    "parked": lambda owner, m: owner.hold(Held.PARKED, m, to="orders"),
     "split": lambda owner, m: owner.split(m, "orders"),
 }
 

@@ -112,7 +112,7 @@ class ReplayConformance:
         assert [getattr(copy, name) for name in KEPT] == [getattr(row, name) for name in KEPT]
         assert bytes(copy.payload) == b"\x00\xff"
         assert copy.recorded_at >= row.recorded_at
-        assert (copy.attempts, copy.tries, copy.held, copy.available_at) == (0, 0, None, None)
+        assert (copy.attempts, copy.deferrals, copy.held, copy.available_at) == (0, 0, None, None)
 
     async def test_the_original_stays_where_it_is(self, harness: StoreHarness) -> None:
         await delivered(harness, event("a"))

@@ -70,11 +70,11 @@ class SettlementConformance:
     async def test_an_attempt_charged_before_the_send_counts_once_or_is_taken_back(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("rejected"), event("nacked"), event("cut off"), event("given up"), event("stuck"))
-        await owner.note("about to be sent", *await owner.ready(), charge=True)
+        await owner.note("about to be sent", *await owner.ready(), counted=True)
         rejected, nacked, cut_off, given_up, stuck = await owner.ready()
         for _ in range(2):  # as when the answer to the first one was lost
             await owner.settle(Retry(delay=HOUR, error="no", noted=True), rejected)
-            await owner.settle(Retry(delay=HOUR, error="no", charge=False, noted=True), nacked)
+            await owner.settle(Retry(delay=HOUR, error="no", counted=False, noted=True), nacked)
             await owner.note("gone", cut_off, noted=True)
             await owner.settle(Dead(error="no", noted=True), given_up)
             await owner.settle(Dead(error="no", block=True, noted=True), stuck)
@@ -96,7 +96,7 @@ class SettlementConformance:
         outcomes: dict[str, Outcome] = {
             "delivered": DELIVERED,
             "retry": Retry(delay=HOUR, error="r"),
-            "uncharged": Retry(delay=HOUR, error="u", charge=False),
+            "uncharged": Retry(delay=HOUR, error="u", counted=False),
             "dead": Dead(error="d"),
             "blocked": Dead(error="b", block=True),
         }

@@ -48,7 +48,7 @@ class SplitConformance:
         messages = {(m.event_id, m.destination): m for m in await owner.ready()}
         assert len(messages) == 4
         await owner.settle(Retry(delay=HOUR, error="no"), messages["a", "x"])
-        behind = {m.identity: m.behind for m in await owner.ready()}
+        behind = {m.identity: m.must_wait for m in await owner.ready()}
         assert behind == {("a", "y"): False, ("b", "x"): True, ("b", "y"): False}
 
     async def test_a_copy_without_destination_yet_is_behind_every_copy_that_waits(self, harness: StoreHarness) -> None:
@@ -60,7 +60,7 @@ class SplitConformance:
         await owner.settle(Retry(delay=HOUR, error="no"), x)
         await owner.settle(DELIVERED, y)
         [found] = await owner.ready()
-        assert (found.event_id, found.destination, found.behind) == ("b", "", True)
+        assert (found.event_id, found.destination, found.must_wait) == ("b", "", True)
 
     async def test_copies_of_one_event_are_not_behind_each_other(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -68,17 +68,17 @@ class SplitConformance:
         [whole] = await owner.ready()
         await owner.split(whole, "x", "y")
         x, y = sorted(await owner.ready(), key=lambda m: m.destination)
-        await owner.hold(Held.ASIDE, x)
+        await owner.hold(Held.PARKED, x)
         assert await owner.ready() == [y]
-        await owner.hold(Held.BEHIND, y)
+        await owner.hold(Held.WAITING, y)
         assert await owner.orphaned_queues() == [slot(y)]
 
     async def test_a_message_that_was_put_behind_can_still_be_split(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [whole] = await owner.ready()
-        await owner.hold(Held.BEHIND, whole)
-        [behind] = await owner.behind(slot(whole))
+        await owner.hold(Held.WAITING, whole)
+        [behind] = await owner.waiting(slot(whole))
         await owner.split(behind, "x", "y")
         rows = await find_event(harness.store, "a")
         assert sorted((row.destination, row.status) for row in rows) == [("x", "PENDING"), ("y", "PENDING")]

@@ -7,7 +7,6 @@ import pytest
 from pillarbox.testing.conformance.amend import AmendConformance
 from pillarbox.testing.conformance.append import AppendConformance
 from pillarbox.testing.conformance.archive import ArchiveConformance
-from pillarbox.testing.conformance.aside import AsideConformance
 from pillarbox.testing.conformance.attempts import AttemptsConformance
 from pillarbox.testing.conformance.audit import AuditConformance
 from pillarbox.testing.conformance.beside import BesideConformance
@@ -26,6 +25,7 @@ from pillarbox.testing.conformance.keys import KeysConformance
 from pillarbox.testing.conformance.lanes import LanesConformance
 from pillarbox.testing.conformance.ledger import LedgerConformance
 from pillarbox.testing.conformance.order import BehindConformance, LinesConformance
+from pillarbox.testing.conformance.parked import ParkedConformance
 from pillarbox.testing.conformance.people import FindConformance, RequestConformance
 from pillarbox.testing.conformance.ranges import RangesConformance
 from pillarbox.testing.conformance.reading import ReadingConformance
@@ -58,7 +58,7 @@ class StoreConformance(
     RepeatsConformance,
     LedgerConformance,
     DeadConformance,
-    AsideConformance,
+    ParkedConformance,
     DestinationsConformance,
     RequestConformance,
     InFlightConformance,

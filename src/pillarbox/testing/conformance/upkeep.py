@@ -101,13 +101,13 @@ class UpkeepConformance:
 
     async def test_what_waits_is_never_touched(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        names = ["ready", "retry", "blocked", "aside", "behind"]
+        names = ["ready", "retry", "blocked", "parked", "waiting"]
         await harness.commit(*(event(name, key=name) for name in names), event("delayed", available_at=at(HOUR)))
         _, retry, blocked, aside, behind = await owner.ready()
         await owner.settle(Retry(delay=HOUR, error="no"), retry)
         await owner.settle(Dead(error="no", block=True), blocked)
-        await owner.hold(Held.ASIDE, aside)
-        await owner.hold(Held.BEHIND, behind)
+        await owner.hold(Held.PARKED, aside)
+        await owner.hold(Held.WAITING, behind)
         await harness.store.upkeep.prune(Retention(history=0, dead=0))
         for name in [*names, "delayed"]:
             assert len(await find_event(harness.store, name)) == 1

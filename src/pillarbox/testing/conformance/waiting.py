@@ -21,8 +21,8 @@ class WaitingConformance:
         await owner.settle(Retry(delay=0, error="no"), message)
         assert await owner.ready() == []
         [again] = await owner.due()
-        assert (again.event_id, again.id, again.attempts, again.tries) == ("a", message.id, 1, 0)
-        assert (again.held, again.behind) == (None, False)
+        assert (again.event_id, again.id, again.attempts, again.deferrals) == ("a", message.id, 1, 0)
+        assert (again.held, again.must_wait) == (None, False)
 
     async def test_a_retry_does_not_come_before_it_is_due(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -44,10 +44,10 @@ class WaitingConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         await owner.settle(Retry(delay=0, error="one"), *await owner.ready())
-        await owner.settle(Retry(delay=0, error="two", charge=False), *await owner.due())
-        await owner.settle(Retry(delay=0, error="three", charge=False), *await owner.due())
+        await owner.settle(Retry(delay=0, error="two", counted=False), *await owner.due())
+        await owner.settle(Retry(delay=0, error="three", counted=False), *await owner.due())
         [message] = await owner.due()
-        assert (message.attempts, message.tries) == (1, 2)
+        assert (message.attempts, message.deferrals) == (1, 2)
         [row] = await find_event(harness.store, "a")
         assert (row.status, row.attempts, row.retry_count, row.last_error) == ("PENDING", 1, 3, "three")
 
@@ -70,7 +70,7 @@ class WaitingConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         [message] = await owner.ready()
-        await owner.hold(Held.ASIDE, message, to="x")
+        await owner.hold(Held.PARKED, message, to="x")
         [aside] = await owner.put_aside("x")
         await owner.settle(Retry(delay=0, error="no"), aside)
         assert await owner.put_aside("x") == []
@@ -87,30 +87,30 @@ class WaitingConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", available_at=at(0.05)))
         [message] = await eventually(owner.due)
-        assert (message.event_id, message.attempts, message.behind) == ("a", 0, False)
+        assert (message.event_id, message.attempts, message.must_wait) == ("a", 0, False)
 
     async def test_a_delayed_event_stands_in_nobodys_way_before_it_is_due(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("delayed", "k", available_at=at(HOUR)), event("b", "k"))
         [message] = await owner.ready()
-        assert (message.event_id, message.behind) == ("b", False)
+        assert (message.event_id, message.must_wait) == ("b", False)
 
     async def test_a_delayed_event_takes_its_place_in_its_key_when_it_is_due(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(
             event("a", "k"), event("due", "k", available_at=at(-1)), event("b", "k"), event("c", "other")
         )
-        ready = {m.event_id: m.behind for m in await owner.ready()}
+        ready = {m.event_id: m.must_wait for m in await owner.ready()}
         assert ready == {"a": False, "b": True, "c": False}
         [due] = await owner.due()
-        assert (due.event_id, due.behind) == ("due", False)
+        assert (due.event_id, due.must_wait) == ("due", False)
 
     async def test_a_due_event_waits_behind_an_earlier_retry_of_its_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"), event("delayed", "k", available_at=at(-1)))
         await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready())
         [delayed] = await owner.due()
-        assert (delayed.event_id, delayed.behind) == ("delayed", True)
+        assert (delayed.event_id, delayed.must_wait) == ("delayed", True)
 
     async def test_something_put_behind_keeps_the_time_it_was_delayed_to(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -118,22 +118,22 @@ class WaitingConformance:
         [a] = await owner.ready()
         await owner.settle(Retry(delay=HOUR, error="no"), a)
         [delayed] = await owner.due()
-        await owner.hold(Held.BEHIND, delayed)
+        await owner.hold(Held.WAITING, delayed)
         assert await owner.due() == []
         [row] = await find_event(harness.store, "delayed")
         assert row.status == "PENDING"
 
-    @pytest.mark.parametrize("charge", [True, False])
+    @pytest.mark.parametrize("counted", [True, False])
     async def test_a_note_counts_a_try_and_leaves_the_message_where_it_is(
-        self, harness: StoreHarness, charge: bool
+        self, harness: StoreHarness, counted: bool
     ) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
-        settled = await owner.note("connection refused", a, charge=charge)
+        settled = await owner.note("connection refused", a, counted=counted)
         assert settled.count == 1
         noted, untouched = await owner.ready()
-        assert (noted.id, noted.attempts, noted.tries) == (a.id, int(charge), int(not charge))
+        assert (noted.id, noted.attempts, noted.deferrals) == (a.id, int(counted), int(not counted))
         assert (noted.available_at, noted.held) == (None, None)
         assert untouched == b
         [row] = await find_event(harness.store, "a")
@@ -150,7 +150,7 @@ class WaitingConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [a] = await owner.ready()
-        await owner.note("about to be sent", a, charge=True, to="orders")
+        await owner.note("about to be sent", a, counted=True, to="orders")
         a = a.to("orders")
         assert await owner.ready(in_flight=[a.position]) == []
         assert (await owner.settle(DELIVERED, a)).count == 1
@@ -176,6 +176,6 @@ class WaitingConformance:
         await harness.commit(*line("stuck", "a", "b"), *line("free", "c", "d"), event("e"))
         [a, *_] = await owner.ready()
         await owner.settle(Retry(delay=HOUR, error="no"), a)
-        behind = {m.event_id: m.behind for m in await owner.ready()}
+        behind = {m.event_id: m.must_wait for m in await owner.ready()}
         assert behind == {"b": True, "c": False, "d": False, "e": False}
         assert ids(await owner.due()) == []

@@ -138,7 +138,7 @@ class LaneOwnership(StoreMachine):
     @invariant()
     def only_current_epochs_have_written(self) -> None:
         messages = self.run(self.store.messages.read(Ready(lanes=range(len(self.lanes)))))
-        assert {m.event_id: m.tries for m in messages} == self.tries
+        assert {m.event_id: m.deferrals for m in messages} == self.tries
 
     def _pick(self, pick: int) -> KnownRelay | None:
         return self.relays[pick % len(self.relays)] if self.relays else None

@@ -108,32 +108,32 @@ class MessageLife(StoreMachine):
 
     @rule()
     def deliver_everything_that_is_ready(self) -> None:
-        messages = [m for m in self.run(self.owner.ready()) if not m.behind]
+        messages = [m for m in self.run(self.owner.ready()) if not m.must_wait]
         self.run(self.owner.settle(DELIVERED, *messages))
         for message in messages:
             self.model.deliver(message.identity, message.destination)
 
-    @rule(pick=picks, to=st.sampled_from(DESTINATIONS), time=times, charge=st.booleans())
-    def retry(self, pick: int, to: str, time: Time, charge: bool) -> None:
+    @rule(pick=picks, to=st.sampled_from(DESTINATIONS), time=times, counted=st.booleans())
+    def retry(self, pick: int, to: str, time: Time, counted: bool) -> None:
         if message := self._pick(pick):
             destination = message.destination or to
-            outcome = Retry(delay=DELAYS[time], error="no", charge=charge)
+            outcome = Retry(delay=DELAYS[time], error="no", counted=counted)
             self.run(self.owner.settle(outcome, message, to=destination))
-            self.model.retry(message.identity, destination, time=time, charge=charge)
+            self.model.retry(message.identity, destination, time=time, counted=counted)
 
     @rule(pick=picks, to=st.sampled_from(DESTINATIONS), block=st.booleans())
     def give_up(self, pick: int, to: str, block: bool) -> None:
         if message := self._pick(pick):
             destination = message.destination or to
             self.run(self.owner.settle(Dead(error="no", block=block), message, to=destination))
-            give_up = self.model.block if block else self.model.bury
+            give_up = self.model.block if block else self.model.dead_letter
             give_up(message.identity, destination)
 
-    @rule(pick=picks, to=st.sampled_from(DESTINATIONS), held=st.sampled_from([Held.BEHIND, Held.ASIDE]))
+    @rule(pick=picks, to=st.sampled_from(DESTINATIONS), held=st.sampled_from([Held.WAITING, Held.PARKED]))
     def hold(self, pick: int, to: str, held: Held) -> None:
         message = self._pick(pick)
         # A message without a key waits for no other.
-        if message and (held is Held.ASIDE or message.key is not None):
+        if message and (held is Held.PARKED or message.key is not None):
             destination = message.destination or to
             self.run(self.owner.hold(held, message, to=destination))
             self.model.hold(message.identity, destination, held.value)
@@ -145,11 +145,11 @@ class MessageLife(StoreMachine):
             self.run(self.owner.split(message, *destinations))
             self.model.split(message.identity, destinations)
 
-    @rule(pick=picks, charge=st.booleans())
-    def note(self, pick: int, charge: bool) -> None:
+    @rule(pick=picks, counted=st.booleans())
+    def note(self, pick: int, counted: bool) -> None:
         if message := self._pick(pick):
-            self.run(self.owner.note("no", message, charge=charge))
-            self.model.note(message.identity, charge=charge)
+            self.run(self.owner.note("no", message, counted=counted))
+            self.model.note(message.identity, counted=counted)
 
     @rule(
         pick=picks,
@@ -201,7 +201,7 @@ class MessageLife(StoreMachine):
             for write in (
                 self.stale.settle(DELIVERED, message),
                 self.stale.settle(Retry(delay=0, error="stale"), message),
-                self.stale.hold(Held.ASIDE, message),
+                self.stale.hold(Held.PARKED, message),
                 self.stale.split(message, "x", "y"),
                 self.stale.note("stale", message),
             ):
@@ -217,14 +217,14 @@ class MessageLife(StoreMachine):
         due = [_told(m) for m in self.run(self.owner.due())]
         assert sorted(due) == sorted(self._expected(row) for row in rows if row.due)
         aside = [_told(m) for m in self.run(self.owner.put_aside(*DESTINATIONS, "z"))]
-        assert sorted(aside) == sorted(self._expected(row) for row in rows if row.held == "aside")
+        assert sorted(aside) == sorted(self._expected(row) for row in rows if row.held == "parked")
 
     @invariant()
     def lines_are_read_on_in_order(self) -> None:
         slots = {_line(slot): slot for slot in self.run(self.owner.orphaned_queues())}
         assert set(slots) == self.model.orphaned_queues()
         for line, slot in slots.items():
-            found = [m.identity for m in self.run(self.owner.behind(slot))]
+            found = [m.identity for m in self.run(self.owner.waiting(slot))]
             assert found == [row.identity for row in self.model.read_on(line)]
 
     @invariant()
@@ -246,17 +246,17 @@ class MessageLife(StoreMachine):
             *self.run(self.owner.ready()),
             *self.run(self.owner.due()),
             *self.run(self.owner.put_aside(*DESTINATIONS, "z")),
-            *self.run(self.owner.behind(*self.run(self.owner.orphaned_queues()))),
+            *self.run(self.owner.waiting(*self.run(self.owner.orphaned_queues()))),
         ]
         found.sort(key=lambda m: m.identity)
         return found[pick % len(found)] if found else None
 
     def _expected(self, row: Row) -> tuple[Identity, int, int, bool]:
-        return row.identity, row.attempts, row.tries, self.model.behind(row)
+        return row.identity, row.attempts, row.deferrals, self.model.must_wait(row)
 
 
 def _told(message: Message) -> tuple[Identity, int, int, bool]:
-    return message.identity, message.attempts, message.tries, message.behind
+    return message.identity, message.attempts, message.deferrals, message.must_wait
 
 
 def _line(slot: KeyQueue) -> Line:

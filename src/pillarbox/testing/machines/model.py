@@ -27,7 +27,7 @@ class Row:
     time: Time | None = None
     held: str | None = None
     attempts: int = 0
-    tries: int = 0
+    deferrals: int = 0
 
     @property
     def identity(self) -> Identity:
@@ -43,7 +43,7 @@ class Row:
 
     @property
     def stands_in_the_way(self) -> bool:
-        retry = self.time is not None and self.attempts + self.tries > 0
+        retry = self.time is not None and self.attempts + self.deferrals > 0
         return self.held is not None or retry or self.time == "past"
 
 
@@ -77,16 +77,16 @@ class Model:
     def deliver(self, identity: Identity, to: str) -> None:
         self.published[self.waiting.pop(identity).event_id, to] += 1
 
-    def retry(self, identity: Identity, to: str, *, time: Time, charge: bool) -> None:
-        row = self._tried(self.waiting.pop(identity), charge=charge)
+    def retry(self, identity: Identity, to: str, *, time: Time, counted: bool) -> None:
+        row = self._tried(self.waiting.pop(identity), counted=counted)
         self._put(replace(row, destination=to, time=time, held=None))
 
-    def note(self, identity: Identity, *, charge: bool) -> None:
-        self._put(self._tried(self.waiting.pop(identity), charge=charge))
+    def note(self, identity: Identity, *, counted: bool) -> None:
+        self._put(self._tried(self.waiting.pop(identity), counted=counted))
 
-    def bury(self, identity: Identity, to: str) -> None:
+    def dead_letter(self, identity: Identity, to: str) -> None:
         row = self.waiting.pop(identity)
-        self._bury(replace(row, destination=to, attempts=row.attempts + 1))
+        self._dead_letter(replace(row, destination=to, attempts=row.attempts + 1))
 
     def block(self, identity: Identity, to: str) -> None:
         row = self.waiting.pop(identity)
@@ -107,7 +107,7 @@ class Model:
         self.dead.remove(letter)
         self.record(letter.event_id, letter.destination, letter.key, letter.payload, None)
         self.waiting[letter.event_id, letter.destination] = replace(
-            self.waiting[letter.event_id, letter.destination], tries=1
+            self.waiting[letter.event_id, letter.destination], deferrals=1
         )
         return True
 
@@ -117,12 +117,12 @@ class Model:
         row = self.waiting.pop(identity)
         if action != "discard":
             attempts = 0 if action == "retry" else row.attempts
-            self._put(replace(row, held=None, time=time, attempts=attempts, tries=max(row.tries, 1)))
+            self._put(replace(row, held=None, time=time, attempts=attempts, deferrals=max(row.deferrals, 1)))
 
     def in_order(self) -> list[Row]:
         return sorted(self.waiting.values(), key=lambda row: (row.place, row.destination))
 
-    def behind(self, row: Row) -> bool:
+    def must_wait(self, row: Row) -> bool:
         """Does an earlier one of its key hold it back?"""
         return any(
             other.stands_in_the_way and _same_line(row, other)
@@ -134,12 +134,12 @@ class Model:
         """What waits behind in this line and has no head in front of it."""
         key, destination = line
         behind = [
-            row for row in self.in_order() if (row.key, row.destination, row.held) == (key, destination, "behind")
+            row for row in self.in_order() if (row.key, row.destination, row.held) == (key, destination, "waiting")
         ]
         return [row for row in behind if not any(self._heads(other, row) for other in self.waiting.values())]
 
     def orphaned_queues(self) -> set[Line]:
-        lines = {(row.key, row.destination) for row in self.waiting.values() if row.key and row.held == "behind"}
+        lines = {(row.key, row.destination) for row in self.waiting.values() if row.key and row.held == "waiting"}
         return {(key, destination) for key, destination in lines if key and self.read_on((key, destination))}
 
     def fates(self, event_id: str) -> list[Fate]:
@@ -158,20 +158,20 @@ class Model:
         if other.key != row.key or other.place >= row.place or not other.stands_in_the_way:
             return False
         if other.destination == row.destination:
-            return other.held != "behind"
+            return other.held != "waiting"
         return _same_line(row, other)
 
-    def _tried(self, row: Row, *, charge: bool) -> Row:
-        return replace(row, attempts=row.attempts + charge, tries=row.tries + (not charge))
+    def _tried(self, row: Row, *, counted: bool) -> Row:
+        return replace(row, attempts=row.attempts + counted, deferrals=row.deferrals + (not counted))
 
     def _put(self, row: Row) -> None:
         first = self.waiting.get(row.identity)
         if first is None:
             self.waiting[row.identity] = row
         elif first.payload != row.payload:
-            self._bury(row)
+            self._dead_letter(row)
 
-    def _bury(self, row: Row) -> None:
+    def _dead_letter(self, row: Row) -> None:
         self.dead.append(
             Letter(
                 event_id=row.event_id,

@@ -37,7 +37,7 @@ def test_what_was_never_tried_waits(client: httpx.Client, post: Post) -> None:
         "channel": "EMAIL",
         "notification_id": 1,
         "state": "waiting",
-        "tries": 0,
+        "deferrals": 0,
         "last_error": None,
         "next_try_at": None,
         "delivered_at": None,
@@ -73,7 +73,7 @@ async def test_each_channel_fares_in_its_own_way(client: httpx.Client, post: Pos
         found = await eventually(fared, within=90)
     assert found is not None
     assert "ConnectionRefusedError" in found["EMAIL"]["last_error"]
-    assert found["EMAIL"]["tries"] > 0
+    assert found["EMAIL"]["deferrals"] > 0
     assert "user 3 has no address for PUSH" in found["PUSH"]["last_error"]
     assert found["PUSH"]["next_try_at"] is None
     assert found["IN_APP"]["delivered_at"] is not None

@@ -130,6 +130,6 @@ def test_random_kills_of_relays_and_listeners_lose_nothing_and_tell_nobody_twice
         assert town.told(audience) == sorted(inputs.wanted[audience])
         assert broker.ready(rabbit, f"{audience.queue}.dlq") == 0
     assert town.asked_for() == sorted(told for audience in Audience for told in inputs.wanted[audience])
-    assert waiting(town) == town.number("SELECT count(*) FROM outbox_dead") == 0
+    assert waiting(town) == town.number("SELECT count(*) FROM outbox_dead_letter") == 0
     assert killed["relay", True] > 0
     assert killed["listener", True] > 0

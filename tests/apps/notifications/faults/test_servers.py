@@ -40,7 +40,7 @@ def test_a_broker_that_is_down_is_waited_for_and_every_event_arrives(
         wait_until_told(restaurant, fleet, "evt-001")
         getattr(mortal_rabbitmq, end)()
         restaurant.record(reservation("evt-002"), reservation("evt-003", aggregate_id=5))
-        tried = "SELECT count(*) FROM outbox_message WHERE tries > 0"
+        tried = "SELECT count(*) FROM outbox_message WHERE deferrals > 0"
         wait_for(lambda: restaurant.number(tried) >= 1, fleet, "it was tried in vain")
         wait_for(lambda: len(_health(pages)["lastSourceErrors"]) == 2, fleet, "both listeners notice, too")
         assert "source failed, retrying" in listener.story()

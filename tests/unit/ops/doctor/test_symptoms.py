@@ -115,7 +115,7 @@ async def test_a_destination_that_takes_nothing(store: MemoryStore) -> None:
     owner = await Owner.of(store)
     assert (await asked(store, "destinations")).result == "pass"
     await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
-    await store.destinations.report("orders", error="connection refused", next_try=5)
+    await store.destinations.report("orders", error="connection refused", next_attempt=5)
     found = await asked(store, "destinations")
     assert (found.result, found.message) == ("fail", "unavailable: orders (open): connection refused")
     await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "closed"})
@@ -127,7 +127,7 @@ async def test_a_destination_that_a_person_paused(store: MemoryStore, destinatio
     await store.admin.requests.override(destination, paused=True)
     found = await asked(store, "destinations")
     assert (found.result, "operator" in found.message) == ("warn", True)
-    assert "pillarbox audit list --what steer" in found.fix
+    assert "pillarbox audit list --what override" in found.fix
     assert "pillarbox destinations resume" in found.fix
     await store.admin.requests.override(destination, paused=False)
     assert (await asked(store, "destinations")).result == "pass"
@@ -143,7 +143,7 @@ async def test_a_breaker_that_a_person_holds(store: MemoryStore, state: Forced) 
 
 async def test_a_breaker_that_a_person_holds_closed_although_it_fails(store: MemoryStore) -> None:
     await store.admin.requests.override("orders", breaker="closed")
-    await store.destinations.report("orders", error="connection refused", next_try=5)
+    await store.destinations.report("orders", error="connection refused", next_attempt=5)
     found = await asked(store, "destinations")
     assert (found.result, found.message) == ("fail", "unavailable: orders (forced closed): connection refused")
 

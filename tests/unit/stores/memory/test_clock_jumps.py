@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from pillarbox.core.clock import SystemClock
-from pillarbox.core.lane import InHand
+from pillarbox.core.lane import InFlightMessage
 from pillarbox.core.message import Status
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.events import event
@@ -72,7 +72,7 @@ async def test_an_event_is_in_flight_for_as_long_as_the_lease_of_its_relay_runs(
     await harness.commit(event("a", "k"))
     owner = await Owner.of(harness.store, lease=LEASE)
     await harness.store.lanes.renew(
-        owner.relay, lease=LEASE, in_hand=[InHand(event_id="a", destination="", seconds=0.0)]
+        owner.relay, lease=LEASE, in_flight=[InFlightMessage(event_id="a", destination="", seconds=0.0)]
     )
 
     async def status() -> Status:

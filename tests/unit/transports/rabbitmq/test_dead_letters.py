@@ -13,7 +13,7 @@ from pillarbox.transports.rabbitmq.properties import ReceivedMessage, ReceivedPr
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 OURS = {
     "pillarbox-attempts": 7,
-    "pillarbox-tries": 2,
+    "pillarbox-deferrals": 2,
     "pillarbox-reason": "ValueError: no address",
     "pillarbox-last-failed-at": "2026-11-30T12:00:00.000Z",
     "pillarbox-queue": "orders",

@@ -174,7 +174,7 @@ ACTIONS = (
         fields={
             "id": "its id",
             "destination": "its destination",
-            "do": "retry, discard, reschedule or bury",
+            "do": "retry, discard, reschedule or dead_letter",
             "delay": "for reschedule, such as 10 min",
         },
         posts=True,
@@ -185,7 +185,7 @@ ACTIONS = (
         summary="Retry, reschedule, discard or dead-letter all matching pending events",
         answer=act_on_events,
         fields={
-            "do": "retry, discard, reschedule or bury",
+            "do": "retry, discard, reschedule or dead_letter",
             "delay": "for reschedule, such as 10 min",
             **dict.fromkeys(EVENT_FIELDS, _FILTER),
             **_CONFIRMED,
@@ -218,7 +218,7 @@ ACTIONS = (
         path="/keys/act",
         summary="Retry or dead-letter the event that blocks a key",
         answer=head,
-        fields={"id": "the event's id", "destination": "its destination", "do": "retry or bury"},
+        fields={"id": "the event's id", "destination": "its destination", "do": "retry or dead_letter"},
         posts=True,
         needs=_OPERATOR,
     ),

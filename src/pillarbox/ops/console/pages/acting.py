@@ -101,10 +101,10 @@ async def pause_or_resume(visit: Visit) -> str:
 def action_of(text: str) -> Action:
     """Raises ConfigurationError."""
     match text:
-        case "retry" | "discard" | "reschedule" | "bury":
+        case "retry" | "discard" | "reschedule" | "dead_letter":
             return text
         case _:
-            raise ConfigurationError(f"unknown action {text!r}: use retry, discard, reschedule or bury")
+            raise ConfigurationError(f"unknown action {text!r}: use retry, discard, reschedule or dead_letter")
 
 
 def delay_of(posted: Mapping[str, object]) -> float:

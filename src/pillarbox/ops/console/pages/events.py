@@ -101,7 +101,7 @@ async def _why(visit: Visit, head: FirstPending) -> str:
     match head.held:
         case Held.BLOCKED:
             return "blocked until an operator decides"
-        case Held.ASIDE:
+        case Held.PARKED:
             steering = await visit.desk.store.destinations.overrides()
             paused = any(row.paused for row in steering if row.destination in (EVERYWHERE, head.destination))
             return "destination paused" if paused else "destination unavailable"

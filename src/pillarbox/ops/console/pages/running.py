@@ -49,8 +49,8 @@ async def do_to_head(visit: Visit) -> str:
                 raise Refused(404, f"Event {event_id!r} blocks no key of {destination!r}.")
             await visit.desk.store.admin.requests.add("retry", [(event_id, destination)], by=visit.person.name)
             return await answer(visit, "Requested: the relay that owns its lane retries it within two seconds.")
-        case "bury":
-            asked = await overrides.bury(visit.desk.store, event_id, by=visit.person.name)
+        case "dead_letter":
+            asked = await overrides.dead_letter(visit.desk.store, event_id, by=visit.person.name)
             if not asked:
                 raise Refused(404, f"Event {event_id!r} no longer blocks a key.")
             return await answer(
@@ -58,4 +58,4 @@ async def do_to_head(visit: Visit) -> str:
                 "Requested: the relay that owns its lane dead-letters it and continues with the next event of the key.",
             )
         case _:
-            raise Refused(400, f"Unknown action {do!r}: use retry or bury.")
+            raise Refused(400, f"Unknown action {do!r}: use retry or dead_letter.")

@@ -22,4 +22,4 @@ SELECT at, count, detail{as_text} FROM {audit} WHERE audit_id = :number AND what
 
 -- name: statistics_since
 -- Samples of the last so many seconds, the newest first, up to a limit.
-SELECT at, relay, destination, figures{as_text} FROM {stat} WHERE at >= {seconds_ago} ORDER BY at DESC LIMIT :most
+SELECT at, relay, destination, statistics{as_text} FROM {sample} WHERE at >= {seconds_ago} ORDER BY at DESC LIMIT :most

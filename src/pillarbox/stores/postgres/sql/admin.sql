@@ -7,51 +7,51 @@
 -- variant of_type: of_history=list_of_type
 WITH hand AS MATERIALIZED (
   SELECT DISTINCT x.event_id, x.destination
-  FROM {relay} r, jsonb_to_recordset(r.in_hand) AS x(event_id text, destination text) WHERE r.lease_until > now()
+  FROM {relay} r, jsonb_to_recordset(r.in_flight) AS x(event_id text, destination text) WHERE r.lease_until > now()
 ), waiting AS (
-  SELECT w.*, d.next_try_at, d.last_error AS outage, CASE WHEN w.held = 'blocked' THEN 'FAILED' WHEN h.event_id IS NOT NULL THEN 'PROCESSING'
+  SELECT w.*, d.next_attempt_at, d.last_error AS outage, CASE WHEN w.held = 'blocked' THEN 'FAILED' WHEN h.event_id IS NOT NULL THEN 'PROCESSING'
                                   ELSE 'PENDING' END AS status
   FROM (SELECT m.*, row_number() OVER (ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC) AS n FROM (
           SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id, m.attempts,
-                 m.tries, m.last_error, m.last_attempt_at, m.available_at, m.held
+                 m.deferrals, m.last_error, m.last_attempt_at, m.available_at, m.held
           FROM {message} m
           WHERE {list_from_position} AND m.recorded_at >= :since {of_waiting}
           ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT :waiting) m) w
   LEFT JOIN hand h ON h.event_id = w.event_id AND h.destination = w.destination
-  LEFT JOIN {outages} d ON d.destination = w.destination AND (w.destination = '' OR w.held = 'aside' OR w.tries > 0)
-                      AND w.held IS DISTINCT FROM 'blocked' AND w.held IS DISTINCT FROM 'behind'
+  LEFT JOIN {outages} d ON d.destination = w.destination AND (w.destination = '' OR w.held = 'parked' OR w.deferrals > 0)
+                      AND w.held IS DISTINCT FROM 'blocked' AND w.held IS DISTINCT FROM 'waiting'
 ), delivered AS (
   SELECT m.*, row_number() OVER (ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC) AS n FROM (
     SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id, m.attempts,
-           m.tries, m.last_error, m.last_attempt_at, m.published_at
+           m.deferrals, m.last_error, m.last_attempt_at, m.published_at
     FROM {history} m
     WHERE {list_from_position} AND m.recorded_at >= :since {of_history}
     ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT :delivered) m
 ), dead AS (
   SELECT m.*, row_number() OVER (ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC) AS n FROM (
     SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id, m.attempts,
-           m.tries, m.error AS last_error, m.last_attempt_at
-    FROM {dead} m
+           m.deferrals, m.error AS last_error, m.last_attempt_at
+    FROM {dead_letter} m
     WHERE {list_from_position} AND m.recorded_at >= :since
     ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC LIMIT :dead) m
 )
 SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts,
-       CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END AS retry_count, last_error, last_attempt_at, next_retry_at,
+       CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + deferrals END AS retry_count, last_error, last_attempt_at, next_retry_at,
        published_at, wanted, edge
 FROM (
-  (SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts, tries,
+  (SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts, deferrals,
           coalesce(last_error, outage) AS last_error, last_attempt_at,
-          CASE WHEN held IS DISTINCT FROM 'blocked' THEN coalesce(available_at, next_try_at) END AS next_retry_at,
+          CASE WHEN held IS DISTINCT FROM 'blocked' THEN coalesce(available_at, next_attempt_at) END AS next_retry_at,
           NULL::timestamptz AS published_at, wanted, n = :waiting AS edge
    FROM waiting m CROSS JOIN LATERAL (SELECT {list_wanted} AND status = coalesce(:status, status)
-     AND (NOT :retrying OR (attempts + tries > 0 AND last_attempt_at IS NOT NULL AND status <> 'FAILED'))) AS w(wanted)
+     AND (NOT :retrying OR (attempts + deferrals > 0 AND last_attempt_at IS NOT NULL AND status <> 'FAILED'))) AS w(wanted)
    WHERE wanted OR n = :waiting ORDER BY n LIMIT :most)
   UNION ALL
-  (SELECT recorded_at, id, destination, event_id, 'PUBLISHED', event_type, key, attempts, tries, last_error,
+  (SELECT recorded_at, id, destination, event_id, 'PUBLISHED', event_type, key, attempts, deferrals, last_error,
           last_attempt_at, NULL, published_at, wanted, n = :delivered
    FROM delivered m CROSS JOIN LATERAL (SELECT {list_wanted}) AS w(wanted) WHERE wanted OR n = :delivered ORDER BY n LIMIT :most)
   UNION ALL
-  (SELECT recorded_at, id, destination, event_id, 'FAILED', event_type, key, attempts, tries, last_error, last_attempt_at, NULL,
+  (SELECT recorded_at, id, destination, event_id, 'FAILED', event_type, key, attempts, deferrals, last_error, last_attempt_at, NULL,
           NULL, wanted, n = :dead
    FROM dead m CROSS JOIN LATERAL (SELECT {list_wanted}) AS w(wanted) WHERE wanted OR n = :dead ORDER BY n LIMIT :most)
 ) AS found
@@ -87,25 +87,25 @@ AND m.event_type = :type
 -- Send dead letters again: to the end of their key, attempts at zero. Those whose identity waits already stay dead.
 WITH mine AS MATERIALIZED (
   -- Locked: whom somebody else sends again at this moment is gone once they are done, and is not sent twice.
-  SELECT * FROM {dead} WHERE dead_id = ANY (:dead_ids::bigint[]) ORDER BY dead_id FOR UPDATE
+  SELECT * FROM {dead_letter} WHERE dead_letter_id = ANY (:dead_letter_ids::bigint[]) ORDER BY dead_letter_id FOR UPDATE
 ), chosen AS MATERIALIZED (
-  SELECT DISTINCT ON (event_id, destination) * FROM mine ORDER BY event_id, destination, dead_id
+  SELECT DISTINCT ON (event_id, destination) * FROM mine ORDER BY event_id, destination, dead_letter_id
 ), back AS (
-  INSERT INTO {message} (event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, tries)
-  SELECT event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, 1 FROM chosen ORDER BY dead_id
+  INSERT INTO {message} (event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, deferrals)
+  SELECT event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, 1 FROM chosen ORDER BY dead_letter_id
   ON CONFLICT DO NOTHING RETURNING event_id, destination
 ), gone AS (
-  DELETE FROM {dead} d USING chosen c JOIN back b USING (event_id, destination) WHERE d.dead_id = c.dead_id
-  RETURNING d.event_id, d.destination, d.dead_id
+  DELETE FROM {dead_letter} d USING chosen c JOIN back b USING (event_id, destination) WHERE d.dead_letter_id = c.dead_letter_id
+  RETURNING d.event_id, d.destination, d.dead_letter_id
 ), noted AS (
   INSERT INTO {audit} (who, what, subject, detail)
   SELECT coalesce(nullif(:by, ''), current_user), 'retry', event_id,
-    jsonb_build_object('destination', destination, 'dead_id', dead_id) FROM gone WHERE :act::bigint IS NULL
-), act AS (
-  UPDATE {audit} a SET {audit_progress} FROM (SELECT count(*) AS done FROM gone) g WHERE a.audit_id = :act
+    jsonb_build_object('destination', destination, 'dead_letter_id', dead_letter_id) FROM gone WHERE :bulk_action::bigint IS NULL
+), progress AS (
+  UPDATE {audit} a SET {audit_progress} FROM (SELECT count(*) AS done FROM gone) g WHERE a.audit_id = :bulk_action
 ), again AS (
   -- An operator wants it sent, whatever the ledger says; the one try does the same for the history.
-  UPDATE {ledger} p SET status = 'PROCESSING', begun = NULL, updated_at = now() FROM back b
+  UPDATE {ledger} p SET status = 'PROCESSING', send_number = NULL, updated_at = now() FROM back b
   WHERE p.event_id = b.event_id AND p.destination = b.destination
 )
 SELECT count(*) FROM gone
@@ -113,13 +113,13 @@ SELECT count(*) FROM gone
 -- name: discard_dead_letters
 -- Drop dead letters for good, and remember who did.
 WITH gone AS (
-  DELETE FROM {dead} WHERE dead_id = ANY (:dead_ids::bigint[]) RETURNING event_id, destination, dead_id
+  DELETE FROM {dead_letter} WHERE dead_letter_id = ANY (:dead_letter_ids::bigint[]) RETURNING event_id, destination, dead_letter_id
 ), noted AS (
   INSERT INTO {audit} (who, what, subject, detail)
   SELECT coalesce(nullif(:by, ''), current_user), 'discard', event_id,
-    jsonb_build_object('destination', destination, 'dead_id', dead_id) FROM gone WHERE :act::bigint IS NULL
-), act AS (
-  UPDATE {audit} a SET {audit_progress} FROM (SELECT count(*) AS done FROM gone) g WHERE a.audit_id = :act
+    jsonb_build_object('destination', destination, 'dead_letter_id', dead_letter_id) FROM gone WHERE :bulk_action::bigint IS NULL
+), progress AS (
+  UPDATE {audit} a SET {audit_progress} FROM (SELECT count(*) AS done FROM gone) g WHERE a.audit_id = :bulk_action
 )
 SELECT count(*) FROM gone
 
@@ -127,28 +127,28 @@ SELECT count(*) FROM gone
 -- Send a dead letter again with another content: to the end of its key, attempts at zero. If its identity waits already it
 -- stays dead as it is.
 WITH chosen AS MATERIALIZED (
-  SELECT * FROM {dead} WHERE dead_id = :dead_id FOR UPDATE
+  SELECT * FROM {dead_letter} WHERE dead_letter_id = :dead_letter_id FOR UPDATE
 ), back AS (
-  INSERT INTO {message} (event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, tries)
+  INSERT INTO {message} (event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, deferrals)
   SELECT event_id, destination, {about}, ordering_key, :payload, content_type, :headers::jsonb,
     {context}, occurred_at, recorded_at, 1 FROM chosen
   ON CONFLICT DO NOTHING RETURNING event_id, destination
 ), gone AS (
-  DELETE FROM {dead} d USING back b WHERE d.dead_id = :dead_id RETURNING d.event_id
+  DELETE FROM {dead_letter} d USING back b WHERE d.dead_letter_id = :dead_letter_id RETURNING d.event_id
 ), noted AS (
   INSERT INTO {audit} (who, what, subject, detail)
   SELECT coalesce(nullif(:by, ''), current_user), 'edit', event_id, :detail::jsonb FROM gone
 ), again AS (
   -- An operator wants it sent, whatever the ledger says; the one try does the same for the history.
-  UPDATE {ledger} p SET status = 'PROCESSING', begun = NULL, updated_at = now() FROM back b
+  UPDATE {ledger} p SET status = 'PROCESSING', send_number = NULL, updated_at = now() FROM back b
   WHERE p.event_id = b.event_id AND p.destination = b.destination
 )
 SELECT count(*) FROM gone
 
 -- name: add_requests
 -- Ask the owners of their lanes to do something with waiting messages.
-INSERT INTO {request} (action, event_id, destination, delay, asked_by, act)
-SELECT :action, e.event_id, e.destination, :delay::double precision, coalesce(nullif(:by, ''), current_user), :act
+INSERT INTO {request} (action, event_id, destination, delay, requested_by, bulk_action_id)
+SELECT :action, e.event_id, e.destination, :delay::double precision, coalesce(nullif(:by, ''), current_user), :bulk_action
 FROM unnest(:event_ids::text[], :destinations::text[]) WITH ORDINALITY AS e(event_id, destination, n) ORDER BY e.n RETURNING request_id
 
 -- fragment: audit_progress
@@ -246,10 +246,10 @@ RETURNING a.at, a.count, a.detail::text
 -- How much is old enough to go, counted up to a limit; a missing age counts nothing.
 SELECT (SELECT count(*) FROM (SELECT FROM {history}
                               WHERE published_at < now() - :history::double precision * interval '1 second' LIMIT :most) AS h),
-       (SELECT count(*) FROM (SELECT FROM {dead}
-                              WHERE died_at < now() - :dead::double precision * interval '1 second' LIMIT :most) AS d),
+       (SELECT count(*) FROM (SELECT FROM {dead_letter}
+                              WHERE dead_lettered_at < now() - :dead::double precision * interval '1 second' LIMIT :most) AS d),
        (SELECT count(*) FROM (SELECT FROM {inbox}
-                              WHERE received_at < now() - :receipts::double precision * interval '1 second' LIMIT :most) AS r),
+                              WHERE received_at < now() - :inbox::double precision * interval '1 second' LIMIT :most) AS r),
        (SELECT count(*) FROM (SELECT FROM {ledger} WHERE status <> 'PROCESSING'
                               AND created_at < now() - :ledger::double precision * interval '1 second' LIMIT :most) AS l),
        (SELECT count(*) FROM (SELECT FROM {audit}
@@ -259,7 +259,7 @@ SELECT (SELECT count(*) FROM (SELECT FROM {history}
 -- Old history, whole, by the time it was recorded, within a number and a sum of bytes.
 SELECT id, event_id, destination, 'PUBLISHED', {about}, key, payload, content_type,
        headers::text, {context}, occurred_at, recorded_at, published_at, seconds,
-       attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
+       attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + deferrals END,
        last_error, last_attempt_at, NULL, NULL, NULL, NULL, NULL, NULL
 FROM (SELECT x.*, sum(octet_length(x.payload) + octet_length(x.headers::text)) OVER w AS bytes, row_number() OVER w AS number
       FROM (SELECT * FROM {history}
@@ -275,14 +275,14 @@ ORDER BY recorded_at, id, destination
 -- Old dead letters, whole, by their number, within a number and a sum of bytes.
 SELECT id, event_id, destination, 'FAILED', {about}, key, payload, content_type,
        headers::text, {context}, occurred_at, recorded_at, NULL, NULL,
-       attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
-       error, last_attempt_at, NULL, NULL, NULL, dead_id, first_failed_at, died_at
+       attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + deferrals END,
+       error, last_attempt_at, NULL, NULL, NULL, dead_letter_id, first_failed_at, dead_lettered_at
 FROM (SELECT x.*, sum(octet_length(x.payload) + octet_length(x.headers::text)) OVER w AS bytes, row_number() OVER w AS number
-      FROM (SELECT * FROM {dead}
-            WHERE died_at < now() - :older::double precision * interval '1 second' AND dead_id > :dead_id ORDER BY dead_id LIMIT :limit) x
-      WINDOW w AS (ORDER BY x.dead_id ROWS UNBOUNDED PRECEDING)) m
+      FROM (SELECT * FROM {dead_letter}
+            WHERE dead_lettered_at < now() - :older::double precision * interval '1 second' AND dead_letter_id > :dead_letter_id ORDER BY dead_letter_id LIMIT :limit) x
+      WINDOW w AS (ORDER BY x.dead_letter_id ROWS UNBOUNDED PRECEDING)) m
 WHERE bytes <= :bytes OR number = 1
-ORDER BY dead_id
+ORDER BY dead_letter_id
 
 -- name: archive_delete_history
 -- Drop exactly these rows of the history.
@@ -296,7 +296,7 @@ WITH gone AS (
 -- name: archive_delete_dead
 -- Drop exactly these dead letters.
 WITH gone AS (
-  DELETE FROM {dead} WHERE dead_id = ANY (:dead_ids::bigint[]) RETURNING 1
+  DELETE FROM {dead_letter} WHERE dead_letter_id = ANY (:dead_letter_ids::bigint[]) RETURNING 1
 ) SELECT count(*) FROM gone
 
 -- name: keys_blocked
@@ -304,11 +304,11 @@ WITH gone AS (
 -- with others behind it, the longest first. Hops over the index from line to line; 100,000 heads with nobody behind cost nothing.
 WITH RECURSIVE line AS (
   (SELECT h.lane, h.key, h.destination FROM {message} h
-   WHERE h.held = 'behind' ORDER BY h.lane, h.key, h.destination, h.id LIMIT 1)
+   WHERE h.held = 'waiting' ORDER BY h.lane, h.key, h.destination, h.id LIMIT 1)
   UNION ALL
   SELECT f.lane, f.key, f.destination FROM line CROSS JOIN LATERAL (
     SELECT h.lane, h.key, h.destination FROM {message} h
-    WHERE h.held = 'behind' AND (h.lane, h.key, h.destination) > (line.lane, line.key, line.destination)
+    WHERE h.held = 'waiting' AND (h.lane, h.key, h.destination) > (line.lane, line.key, line.destination)
     ORDER BY h.lane, h.key, h.destination, h.id LIMIT 1) f
 ), looked_at AS MATERIALIZED (SELECT * FROM line LIMIT :lines
 ), retrying AS MATERIALIZED (
@@ -321,13 +321,13 @@ WITH RECURSIVE line AS (
 )
 (SELECT m.key, m.destination, m.event_id, m.event_type, m.last_error, coalesce(m.last_attempt_at, m.recorded_at) AS since,
         (SELECT count(*) FROM (SELECT FROM {message} b WHERE b.lane = m.lane AND b.key = m.key
-                               AND b.destination IN (m.destination, '') AND b.held = 'behind' LIMIT :most::int + 1) AS w) AS behind,
-        NULL::timestamptz AS next_try
+                               AND b.destination IN (m.destination, '') AND b.held = 'waiting' LIMIT :most::int + 1) AS w) AS waiting,
+        NULL::timestamptz AS next_attempt
  FROM {message} m WHERE m.held = 'blocked' ORDER BY m.recorded_at DESC, m.id DESC LIMIT :limit)
 UNION ALL
 (SELECT r.key, r.destination, r.event_id, r.event_type, r.last_error, r.since,
         (SELECT count(*) FROM (SELECT FROM {message} b WHERE b.lane = r.lane AND b.key = r.key
-                               AND b.destination IN (r.destination, '') AND b.held = 'behind' LIMIT :most::int + 1) AS w),
+                               AND b.destination IN (r.destination, '') AND b.held = 'waiting' LIMIT :most::int + 1) AS w),
         r.available_at
  FROM retrying r ORDER BY r.since)
 LIMIT :limit
@@ -340,7 +340,7 @@ WITH line AS (
 ), later AS (
   SELECT n.* FROM line l CROSS JOIN LATERAL (
     (SELECT h.recorded_at, h.id, h.destination, h.event_id, h.event_type, h.held FROM {message} h
-     WHERE h.lane = l.lane AND h.key = :key AND h.destination = l.destination AND h.id > :id AND h.held = 'behind'
+     WHERE h.lane = l.lane AND h.key = :key AND h.destination = l.destination AND h.id > :id AND h.held = 'waiting'
      ORDER BY h.id LIMIT :limit)
     UNION ALL
     (SELECT h.recorded_at, h.id, h.destination, h.event_id, h.event_type, h.held FROM {message} h
@@ -354,7 +354,7 @@ WITH line AS (
    WHERE r.key = :key AND r.destination IN ('', :destination) ORDER BY r.id LIMIT :limit)
 )
 (SELECT true AS is_head, h.recorded_at, h.id, h.destination, h.event_id, '' AS status, h.event_type, h.held,
-        CASE WHEN h.held IS NULL THEN h.available_at END AS next_try
+        CASE WHEN h.held IS NULL THEN h.available_at END AS next_attempt
  FROM {message} h
  WHERE h.lane = (SELECT lane FROM line LIMIT 1) AND h.key = :key AND (:destination = '' OR h.destination IN ('', :destination)) AND h.id < :id
    AND ({holds_queue:h.})
@@ -369,7 +369,7 @@ UNION ALL
     WHERE m.key = :key AND (m.recorded_at, m.id) > (:recorded_at, :id) ORDER BY m.recorded_at, m.id LIMIT :limit)
    UNION ALL
    (SELECT d.recorded_at, d.id, d.destination, d.event_id, d.event_type, 'FAILED' FROM (
-      SELECT * FROM {dead} m WHERE m.key = :key ORDER BY m.dead_id DESC LIMIT :scan) d
+      SELECT * FROM {dead_letter} m WHERE m.key = :key ORDER BY m.dead_letter_id DESC LIMIT :scan) d
     WHERE d.id > :id ORDER BY d.id LIMIT :limit)) f
  ORDER BY f.id, f.destination LIMIT :limit)
 

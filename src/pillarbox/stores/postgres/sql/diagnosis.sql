@@ -49,8 +49,8 @@ SELECT c.relname, coalesce(s.n_live_tup, 0), coalesce(s.n_dead_tup, 0), pg_total
        CASE WHEN i.inhrelid IS NULL THEN '' ELSE '{prefix}history' END
 FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = to_regclass('{history}')
 LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid
-WHERE i.inhrelid IS NOT NULL OR c.oid IN (to_regclass('{message}'), to_regclass('{dead}'), to_regclass('{relay}'),
-  to_regclass('{lane}'), to_regclass('{destination}'), to_regclass('{attempt}'), to_regclass('{stat}'), to_regclass('{request}'),
+WHERE i.inhrelid IS NOT NULL OR c.oid IN (to_regclass('{message}'), to_regclass('{dead_letter}'), to_regclass('{relay}'),
+  to_regclass('{lane}'), to_regclass('{destination}'), to_regclass('{attempt}'), to_regclass('{sample}'), to_regclass('{request}'),
   to_regclass('{audit}'), to_regclass('{inbox}'), to_regclass('{inbox_statistics}'), to_regclass('{ledger}'))
 ORDER BY bytes DESC, c.relname
 
@@ -85,5 +85,5 @@ WHERE database = current_database() AND prepared < now() - make_interval(secs =>
 -- name: diagnosis_retried
 -- Of the first $1 pending messages, list those that were sent more than $2 times.
 SELECT left(coalesce(m.last_error, ''), 500), m.event_id
-FROM (SELECT event_id, last_error, attempts + tries AS tries FROM {message} ORDER BY recorded_at, id LIMIT $1) m
-WHERE m.tries > $2
+FROM (SELECT event_id, last_error, attempts + deferrals AS deferrals FROM {message} ORDER BY recorded_at, id LIMIT $1) m
+WHERE m.deferrals > $2

@@ -5,11 +5,11 @@ WITH lanes AS MATERIALIZED (
   -- Most lanes have nothing waiting: ask once per lane instead of once per message.
   SELECT l.lane,
          EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND ({holds_queue:h.}) OFFSET 0)
-         OR EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND h.held = 'behind' OFFSET 0)
+         OR EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND h.held = 'waiting' OFFSET 0)
          OR EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND h.held IS NULL AND h.available_at <= now() OFFSET 0) AS waiting
   FROM unnest($1::text::smallint[]) AS l(lane)
 )
-SELECT {columns}, CASE WHEN m.waiting THEN {waits_for_earlier} ELSE false END AS behind
+SELECT {columns}, CASE WHEN m.waiting THEN {waits_for_earlier} ELSE false END AS must_wait
 FROM ({outside}
   SELECT l.waiting, x.*, {running_bytes}
   FROM lanes l CROSS JOIN LATERAL (
@@ -23,7 +23,7 @@ WHERE {within_window}
 -- name: fetch_due
 -- Fetch retries and delayed events that are due: per lane, the longest due first.
 -- variant in_range: outside=outside_range in_range=in_range after=$8::timestamptz before=$9::timestamptz
-SELECT {columns}, {waits_for_earlier} AS behind
+SELECT {columns}, {waits_for_earlier} AS must_wait
 FROM ({outside}
   SELECT x.*, {running_bytes}
   FROM unnest($1::text::smallint[]) AS l(lane) CROSS JOIN LATERAL (
@@ -37,14 +37,14 @@ WHERE {within_window}
 -- name: fetch_waiting
 -- Fetch from ordering queues whose first event is settled: the waiting events in order, up to the first that holds the queue.
 -- variant in_range: outside=outside_range in_range=in_range after=$10::timestamptz before=$11::timestamptz
-SELECT {columns}, false AS behind
+SELECT {columns}, false AS must_wait
 FROM ({outside}
   SELECT x.*, {running_bytes}
   FROM unnest($1::text::smallint[], $8::text::text[], $9::text::text[]) AS s(lane, key, destination)
   CROSS JOIN LATERAL ({first_blocker}) AS b(id)
   CROSS JOIN LATERAL (
     SELECT {fetched} FROM {message} y
-    WHERE y.lane = s.lane AND y.key = s.key AND y.destination = s.destination AND y.held = 'behind'
+    WHERE y.lane = s.lane AND y.key = s.key AND y.destination = s.destination AND y.held = 'waiting'
       AND y.id < b.id AND {not_in_flight} {in_range}
     ORDER BY y.id LIMIT $2) x
   LIMIT $3
@@ -54,13 +54,13 @@ WHERE {within_window}
 -- name: fetch_parked
 -- Fetch events that are parked for these destinations: per lane, in order.
 -- variant in_range: outside=outside_range in_range=in_range after=$9::timestamptz before=$10::timestamptz
-SELECT {columns}, {waits_for_earlier} AS behind
+SELECT {columns}, {waits_for_earlier} AS must_wait
 FROM ({outside}
   SELECT x.*, {running_bytes}
   FROM unnest($1::text::smallint[]) AS l(lane) CROSS JOIN LATERAL (
     SELECT z.* FROM unnest($8::text::text[]) AS d(destination) CROSS JOIN LATERAL (
       SELECT {fetched} FROM {message} y
-      WHERE y.lane = l.lane AND y.destination = d.destination AND y.held = 'aside' AND {not_in_flight} {in_range}
+      WHERE y.lane = l.lane AND y.destination = d.destination AND y.held = 'parked' AND {not_in_flight} {in_range}
       ORDER BY y.id LIMIT $2) z
     ORDER BY z.id LIMIT $2) x
   LIMIT $3
@@ -69,7 +69,7 @@ WHERE {within_window}
 
 -- name: has_earlier
 -- Tell, for each position of an ordering queue, whether an earlier event of its key is pending.
-SELECT {waits_for_earlier} AS behind
+SELECT {waits_for_earlier} AS must_wait
 FROM unnest($1::text::smallint[], $2::text::text[], $3::text::text[], $4::text::bigint[])
   WITH ORDINALITY AS m(lane, key, destination, id, n)
 ORDER BY m.n
@@ -82,18 +82,18 @@ WITH RECURSIVE line AS (
   SELECT f.lane, f.key, f.destination, f.id
   FROM line CROSS JOIN LATERAL (
     (SELECT h.lane, h.key, h.destination, h.id FROM {message} h
-     WHERE h.held = 'behind' AND h.lane = line.lane AND (h.key, h.destination) > (line.key, line.destination)
+     WHERE h.held = 'waiting' AND h.lane = line.lane AND (h.key, h.destination) > (line.key, line.destination)
      ORDER BY h.key, h.destination, h.id LIMIT 1)
     UNION ALL
     -- Nothing more in this lane: the first ordering queue of the next lane that has one.
     (SELECT n.lane, g.key, g.destination, g.id FROM unnest($1::text::smallint[]) AS n(lane) CROSS JOIN LATERAL (
        SELECT h.key, h.destination, h.id FROM {message} h
-       WHERE h.held = 'behind' AND h.lane = n.lane AND h.key IS NOT NULL
+       WHERE h.held = 'waiting' AND h.lane = n.lane AND h.key IS NOT NULL
        ORDER BY h.key, h.destination, h.id LIMIT 1) g
      WHERE n.lane > line.lane ORDER BY n.lane LIMIT 1)
     LIMIT 1) f
 ), s AS MATERIALIZED (SELECT * FROM line LIMIT $5 + 1)
-SELECT s.lane, s.key, s.destination, s.id < (SELECT b.id FROM ({first_blocker}) AS b(id)) AS headless
+SELECT s.lane, s.key, s.destination, s.id < (SELECT b.id FROM ({first_blocker}) AS b(id)) AS orphaned
 FROM s WHERE s.id IS NOT NULL
 
 -- name: parked_destinations
@@ -102,10 +102,10 @@ SELECT DISTINCT a.destination
   FROM unnest($1::text::smallint[]) AS l(lane)
  CROSS JOIN LATERAL (
    WITH RECURSIVE step AS (
-     (SELECT m.destination FROM {message} m WHERE m.lane = l.lane AND m.held = 'aside' ORDER BY m.destination LIMIT 1)
+     (SELECT m.destination FROM {message} m WHERE m.lane = l.lane AND m.held = 'parked' ORDER BY m.destination LIMIT 1)
      UNION ALL
      SELECT (SELECT m.destination FROM {message} m
-              WHERE m.lane = l.lane AND m.held = 'aside' AND m.destination > step.destination
+              WHERE m.lane = l.lane AND m.held = 'parked' AND m.destination > step.destination
               ORDER BY m.destination LIMIT 1)
        FROM step WHERE step.destination IS NOT NULL
    )
@@ -131,28 +131,28 @@ CASE WHEN {within_bytes} THEN m.payload END AS payload, m.content_type,
 CASE WHEN {within_bytes} THEN m.headers END AS headers, m.schema_version,
 CASE WHEN {within_bytes} THEN m.correlation_id END AS correlation_id,
 CASE WHEN {within_bytes} THEN m.causation_id END AS causation_id, CASE WHEN {within_bytes} THEN m.trace_id END AS trace_id,
-m.occurred_at, m.recorded_at, m.available_at, m.held, m.attempts, m.tries
+m.occurred_at, m.recorded_at, m.available_at, m.held, m.attempts, m.deferrals
 
 -- fragment: fetched
 -- What a fetch reads of a row, its headers as text: converted once, for its size and for the result.
 y.id, y.lane, y.event_id, y.destination, {about:y.}, y.key, y.payload, y.content_type, y.headers::text AS headers,
-{context:y.}, y.occurred_at, y.recorded_at, y.available_at, y.held, y.attempts, y.tries
+{context:y.}, y.occurred_at, y.recorded_at, y.available_at, y.held, y.attempts, y.deferrals
 
 -- fragment: holds_queue
 -- Whether a message holds its ordering queue back. Word for word the predicate of the partial index: the planner compares them.
-{row}held IN ('aside', 'blocked')
-OR ({row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}tries > 0)
+{row}held IN ('parked', 'blocked')
+OR ({row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}deferrals > 0)
 
 -- fragment: is_delayed
 -- Whether a message was recorded with a delay and not sent yet. Word for word the predicate of the partial index.
-{row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}tries = 0
+{row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}deferrals = 0
 
 -- fragment: waits_for_earlier
 -- Whether an earlier message of m's key is pending for m's destination, or for ''. One probe per partial index.
 CASE WHEN m.key IS NULL THEN false
      WHEN m.destination = '' THEN
        EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.id < m.id AND ({holds_queue:h.}) OFFSET 0)
-       OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.id < m.id AND h.held = 'behind' OFFSET 0)
+       OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.id < m.id AND h.held = 'waiting' OFFSET 0)
        OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.id < m.id AND {is_delayed:h.}
                   AND h.available_at <= now() OFFSET 0)
      ELSE
@@ -161,9 +161,9 @@ CASE WHEN m.key IS NULL THEN false
        OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.destination = ''
                   AND h.id < m.id AND ({holds_queue:h.}) OFFSET 0)
        OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.destination = m.destination
-                  AND h.id < m.id AND h.held = 'behind' OFFSET 0)
+                  AND h.id < m.id AND h.held = 'waiting' OFFSET 0)
        OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.destination = ''
-                  AND h.id < m.id AND h.held = 'behind' OFFSET 0)
+                  AND h.id < m.id AND h.held = 'waiting' OFFSET 0)
        OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.id < m.id
                   AND {is_delayed:h.} AND h.available_at <= now() AND h.destination IN ('', m.destination) OFFSET 0)
 END
@@ -177,12 +177,12 @@ SELECT least(
   (SELECT h.id FROM {message} h WHERE s.destination <> '' AND h.lane = s.lane AND h.key = s.key
    AND h.destination = '' AND ({holds_queue:h.}) ORDER BY h.id LIMIT 1),
   (SELECT h.id FROM {message} h WHERE s.destination <> '' AND h.lane = s.lane AND h.key = s.key
-   AND h.destination = '' AND h.held = 'behind' ORDER BY h.id LIMIT 1),
+   AND h.destination = '' AND h.held = 'waiting' ORDER BY h.id LIMIT 1),
   -- … and is held by all of them.
   (SELECT min(h.id) FROM {message} h WHERE s.destination = '' AND h.lane = s.lane AND h.key = s.key
    AND h.destination > '' AND ({holds_queue:h.})),
   (SELECT min(h.id) FROM {message} h WHERE s.destination = '' AND h.lane = s.lane AND h.key = s.key
-   AND h.destination > '' AND h.held = 'behind'),
+   AND h.destination > '' AND h.held = 'waiting'),
   (SELECT min(h.id) FROM {message} h WHERE h.lane = s.lane AND h.key = s.key AND {is_delayed:h.}
    AND h.available_at <= now() AND (s.destination = '' OR h.destination IN ('', s.destination))),
   9223372036854775807)

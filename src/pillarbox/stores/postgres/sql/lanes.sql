@@ -7,7 +7,7 @@ VALUES ($1, $2, $3, $4, now() + $5 * interval '1 second')
 -- Heartbeat: renew the lease, report what is in flight, the breakers and a stall, and read the breakers of the other relays.
 -- No row back: the lease was lost, and with it every lane.
 UPDATE {relay} SET lease_until = now() + $2 * interval '1 second',
-  in_hand = (SELECT coalesce(jsonb_agg(jsonb_build_object('event_id', h.event_id, 'destination', h.destination,
+  in_flight = (SELECT coalesce(jsonb_agg(jsonb_build_object('event_id', h.event_id, 'destination', h.destination,
                                          'since', now() - h.seconds * interval '1 second')), '[]')
              FROM unnest($3::text::text[], $4::text::text[], $5::text::double precision[]) AS h(event_id, destination, seconds)),
   breakers = $6::jsonb,
@@ -16,7 +16,7 @@ UPDATE {relay} SET lease_until = now() + $2 * interval '1 second',
   session = (SELECT {session_id} FROM pg_stat_get_activity(pg_backend_pid()) a WHERE a.pid = $8)
 WHERE id = $1
 RETURNING ARRAY(SELECT r.breakers::text FROM {relay} r WHERE r.lease_until > now() AND r.id <> $1 ORDER BY r.id) AS others,
-  drain_asked_by IS NOT NULL AS drain
+  drain_requested_by IS NOT NULL AS drain
 
 -- name: find_ended_sessions
 -- Find relays whose session ended although their lease is valid: they crashed or lost their connection.
@@ -72,11 +72,11 @@ DELETE FROM {relay} WHERE id = $1
 -- name: drain_relays
 -- Ask a relay, or every live relay, to drain, and write who asked to the audit log.
 WITH asked AS (
-  UPDATE {relay} SET drain_asked_by = coalesce(nullif(:by, ''), current_user)
+  UPDATE {relay} SET drain_requested_by = coalesce(nullif(:by, ''), current_user)
   WHERE lease_until > now() AND (id = :relay OR name = :relay OR :relay = '*')
-  RETURNING id, drain_asked_by
+  RETURNING id, drain_requested_by
 ), noted AS (
-  INSERT INTO {audit} (who, what, subject) SELECT drain_asked_by, 'drain', id FROM asked
+  INSERT INTO {audit} (who, what, subject) SELECT drain_requested_by, 'drain', id FROM asked
 ) SELECT id FROM asked ORDER BY id
 
 -- fragment: fence

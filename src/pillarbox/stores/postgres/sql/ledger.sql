@@ -1,19 +1,19 @@
 -- name: ledger_begin
 -- Enter what is about to be sent, and return what was sent before, and which of these sends began and was never settled.
 WITH asked AS MATERIALIZED (
-  SELECT DISTINCT ON (event_id, destination) event_id, destination, begun
-  FROM unnest($1::text::text[], $2::text::text[], $3::text::bigint[]) AS a(event_id, destination, begun)
+  SELECT DISTINCT ON (event_id, destination) event_id, destination, send_number
+  FROM unnest($1::text::text[], $2::text::text[], $3::text::bigint[]) AS a(event_id, destination, send_number)
   ORDER BY event_id, destination
 ), noted AS (
-  INSERT INTO {ledger} AS p (event_id, destination, status, begun)
-  SELECT event_id, destination, 'PROCESSING', begun FROM asked ORDER BY event_id, destination
-  ON CONFLICT (event_id, destination) DO UPDATE SET status = 'PROCESSING', begun = excluded.begun, updated_at = now()
-    WHERE p.status = 'FAILED' OR (p.status = 'PROCESSING' AND p.begun IS DISTINCT FROM excluded.begun)
+  INSERT INTO {ledger} AS p (event_id, destination, status, send_number)
+  SELECT event_id, destination, 'PROCESSING', send_number FROM asked ORDER BY event_id, destination
+  ON CONFLICT (event_id, destination) DO UPDATE SET status = 'PROCESSING', send_number = excluded.send_number, updated_at = now()
+    WHERE p.status = 'FAILED' OR (p.status = 'PROCESSING' AND p.send_number IS DISTINCT FROM excluded.send_number)
 )
 -- As it was before this statement.
 SELECT p.event_id, p.destination, CASE p.status WHEN 'SUCCESS' THEN 'sent' ELSE 'unknown' END AS before
   FROM asked a JOIN {ledger} p ON p.event_id = ANY (ARRAY[a.event_id]) AND p.destination = a.destination
- WHERE p.status = 'SUCCESS' OR (p.status = 'PROCESSING' AND p.begun = a.begun)
+ WHERE p.status = 'SUCCESS' OR (p.status = 'PROCESSING' AND p.send_number = a.send_number)
 
 -- name: ledger_history
 -- Find which of these events were delivered, and where: by the index of each day, whatever the size of the history.

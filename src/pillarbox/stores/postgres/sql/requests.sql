@@ -23,16 +23,16 @@ WITH {fence}, seen AS MATERIALIZED (
   RETURNING w.request_id
 ), taken AS (
   DELETE FROM {message} m USING mine w
-  WHERE w.action = 'bury' AND m.event_id = ANY (ARRAY[w.event_id]) AND m.destination = w.destination
+  WHERE w.action = 'dead_letter' AND m.event_id = ANY (ARRAY[w.event_id]) AND m.destination = w.destination
   RETURNING m.*
 ), dead_lettered AS (
-  INSERT INTO {dead} ({dead_columns})
-  SELECT id, event_id, destination, {about}, ordering_key, key, {content}, {readable}(occurred_at), {readable}(recorded_at), attempts, tries,
+  INSERT INTO {dead_letter} ({dead_columns})
+  SELECT id, event_id, destination, {about}, ordering_key, key, {content}, {clamp_time}(occurred_at), {clamp_time}(recorded_at), attempts, deferrals,
     coalesce(last_error, 'dead-lettered by an operator'), coalesce(first_failed_at, now()), last_attempt_at FROM taken
 ), again AS (
   -- It keeps a time, so that it stays the first of its ordering queue and nothing overtakes it.
   UPDATE {message} m SET held = NULL, available_at = now() + w.delay * interval '1 second',
-    attempts = CASE WHEN w.action = 'retry' THEN 0 ELSE m.attempts END, tries = greatest(m.tries, 1)
+    attempts = CASE WHEN w.action = 'retry' THEN 0 ELSE m.attempts END, deferrals = greatest(m.deferrals, 1)
   FROM mine w
   WHERE w.action IN ('retry', 'reschedule') AND m.event_id = ANY (ARRAY[w.event_id]) AND m.destination = w.destination
   RETURNING w.request_id
@@ -40,19 +40,19 @@ WITH {fence}, seen AS MATERIALIZED (
   UPDATE {request} r SET done_at = now(),
     result = CASE WHEN NOT w.found THEN 'not found' ELSE 'done' END
   FROM mine w WHERE r.request_id = ANY (ARRAY[w.request_id]) AND r.done_at IS NULL
-  RETURNING r.request_id, r.action, r.event_id, r.destination, r.delay, r.asked_by, r.result, r.act
+  RETURNING r.request_id, r.action, r.event_id, r.destination, r.delay, r.requested_by, r.result, r.bulk_action_id
 ), noted AS (
   INSERT INTO {audit} (who, what, subject, detail)
-  SELECT asked_by, action, event_id, jsonb_build_object('destination', destination, 'request_id', request_id)
+  SELECT requested_by, action, event_id, jsonb_build_object('destination', destination, 'request_id', request_id)
     || CASE WHEN action = 'reschedule' THEN jsonb_build_object('delay', delay) ELSE '{}' END
-  FROM closed WHERE result = 'done' AND act IS NULL
+  FROM closed WHERE result = 'done' AND bulk_action_id IS NULL
 ), done AS MATERIALIZED (
-  SELECT act, count(*) AS done FROM closed WHERE result = 'done' AND act IS NOT NULL GROUP BY act
-), acts AS MATERIALIZED (
+  SELECT bulk_action_id, count(*) AS done FROM closed WHERE result = 'done' AND bulk_action_id IS NOT NULL GROUP BY bulk_action_id
+), bulk_actions AS MATERIALIZED (
   -- In the same order for all: relays that carry out parts of the same acts never wait for each other in a circle.
-  SELECT audit_id FROM {audit} WHERE audit_id = ANY (ARRAY(SELECT act FROM done)) ORDER BY audit_id FOR NO KEY UPDATE
+  SELECT audit_id FROM {audit} WHERE audit_id = ANY (ARRAY(SELECT bulk_action_id FROM done)) ORDER BY audit_id FOR NO KEY UPDATE
 ), grown AS (
-  UPDATE {audit} a SET {audit_progress} FROM done g JOIN acts ON acts.audit_id = g.act WHERE a.audit_id = ANY (ARRAY[g.act])
+  UPDATE {audit} a SET {audit_progress} FROM done g JOIN bulk_actions b ON b.audit_id = g.bulk_action_id WHERE a.audit_id = ANY (ARRAY[g.bulk_action_id])
 )
 SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM closed) AS count,
        ARRAY(SELECT id::text FROM seen WHERE in_flight ORDER BY request_id) AS deferred_ids,
@@ -73,10 +73,10 @@ SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM closed
 
 -- name: report_destination
 -- Store how sends to a destination fare. Overrides stay, and a report without news writes nothing.
-INSERT INTO {destination} AS d (destination, last_error, next_try_at)
+INSERT INTO {destination} AS d (destination, last_error, next_attempt_at)
 VALUES ($1, $2, now() + $3::double precision * interval '1 second')
-ON CONFLICT (destination) DO UPDATE SET last_error = excluded.last_error, next_try_at = excluded.next_try_at
-WHERE (d.last_error, d.next_try_at) IS DISTINCT FROM (excluded.last_error, excluded.next_try_at)
+ON CONFLICT (destination) DO UPDATE SET last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at
+WHERE (d.last_error, d.next_attempt_at) IS DISTINCT FROM (excluded.last_error, excluded.next_attempt_at)
 
 -- name: destination_overrides
 -- Read the destinations that have an override or a reported error.
@@ -89,7 +89,7 @@ ORDER BY destination COLLATE "C"
 WITH asked AS (
   SELECT :wanted::jsonb AS want, coalesce(nullif(:by, ''), current_user) AS who
 ), noted AS (
-  INSERT INTO {audit} (who, what, subject, detail) SELECT who, 'steer', :destination, want FROM asked
+  INSERT INTO {audit} (who, what, subject, detail) SELECT who, 'override', :destination, want FROM asked
 )
 INSERT INTO {destination} AS d (destination, paused, breaker, rate_limit, changed_by)
 SELECT :destination, coalesce((want->>'paused')::boolean, false), want->>'breaker', (want->>'rate_limit')::double precision, who
@@ -104,11 +104,11 @@ ON CONFLICT (destination) DO UPDATE SET
 -- What events wait for in an outage: the error and the next attempt of each destination that fails, and under '' the
 -- first of them while no relay can send anywhere, for events that are not routed yet.
 (
-  SELECT d.destination, d.last_error, d.next_try_at FROM {destination} d
+  SELECT d.destination, d.last_error, d.next_attempt_at FROM {destination} d
   UNION ALL
-  (SELECT '', d.last_error, d.next_try_at FROM {destination} d
+  (SELECT '', d.last_error, d.next_attempt_at FROM {destination} d
    WHERE d.last_error IS NOT NULL
      AND EXISTS (SELECT FROM {relay} r, jsonb_each_text(r.breakers) b
                  WHERE r.lease_until > now() AND b.key = d.destination AND b.value <> 'closed')
      AND NOT EXISTS (SELECT FROM {relay} r, jsonb_each_text(r.breakers) b WHERE r.lease_until > now() AND b.value = 'closed')
-   ORDER BY d.next_try_at LIMIT 1))
+   ORDER BY d.next_attempt_at LIMIT 1))

@@ -1,6 +1,6 @@
 -- name: create_history_days
 -- Create the partitions of the history for the next days.
-SELECT {history_make}($1::integer)
+SELECT {history_create}($1::integer)
 
 -- name: drop_history_days
 -- Drop the partitions of the history past the retention period.
@@ -16,8 +16,8 @@ WITH gone AS (
 -- name: prune_dead
 -- Delete, up to a limit, dead letters past their retention period.
 WITH gone AS (
-  DELETE FROM {dead} WHERE dead_id = ANY (ARRAY(
-    SELECT dead_id FROM {dead} WHERE died_at < now() - $1 * interval '1 second' ORDER BY died_at LIMIT $2)) RETURNING 1
+  DELETE FROM {dead_letter} WHERE dead_letter_id = ANY (ARRAY(
+    SELECT dead_letter_id FROM {dead_letter} WHERE dead_lettered_at < now() - $1 * interval '1 second' ORDER BY dead_lettered_at LIMIT $2)) RETURNING 1
 ) SELECT count(*) FROM gone
 
 -- name: prune_attempts
@@ -77,6 +77,6 @@ WITH gone AS (
 -- name: prune_statistics
 -- Delete, up to a limit, samples past their retention period.
 WITH gone AS (
-  DELETE FROM {stat} WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM {stat} WHERE at < now() - $1 * interval '1 second' ORDER BY at LIMIT $2)) RETURNING 1
+  DELETE FROM {sample} WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM {sample} WHERE at < now() - $1 * interval '1 second' ORDER BY at LIMIT $2)) RETURNING 1
 ) SELECT count(*) FROM gone

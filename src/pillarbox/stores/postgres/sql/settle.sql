@@ -9,9 +9,9 @@ WITH {fence}, gone AS (
   WHERE {same_row} AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
   RETURNING m.*, a.resolved, a.seconds
 ), kept AS (
-  INSERT INTO {history} (id, event_id, destination, {about}, key, {content}, occurred_at, recorded_at, attempts, tries,
+  INSERT INTO {history} (id, event_id, destination, {about}, key, {content}, occurred_at, recorded_at, attempts, deferrals,
     last_error, last_attempt_at, published_at, seconds)
-  SELECT id, event_id, resolved, {about}, key, {content}, occurred_at, recorded_at, attempts, tries, last_error,
+  SELECT id, event_id, resolved, {about}, key, {content}, occurred_at, recorded_at, attempts, deferrals, last_error,
     last_attempt_at, now(), seconds FROM gone
 ){ledger_entry}
 SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates
@@ -36,16 +36,16 @@ WITH {fence}, gone AS (
   DELETE FROM {message} m
   USING unnest($3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::text[], $7::text::integer[], $8::text::text[],
                $9::text::boolean[], $10::text::real[])
-    AS a(event_id, destination, id, resolved, charged, error, sent, seconds)
+    AS a(event_id, destination, id, resolved, more_attempts, error, sent, seconds)
   WHERE {same_row} AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
-  RETURNING m.*, a.resolved, a.charged, a.error, a.sent, a.seconds
+  RETURNING m.*, a.resolved, a.more_attempts, a.error, a.sent, a.seconds
 ), dead_lettered AS (
-  INSERT INTO {dead} ({dead_columns})
-  SELECT id, event_id, resolved, {about}, ordering_key, key, {content}, {readable}(occurred_at), {readable}(recorded_at),
-    attempts + charged, tries, error, coalesce(first_failed_at, now()), CASE WHEN sent THEN now() ELSE last_attempt_at END FROM gone
+  INSERT INTO {dead_letter} ({dead_columns})
+  SELECT id, event_id, resolved, {about}, ordering_key, key, {content}, {clamp_time}(occurred_at), {clamp_time}(recorded_at),
+    attempts + more_attempts, deferrals, error, coalesce(first_failed_at, now()), CASE WHEN sent THEN now() ELSE last_attempt_at END FROM gone
 ), noted AS (
-  INSERT INTO {attempt} (event_id, destination, attempt, charged, error, seconds)
-  SELECT event_id, resolved, attempts + charged + tries, true, error, seconds FROM gone WHERE sent
+  INSERT INTO {attempt} (event_id, destination, attempt, counted, error, seconds)
+  SELECT event_id, resolved, attempts + more_attempts + deferrals, true, error, seconds FROM gone WHERE sent
 ){ledger_entry}
 SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM gone) AS count, 0 AS duplicates
 
@@ -57,21 +57,21 @@ WITH {fence}, asked AS MATERIALIZED (
   SELECT * FROM unnest($3::text::text[], $4::text::text[], $5::text::bigint[], $6::text::text[], $7::text::text[],
                        $8::text::double precision[], $9::text::integer[], $10::text::integer[], $11::text::text[],
                        $12::text::boolean[], $13::text::integer[], $14::text::integer[], $15::text::boolean[], $16::text::real[])
-    AS a(event_id, destination, id, resolved, held, delay, charged, tried, error, stays, attempts, tries, remembered, seconds)
+    AS a(event_id, destination, id, resolved, held, delay, more_attempts, more_deferrals, error, stays, attempts, deferrals, recorded, seconds)
 ), stayed AS (
   UPDATE {message} m SET
     held = CASE WHEN a.stays THEN m.held ELSE a.held END,
     available_at = coalesce(now() + a.delay * interval '1 second', m.available_at),
-    attempts = least(m.attempts::bigint + a.charged, 1000000000), tries = least(m.tries::bigint + a.tried, 1000000000),
+    attempts = least(m.attempts::bigint + a.more_attempts, 1000000000), deferrals = least(m.deferrals::bigint + a.more_deferrals, 1000000000),
     last_error = coalesce(a.error, m.last_error),
     first_failed_at = CASE WHEN a.error IS NULL THEN m.first_failed_at ELSE coalesce(m.first_failed_at, now()) END,
     last_attempt_at = CASE WHEN a.error IS NULL THEN m.last_attempt_at ELSE now() END
   FROM asked a
   WHERE a.resolved = a.destination AND {same_row}
     AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
-    -- Written before, and only the answer was lost: it must not be charged again.
-    AND (a.attempts IS NULL OR (m.attempts = a.attempts AND m.tries = a.tries))
-  RETURNING m.event_id, m.destination, m.attempts + m.tries AS attempt, a.tried, a.error, a.remembered, a.seconds
+    -- Written before, and only the answer was lost: it must not be counted again.
+    AND (a.attempts IS NULL OR (m.attempts = a.attempts AND m.deferrals = a.deferrals))
+  RETURNING m.event_id, m.destination, m.attempts + m.deferrals AS attempt, a.more_deferrals, a.error, a.recorded, a.seconds
 ), leaving AS MATERIALIZED (
   SELECT event_id, destination, id, bool_or(resolved = destination) AS remains FROM asked
   GROUP BY event_id, destination, id HAVING bool_or(resolved <> destination)
@@ -82,7 +82,7 @@ WITH {fence}, asked AS MATERIALIZED (
     AND m.lane = ANY (ARRAY(SELECT lane FROM fence))
   RETURNING m.*
 ), copies AS MATERIALIZED (
-  SELECT g.*, a.resolved, a.charged, a.error, a.stays, a.delay, a.tried, a.held AS hold, a.remembered, a.seconds
+  SELECT g.*, a.resolved, a.more_attempts, a.error, a.stays, a.delay, a.more_deferrals, a.held AS hold, a.recorded, a.seconds
   FROM (SELECT * FROM gone
         UNION ALL
         SELECT m.* FROM {message} m JOIN leaving a ON {same_row}
@@ -90,11 +90,11 @@ WITH {fence}, asked AS MATERIALIZED (
   JOIN asked a ON a.event_id = g.event_id AND a.destination = g.destination AND a.id = g.id AND a.resolved <> a.destination
 ), moved AS (
   INSERT INTO {message} (id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, available_at,
-    held, attempts, tries, last_error, first_failed_at, last_attempt_at)
+    held, attempts, deferrals, last_error, first_failed_at, last_attempt_at)
   SELECT id, event_id, resolved, {about}, ordering_key, {content}, occurred_at, recorded_at,
     coalesce(now() + delay * interval '1 second', available_at),
-    CASE WHEN stays THEN held ELSE hold END, least(attempts::bigint + charged, 1000000000),
-    least(tries::bigint + tried, 1000000000),
+    CASE WHEN stays THEN held ELSE hold END, least(attempts::bigint + more_attempts, 1000000000),
+    least(deferrals::bigint + more_deferrals, 1000000000),
     coalesce(error, last_error),
     CASE WHEN error IS NULL THEN first_failed_at ELSE coalesce(first_failed_at, now()) END,
     CASE WHEN error IS NULL THEN last_attempt_at ELSE now() END
@@ -113,16 +113,16 @@ WITH {fence}, asked AS MATERIALIZED (
   -- Hashed by every plan; an anti-join compares all with all where the planner guesses that there are few.
   WHERE (c.event_id, c.resolved, c.id) NOT IN (SELECT event_id, destination, id FROM moved)
 ), dead_lettered AS (
-  INSERT INTO {dead} ({dead_columns})
-  SELECT id, event_id, resolved, {about}, ordering_key, key, {content}, {readable}(occurred_at), {readable}(recorded_at), attempts, tries,
+  INSERT INTO {dead_letter} ({dead_columns})
+  SELECT id, event_id, resolved, {about}, ordering_key, key, {content}, {clamp_time}(occurred_at), {clamp_time}(recorded_at), attempts, deferrals,
     'event id ' || event_id || ' is already pending for ' || resolved || ' with another payload: give each event its own id',
     first_failed_at, last_attempt_at
   FROM repeats WHERE NOT same
 ), noted AS (
-  INSERT INTO {attempt} (event_id, destination, attempt, charged, error, seconds)
-  SELECT event_id, destination, attempt, tried = 0, error, seconds FROM stayed WHERE remembered
+  INSERT INTO {attempt} (event_id, destination, attempt, counted, error, seconds)
+  SELECT event_id, destination, attempt, more_deferrals = 0, error, seconds FROM stayed WHERE recorded
   UNION ALL
-  SELECT event_id, resolved, attempts + tries + charged + tried, tried = 0, error, seconds FROM copies WHERE remembered
+  SELECT event_id, resolved, attempts + deferrals + more_attempts + more_deferrals, more_deferrals = 0, error, seconds FROM copies WHERE recorded
 )
 SELECT ARRAY(SELECT lane::text FROM fence) AS held,
        (SELECT count(*) FROM stayed) + (SELECT count(*) FROM moved) AS count,
@@ -131,4 +131,4 @@ SELECT ARRAY(SELECT lane::text FROM fence) AS held,
 -- fragment: dead_columns
 -- The columns of a dead letter, in the order in which a message fills them.
 id, event_id, destination, {about}, ordering_key, key, {content}, occurred_at,
-recorded_at, attempts, tries, error, first_failed_at, last_attempt_at
+recorded_at, attempts, deferrals, error, first_failed_at, last_attempt_at

@@ -1,7 +1,7 @@
 -- name: add_statistics
 -- Add what a relay measured of its destinations since its last report.
-INSERT INTO {stat} (relay, destination, figures)
-SELECT $1, i.destination, i.figures::jsonb FROM unnest($2::text[], $3::text[]) AS i(destination, figures)
+INSERT INTO {sample} (relay, destination, statistics)
+SELECT $1, i.destination, i.statistics::jsonb FROM unnest($2::text[], $3::text[]) AS i(destination, statistics)
 
 -- name: recorded_so_far
 -- The last number drawn for a message, from its sequence: this reads no table. A role without the right to see it gets 0.
@@ -14,7 +14,7 @@ FROM (SELECT pg_get_serial_sequence('{message}', 'id') AS name) AS s
 -- the first of each lane; a delayed event ages once it is due.
 WITH first AS MATERIALIZED (
   SELECT id, event_id,
-         {readable}(CASE WHEN held IS NULL AND available_at IS NOT NULL AND attempts + tries = 0 THEN available_at
+         {clamp_time}(CASE WHEN held IS NULL AND available_at IS NOT NULL AND attempts + deferrals = 0 THEN available_at
                          ELSE recorded_at END) AS since
   FROM {message} ORDER BY recorded_at, id LIMIT :most::int + 1
 ), looked AS MATERIALIZED (
@@ -25,7 +25,7 @@ WITH first AS MATERIALIZED (
     UNION ALL
     SELECT head.id, head.event_id, head.recorded_at
     FROM {lane} n CROSS JOIN LATERAL (
-      SELECT x.id, x.event_id, {readable}(x.recorded_at) AS recorded_at FROM {message} x
+      SELECT x.id, x.event_id, {clamp_time}(x.recorded_at) AS recorded_at FROM {message} x
       WHERE x.lane = n.lane AND x.held IS NULL AND x.available_at IS NULL ORDER BY x.id LIMIT 1) AS head
     WHERE NOT (SELECT complete FROM looked)
   ) AS due ORDER BY since, id LIMIT 1
@@ -39,7 +39,7 @@ SELECT CASE WHEN c.waiting <= :counted::bigint THEN c.waiting
               SELECT reltuples::bigint FROM pg_class WHERE oid = '{message}'::regclass))) END,
        extract(epoch FROM now() - (SELECT since FROM oldest))::float8,
        c.waiting <= :counted::bigint,
-       (SELECT count(*) FROM (SELECT FROM {dead} LIMIT :most::int + 1) AS d),
+       (SELECT count(*) FROM (SELECT FROM {dead_letter} LIMIT :most::int + 1) AS d),
        (SELECT count(*) FROM (SELECT FROM {message} WHERE held = 'blocked' ORDER BY recorded_at, id LIMIT :most::int + 1) AS b),
        (SELECT event_id FROM oldest),
        ({recorded_so_far})
@@ -52,7 +52,7 @@ SELECT lane, owner, epoch, crashes FROM {lane} ORDER BY lane
 -- name: overview_relays
 -- List every relay: the time left of its lease, its breakers, its age, what has been in flight for long.
 SELECT id, name, host, extract(epoch FROM lease_until - now())::float8, breakers::text, version,
-       extract(epoch FROM now() - started_at)::float8, jsonb_array_length(in_hand), drain_asked_by IS NOT NULL, stalled
+       extract(epoch FROM now() - started_at)::float8, jsonb_array_length(in_flight), drain_requested_by IS NOT NULL, stalled
 FROM {relay} ORDER BY id
 
 -- name: list_consumers
@@ -68,10 +68,10 @@ WITH RECURSIVE named AS (
 )
 SELECT n.consumer, (SELECT count(*) FROM (SELECT FROM {inbox} r WHERE r.consumer = n.consumer
                                           ORDER BY r.event_id LIMIT :most) AS r),
-       t.handled, t.repeated, t.failed, t.given_up, t.last_error, t.last_failed_at
+       t.processed, t.duplicates, t.failures, t.dead_lettered, t.last_error, t.last_failed_at
 FROM named n CROSS JOIN LATERAL (
-  SELECT sum(handled)::bigint AS handled, sum(repeated)::bigint AS repeated, sum(failed)::bigint AS failed,
-         sum(given_up)::bigint AS given_up, max(last_failed_at) AS last_failed_at,
+  SELECT sum(processed)::bigint AS processed, sum(duplicates)::bigint AS duplicates, sum(failures)::bigint AS failures,
+         sum(dead_lettered)::bigint AS dead_lettered, max(last_failed_at) AS last_failed_at,
          (array_agg(last_error ORDER BY last_failed_at DESC NULLS LAST))[1] AS last_error
   FROM {inbox_statistics} WHERE consumer = n.consumer AND hour > now() - :lately::double precision * interval '1 second'
 ) AS t

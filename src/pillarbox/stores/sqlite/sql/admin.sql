@@ -7,7 +7,7 @@
 -- variant of_type: of_history=list_of_type
 WITH hand (event_id, destination) AS MATERIALIZED (
   SELECT DISTINCT json_extract(h.value, '$[0]'), json_extract(h.value, '$[1]')
-    FROM {relay} AS r, json_each(r.in_hand) AS h
+    FROM {relay} AS r, json_each(r.in_flight) AS h
    WHERE r.lease_until > {now}
 ), waiting AS (
   SELECT w.*, row_number() OVER (ORDER BY w.recorded_at DESC, w.id DESC, w.destination DESC) AS n,
@@ -15,19 +15,19 @@ WITH hand (event_id, destination) AS MATERIALIZED (
               WHEN EXISTS (SELECT 1 FROM hand AS h
                             WHERE h.event_id = w.event_id AND w.destination IN ('', h.destination)) THEN 'PROCESSING'
               ELSE 'PENDING' END AS status,
-         o.next_try_at, o.last_error AS outage
+         o.next_attempt_at, o.last_error AS outage
     FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id,
-                 m.attempts, m.tries, m.last_error, m.last_attempt_at, m.available_at, m.held
+                 m.attempts, m.deferrals, m.last_error, m.last_attempt_at, m.available_at, m.held
             FROM {message} AS m
            WHERE (m.recorded_at, m.id, m.destination) < (:recorded_at, :id, :place) AND m.recorded_at >= :since {of_waiting}
            ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC
            LIMIT :waiting) AS w
-    LEFT JOIN {outages} AS o ON o.destination = w.destination AND (w.destination = '' OR w.held IS 'aside' OR w.tries > 0)
-                           AND coalesce(w.held, '') NOT IN ('blocked', 'behind')
+    LEFT JOIN {outages} AS o ON o.destination = w.destination AND (w.destination = '' OR w.held IS 'parked' OR w.deferrals > 0)
+                           AND coalesce(w.held, '') NOT IN ('blocked', 'waiting')
 ), delivered AS (
   SELECT h.*, row_number() OVER (ORDER BY h.recorded_at DESC, h.id DESC, h.destination DESC) AS n
     FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id,
-                 m.attempts, m.tries, m.last_error, m.last_attempt_at, m.published_at
+                 m.attempts, m.deferrals, m.last_error, m.last_attempt_at, m.published_at
             FROM {history} AS m
            WHERE (m.recorded_at, m.id, m.destination) < (:recorded_at, :id, :place) AND m.recorded_at >= :since {of_history}
            ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC
@@ -35,29 +35,29 @@ WITH hand (event_id, destination) AS MATERIALIZED (
 ), dead AS (
   SELECT d.*, row_number() OVER (ORDER BY d.recorded_at DESC, d.id DESC, d.destination DESC) AS n
     FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.aggregate_type, m.aggregate_id,
-                 m.attempts, m.tries, m.error AS last_error, m.last_attempt_at
-            FROM {dead} AS m
+                 m.attempts, m.deferrals, m.error AS last_error, m.last_attempt_at
+            FROM {dead_letter} AS m
            WHERE (m.recorded_at, m.id, m.destination) < (:recorded_at, :id, :place) AND m.recorded_at >= :since
            ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC
            LIMIT :dead) AS d
 ), looked_at AS (
   SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts,
-         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END AS retry_count,
+         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + deferrals END AS retry_count,
          coalesce(last_error, outage) AS last_error, last_attempt_at,
-         CASE WHEN held IS NOT 'blocked' THEN coalesce(available_at, next_try_at) END AS next_retry_at,
+         CASE WHEN held IS NOT 'blocked' THEN coalesce(available_at, next_attempt_at) END AS next_retry_at,
          NULL AS published_at,
          {list_wanted} AND status = coalesce(:status, status)
-           AND (NOT :retrying OR (attempts + tries > 0 AND last_attempt_at IS NOT NULL AND status <> 'FAILED')) AS wanted,
+           AND (NOT :retrying OR (attempts + deferrals > 0 AND last_attempt_at IS NOT NULL AND status <> 'FAILED')) AS wanted,
          n = :waiting AS edge, n, 1 AS source
     FROM waiting AS m
   UNION ALL
   SELECT recorded_at, id, destination, event_id, 'PUBLISHED', event_type, key, attempts,
-         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END, last_error, last_attempt_at, NULL,
+         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + deferrals END, last_error, last_attempt_at, NULL,
          published_at, {list_wanted}, n = :delivered, n, 2
     FROM delivered AS m
   UNION ALL
   SELECT recorded_at, id, destination, event_id, 'FAILED', event_type, key, attempts,
-         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END, last_error, last_attempt_at, NULL, NULL,
+         CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + deferrals END, last_error, last_attempt_at, NULL, NULL,
          {list_wanted}, n = :dead, n, 3
     FROM dead AS m
 ), ranked AS (
@@ -127,14 +127,14 @@ SELECT (SELECT count(*)
                    AND :history IS NOT NULL
                  LIMIT :most)),
        (SELECT count(*)
-          FROM (SELECT 1 FROM {dead}
-                 WHERE died_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:dead))
+          FROM (SELECT 1 FROM {dead_letter}
+                 WHERE dead_lettered_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:dead))
                    AND :dead IS NOT NULL
                  LIMIT :most)),
        (SELECT count(*)
           FROM (SELECT 1 FROM {inbox}
-                 WHERE received_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:receipts))
-                   AND :receipts IS NOT NULL
+                 WHERE received_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:inbox))
+                   AND :inbox IS NOT NULL
                  LIMIT :most)),
        (SELECT count(*)
           FROM (SELECT 1 FROM {ledger}
@@ -152,17 +152,17 @@ SELECT (SELECT count(*)
 -- with others behind it, the longest first. Hops over the index from line to line; 100,000 heads with nobody behind cost nothing.
 WITH RECURSIVE line (key, destination) AS (
   SELECT * FROM (SELECT key, destination FROM {message}
-                  WHERE held = 'behind' AND key IS NOT NULL ORDER BY key, destination, id LIMIT 1)
+                  WHERE held = 'waiting' AND key IS NOT NULL ORDER BY key, destination, id LIMIT 1)
   UNION ALL
   SELECT b.key, b.destination
     FROM line AS l
    CROSS JOIN {message} AS b
    WHERE b.row_id = coalesce(
            (SELECT x.row_id FROM {message} AS x
-             WHERE x.held = 'behind' AND x.key = l.key AND x.destination > l.destination
+             WHERE x.held = 'waiting' AND x.key = l.key AND x.destination > l.destination
              ORDER BY x.destination, x.id LIMIT 1),
            (SELECT x.row_id FROM {message} AS x
-             WHERE x.held = 'behind' AND x.key > l.key
+             WHERE x.held = 'waiting' AND x.key > l.key
              ORDER BY x.key, x.destination, x.id LIMIT 1))
    LIMIT :lines
 ), retrying AS (
@@ -179,14 +179,14 @@ WITH RECURSIVE line (key, destination) AS (
 SELECT * FROM (
   SELECT m.key, m.destination, m.event_id, m.event_type, m.last_error, coalesce(m.last_attempt_at, m.recorded_at) AS since,
          (SELECT count(*) FROM (SELECT 1 FROM {message} b WHERE b.key = m.key AND b.destination IN (m.destination, '')
-                                 AND b.held = 'behind' LIMIT :most + 1)) AS behind,
-         NULL AS next_try
+                                 AND b.held = 'waiting' LIMIT :most + 1)) AS waiting,
+         NULL AS next_attempt
     FROM {message} m WHERE m.held = 'blocked' ORDER BY m.recorded_at DESC, m.id DESC LIMIT :limit)
 UNION ALL
 SELECT * FROM (
   SELECT r.key, r.destination, r.event_id, r.event_type, r.last_error, r.since,
          (SELECT count(*) FROM (SELECT 1 FROM {message} b WHERE b.key = r.key AND b.destination IN (r.destination, '')
-                                 AND b.held = 'behind' LIMIT :most + 1)),
+                                 AND b.held = 'waiting' LIMIT :most + 1)),
          r.available_at
     FROM retrying AS r ORDER BY r.since)
 LIMIT :limit
@@ -196,11 +196,11 @@ LIMIT :limit
 -- has read yet is known by its place only, dead letters by their number: of either, a bounded number is looked at.
 WITH later AS (
   SELECT * FROM (SELECT h.recorded_at, h.id, h.destination, h.event_id, h.event_type, h.held FROM {message} AS h
-                  WHERE h.key = :key AND h.destination = :destination AND h.id > :id AND h.held = 'behind'
+                  WHERE h.key = :key AND h.destination = :destination AND h.id > :id AND h.held = 'waiting'
                   ORDER BY h.id LIMIT :limit)
   UNION ALL
   SELECT * FROM (SELECT h.recorded_at, h.id, h.destination, h.event_id, h.event_type, h.held FROM {message} AS h
-                  WHERE h.key = :key AND :destination <> '' AND h.destination = '' AND h.id > :id AND h.held = 'behind'
+                  WHERE h.key = :key AND :destination <> '' AND h.destination = '' AND h.id > :id AND h.held = 'waiting'
                   ORDER BY h.id LIMIT :limit)
   UNION ALL
   SELECT * FROM (SELECT h.recorded_at, h.id, h.destination, h.event_id, h.event_type, h.held FROM {message} AS h
@@ -216,7 +216,7 @@ WITH later AS (
 )
 SELECT * FROM (
   SELECT 1 AS is_head, h.recorded_at, h.id, h.destination, h.event_id, '' AS status, h.event_type, h.held,
-         CASE WHEN h.held IS NULL THEN h.available_at END AS next_try
+         CASE WHEN h.held IS NULL THEN h.available_at END AS next_attempt
     FROM {message} AS h
    WHERE h.key = :key AND (:destination = '' OR h.destination IN ('', :destination)) AND h.id < :id
      AND ({holds_queue:h.})
@@ -233,7 +233,7 @@ SELECT * FROM (
                           ORDER BY m.recorded_at, m.id LIMIT :limit)
           UNION ALL
           SELECT * FROM (SELECT d.recorded_at, d.id, d.destination, d.event_id, d.event_type, 'FAILED'
-                           FROM (SELECT * FROM {dead} AS m WHERE m.key = :key ORDER BY m.dead_id DESC LIMIT :scan) AS d
+                           FROM (SELECT * FROM {dead_letter} AS m WHERE m.key = :key ORDER BY m.dead_letter_id DESC LIMIT :scan) AS d
                           WHERE d.id > :id ORDER BY d.id LIMIT :limit))
    ORDER BY id, destination LIMIT :limit)
 
@@ -241,12 +241,12 @@ SELECT * FROM (
 -- An entry of the audit grows by what was done, and so much less is left.
 UPDATE {audit}
    SET count = count + :done, detail = json_set(detail, '$.left', json_extract(detail, '$.left') - :done)
- WHERE audit_id = :act
+ WHERE audit_id = :bulk_action
 
 -- name: add_requests
 -- Ask the lane's owner for something, for each event of a list.
-INSERT INTO {request} (action, event_id, destination, delay, asked_by, act)
-SELECT :action, e.value, json_extract(:destinations, '$[' || e.key || ']'), :delay, :by, :act
+INSERT INTO {request} (action, event_id, destination, delay, requested_by, bulk_action_id)
+SELECT :action, e.value, json_extract(:destinations, '$[' || e.key || ']'), :delay, :by, :bulk_action
   FROM json_each(:event_ids) AS e
  ORDER BY e.key
 RETURNING request_id
@@ -254,31 +254,31 @@ RETURNING request_id
 -- name: retry_dead_letters
 -- Send dead letters again: to the end of their key, attempts at zero. Those whose event is already pending stay.
 INSERT OR IGNORE INTO {message} (
-  place, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, tries)
+  shared_id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, deferrals)
 SELECT {revived};
 INSERT INTO {audit} (who, what, subject, detail)
-SELECT :by, 'retry', event_id, json_object('destination', destination, 'dead_id', dead_id)
-  FROM {dead}
- WHERE :act IS NULL AND dead_id IN (SELECT -place FROM {message} WHERE place < 0);
+SELECT :by, 'retry', event_id, json_object('destination', destination, 'dead_letter_id', dead_letter_id)
+  FROM {dead_letter}
+ WHERE :bulk_action IS NULL AND dead_letter_id IN (SELECT -shared_id FROM {message} WHERE shared_id < 0);
 UPDATE {audit} SET {grown}
-  FROM (SELECT count(*) AS done FROM {message} WHERE place < 0) AS g
- WHERE audit_id = :act;
+  FROM (SELECT count(*) AS done FROM {message} WHERE shared_id < 0) AS g
+ WHERE audit_id = :bulk_action;
 {requeue_revived}
 
 -- fragment: revived
 -- Dead letters as pending messages; a place below zero tells which dead letter each was.
--dead_id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, 1
-  FROM {dead}
- WHERE dead_id IN (SELECT value FROM json_each(:dead_ids))
- ORDER BY id, dead_id
+-dead_letter_id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, 1
+  FROM {dead_letter}
+ WHERE dead_letter_id IN (SELECT value FROM json_each(:dead_letter_ids))
+ ORDER BY id, dead_letter_id
 
 -- fragment: requeue_revived
 -- What is pending again is no dead letter any more and goes to the end of its key, where its own row is its place. An
 -- operator wants it sent, whatever the ledger says; the one try does the same for the history.
-UPDATE {ledger} SET status = 'PROCESSING', begun = NULL, updated_at = {now}
- WHERE (event_id, destination) IN (SELECT event_id, destination FROM {message} WHERE place < 0);
-DELETE FROM {dead} WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0);
-UPDATE {message} SET place = NULL WHERE place < 0;
+UPDATE {ledger} SET status = 'PROCESSING', send_number = NULL, updated_at = {now}
+ WHERE (event_id, destination) IN (SELECT event_id, destination FROM {message} WHERE shared_id < 0);
+DELETE FROM {dead_letter} WHERE dead_letter_id IN (SELECT -shared_id FROM {message} WHERE shared_id < 0);
+UPDATE {message} SET shared_id = NULL WHERE shared_id < 0;
 SELECT changes()
 
 -- fragment: grown
@@ -288,23 +288,23 @@ count = count + g.done, detail = json_set(detail, '$.left', json_extract(detail,
 -- name: edit_dead_letter
 -- Send a dead letter again with another content. If its event is already pending, it stays as it is.
 INSERT OR IGNORE INTO {message} (
-  place, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, tries)
+  shared_id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, deferrals)
 SELECT {revived};
-UPDATE {message} SET payload = :payload, headers = :headers WHERE place < 0;
+UPDATE {message} SET payload = :payload, headers = :headers WHERE shared_id < 0;
 INSERT INTO {audit} (who, what, subject, detail)
-SELECT :by, 'edit', event_id, :detail FROM {dead} WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0);
+SELECT :by, 'edit', event_id, :detail FROM {dead_letter} WHERE dead_letter_id IN (SELECT -shared_id FROM {message} WHERE shared_id < 0);
 {requeue_revived}
 
 -- name: discard_dead_letters
 -- Delete dead letters, and write to the audit who did.
 INSERT INTO {audit} (who, what, subject, detail)
-SELECT :by, 'discard', event_id, json_object('destination', destination, 'dead_id', dead_id)
-  FROM {dead}
- WHERE :act IS NULL AND dead_id IN (SELECT value FROM json_each(:dead_ids));
+SELECT :by, 'discard', event_id, json_object('destination', destination, 'dead_letter_id', dead_letter_id)
+  FROM {dead_letter}
+ WHERE :bulk_action IS NULL AND dead_letter_id IN (SELECT value FROM json_each(:dead_letter_ids));
 UPDATE {audit} SET {grown}
-  FROM (SELECT count(*) AS done FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:dead_ids))) AS g
- WHERE audit_id = :act;
-DELETE FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:dead_ids));
+  FROM (SELECT count(*) AS done FROM {dead_letter} WHERE dead_letter_id IN (SELECT value FROM json_each(:dead_letter_ids))) AS g
+ WHERE audit_id = :bulk_action;
+DELETE FROM {dead_letter} WHERE dead_letter_id IN (SELECT value FROM json_each(:dead_letter_ids));
 SELECT changes()
 
 -- name: replay_count
@@ -404,7 +404,7 @@ WITH chosen AS MATERIALIZED (
 )
 SELECT id, event_id, destination, 'PUBLISHED', {about}, key, CAST(payload AS BLOB),
        content_type, headers, {context}, occurred_at, recorded_at, published_at,
-       seconds, attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
+       seconds, attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + deferrals END,
        last_error, last_attempt_at, NULL, NULL, NULL, NULL, NULL, NULL
   FROM {history}
  WHERE rowid IN (SELECT number FROM ({within_bytes}))
@@ -413,19 +413,19 @@ SELECT id, event_id, destination, 'PUBLISHED', {about}, key, CAST(payload AS BLO
 -- name: archive_read_dead
 -- Old dead letters, whole, by their number, within a number and a sum of bytes.
 WITH chosen AS MATERIALIZED (
-  SELECT dead_id AS number, length(CAST(payload AS BLOB)) + length(CAST(headers AS BLOB)) AS size
-    FROM {dead}
-   WHERE died_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:older)) AND dead_id > :dead_id
-   ORDER BY dead_id
+  SELECT dead_letter_id AS number, length(CAST(payload AS BLOB)) + length(CAST(headers AS BLOB)) AS size
+    FROM {dead_letter}
+   WHERE dead_lettered_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:older)) AND dead_letter_id > :dead_letter_id
+   ORDER BY dead_letter_id
    LIMIT :limit
 )
 SELECT id, event_id, destination, 'FAILED', {about}, key, CAST(payload AS BLOB),
        content_type, headers, {context}, occurred_at, recorded_at, NULL, NULL,
-       attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END,
-       error, last_attempt_at, NULL, NULL, NULL, dead_id, first_failed_at, died_at
-  FROM {dead}
- WHERE dead_id IN (SELECT number FROM ({within_bytes}))
- ORDER BY dead_id
+       attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + deferrals END,
+       error, last_attempt_at, NULL, NULL, NULL, dead_letter_id, first_failed_at, dead_lettered_at
+  FROM {dead_letter}
+ WHERE dead_letter_id IN (SELECT number FROM ({within_bytes}))
+ ORDER BY dead_letter_id
 
 -- fragment: within_bytes
 -- The first of the chosen rows, as many as have so many bytes, and at least one.
@@ -448,5 +448,5 @@ SELECT changes()
 
 -- name: archive_delete_dead
 -- Delete exactly these dead letters.
-DELETE FROM {dead} WHERE dead_id IN (SELECT value FROM json_each(:dead_ids));
+DELETE FROM {dead_letter} WHERE dead_letter_id IN (SELECT value FROM json_each(:dead_letter_ids));
 SELECT changes()

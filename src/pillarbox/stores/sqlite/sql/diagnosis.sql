@@ -6,5 +6,5 @@ SELECT j.journal_mode, c.page_count, f.freelist_count, s.page_size
 -- name: diagnosis_retried
 -- Of the first pending messages, list those that were sent more often than a number of times.
 SELECT substr(coalesce(last_error, ''), 1, 500), event_id
-  FROM (SELECT event_id, last_error, attempts + tries AS tries FROM {message} ORDER BY recorded_at, id LIMIT :first)
- WHERE tries > :more_than
+  FROM (SELECT event_id, last_error, attempts + deferrals AS deferrals FROM {message} ORDER BY recorded_at, id LIMIT :first)
+ WHERE deferrals > :more_than

@@ -62,7 +62,7 @@ SELECT m.row_id AS row_id, {size} AS size
  CROSS JOIN {message} AS m
  WHERE m.row_id IN (SELECT b.row_id
                       FROM {message} AS b
-                     WHERE b.held = 'behind' AND b.key = line.key AND b.destination = line.destination
+                     WHERE b.held = 'waiting' AND b.key = line.key AND b.destination = line.destination
                        AND b.id < line.blocker AND {not_in_flight} {in_range:b.}
                      ORDER BY b.id
                      LIMIT :quota)
@@ -78,7 +78,7 @@ SELECT m.row_id AS row_id, {size} AS size
  CROSS JOIN {message} AS m
  WHERE m.row_id IN (SELECT a.row_id
                       FROM {message} AS a
-                     WHERE a.held = 'aside' AND a.destination = d.name
+                     WHERE a.held = 'parked' AND a.destination = d.name
                        AND {not_in_flight} {in_range:a.}
                      ORDER BY a.id
                      LIMIT :limit)
@@ -94,7 +94,7 @@ SELECT json_array(
          m.id, 0, m.event_id, m.destination, {about:m.}, m.key,
          length(CAST(m.payload AS BLOB)), m.content_type, m.headers, {context:m.},
          CAST(m.occurred_at AS TEXT), CAST(m.recorded_at AS TEXT), CAST(m.available_at AS TEXT), m.held,
-         m.attempts, m.tries, CASE WHEN :judge AND ({any_holds_back}) THEN {waits_for_earlier} ELSE 0 END) AS facts,
+         m.attempts, m.deferrals, CASE WHEN :judge AND ({any_holds_back}) THEN {waits_for_earlier} ELSE 0 END) AS facts,
        CAST(m.payload AS BLOB) AS payload
   FROM {rows} AS r
  CROSS JOIN {message} AS m
@@ -106,7 +106,7 @@ SELECT json_array(
          m.id, 0, m.event_id, m.destination, {about:m.}, m.key,
          0, m.content_type, '{}', m.schema_version, NULL, NULL, NULL,
          CAST(m.occurred_at AS TEXT), CAST(m.recorded_at AS TEXT), CAST(m.available_at AS TEXT), m.held,
-         m.attempts, m.tries, 0),
+         m.attempts, m.deferrals, 0),
        x''
   FROM {message} AS m
  WHERE m.row_id = :row
@@ -127,13 +127,13 @@ WITH RECURSIVE line (key, destination, id) AS (
     FROM {message} AS b
    WHERE b.row_id = coalesce(
            (SELECT x.row_id FROM {message} AS x
-             WHERE x.held = 'behind' AND x.key = :key AND x.destination > :destination
+             WHERE x.held = 'waiting' AND x.key = :key AND x.destination > :destination
              ORDER BY x.destination, x.id LIMIT 1),
            (SELECT x.row_id FROM {message} AS x
-             WHERE x.held = 'behind' AND x.key > :key
+             WHERE x.held = 'waiting' AND x.key > :key
              ORDER BY x.key, x.destination, x.id LIMIT 1),
            (SELECT x.row_id FROM {message} AS x
-             WHERE x.held = 'behind' AND x.key IS NOT NULL AND :key IS NULL
+             WHERE x.held = 'waiting' AND x.key IS NOT NULL AND :key IS NULL
              ORDER BY x.key, x.destination, x.id LIMIT 1))
   UNION ALL
   SELECT b.key, b.destination, b.id
@@ -141,10 +141,10 @@ WITH RECURSIVE line (key, destination, id) AS (
    CROSS JOIN {message} AS b
    WHERE b.row_id = coalesce(
            (SELECT x.row_id FROM {message} AS x
-             WHERE x.held = 'behind' AND x.key = l.key AND x.destination > l.destination
+             WHERE x.held = 'waiting' AND x.key = l.key AND x.destination > l.destination
              ORDER BY x.destination, x.id LIMIT 1),
            (SELECT x.row_id FROM {message} AS x
-             WHERE x.held = 'behind' AND x.key > l.key
+             WHERE x.held = 'waiting' AND x.key > l.key
              ORDER BY x.key, x.destination, x.id LIMIT 1))
    LIMIT :limit
 )
@@ -153,9 +153,9 @@ SELECT s.key, s.destination, s.id < {first_blocker} FROM line AS s ORDER BY s.ke
 -- name: parked_destinations
 -- List the destinations that have parked events: one index probe per destination.
 WITH RECURSIVE step(destination) AS (
-  SELECT min(destination) FROM {message} WHERE held = 'aside'
+  SELECT min(destination) FROM {message} WHERE held = 'parked'
   UNION ALL
-  SELECT (SELECT min(m.destination) FROM {message} AS m WHERE m.held = 'aside' AND m.destination > step.destination)
+  SELECT (SELECT min(m.destination) FROM {message} AS m WHERE m.held = 'parked' AND m.destination > step.destination)
     FROM step WHERE step.destination IS NOT NULL
 )
 SELECT destination FROM step WHERE destination IS NOT NULL
@@ -178,12 +178,12 @@ strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
 
 -- fragment: holds_queue
 -- Whether a message holds its ordering queue back. Word for word the predicate of the partial index: the planner compares them.
-{row}held IN ('aside', 'blocked')
-OR ({row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}tries > 0)
+{row}held IN ('parked', 'blocked')
+OR ({row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}deferrals > 0)
 
 -- fragment: is_delayed
 -- Whether a message was recorded with a delay and not sent yet. Word for word the predicate of the partial index.
-{row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}tries = 0
+{row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}deferrals = 0
 
 -- fragment: waits_for_earlier
 -- Whether an earlier message of m's key is pending for m's destination, or for ''. One probe per partial index.
@@ -193,7 +193,7 @@ CASE WHEN m.key IS NULL THEN 0
                    WHERE ({holds_queue:h.})
                      AND h.key = m.key AND h.destination IN (m.destination, '') AND h.id < m.id) THEN 1
      WHEN EXISTS (SELECT 1 FROM {message} AS h
-                   WHERE h.held = 'behind'
+                   WHERE h.held = 'waiting'
                      AND h.key = m.key AND h.destination IN (m.destination, '') AND h.id < m.id) THEN 1
      WHEN EXISTS (SELECT 1 FROM {message} AS h
                    WHERE {is_delayed:h.}
@@ -203,7 +203,7 @@ CASE WHEN m.key IS NULL THEN 0
      WHEN EXISTS (SELECT 1 FROM {message} AS h
                    WHERE ({holds_queue:h.})
                      AND h.key = m.key AND h.id < m.id) THEN 1
-     WHEN EXISTS (SELECT 1 FROM {message} AS h WHERE h.held = 'behind' AND h.key = m.key AND h.id < m.id) THEN 1
+     WHEN EXISTS (SELECT 1 FROM {message} AS h WHERE h.held = 'waiting' AND h.key = m.key AND h.id < m.id) THEN 1
      ELSE 0
 END
 
@@ -221,9 +221,9 @@ min(
            9223372036854775807),
   coalesce(CASE WHEN s.destination <> ''
                 THEN (SELECT min(h.id) FROM {message} AS h
-                       WHERE h.held = 'behind' AND h.key = s.key AND h.destination = '')
+                       WHERE h.held = 'waiting' AND h.key = s.key AND h.destination = '')
                 ELSE (SELECT min(h.id) FROM {message} AS h
-                       WHERE h.held = 'behind' AND h.key = s.key AND h.destination > '')
+                       WHERE h.held = 'waiting' AND h.key = s.key AND h.destination > '')
            END,
            9223372036854775807))
 
@@ -232,7 +232,7 @@ min(
 -- each row.
 SELECT EXISTS (SELECT 1 FROM {message} AS w
                 WHERE {holds_queue:w.})
-    OR EXISTS (SELECT 1 FROM {message} AS w WHERE w.held = 'behind')
+    OR EXISTS (SELECT 1 FROM {message} AS w WHERE w.held = 'waiting')
     OR EXISTS (SELECT 1 FROM {message} AS w
                 WHERE w.held IS NULL AND w.available_at IS NOT NULL AND w.available_at <= {now})
 
@@ -240,7 +240,7 @@ SELECT EXISTS (SELECT 1 FROM {message} AS w
 -- Whether the row of the innermost FROM is not in flight. Most have no destination yet: their numbers are compared, which costs
 -- half of comparing texts (id, space, destination); comparing pairs took fifteen times as long.
 CASE destination WHEN '' THEN id NOT IN (SELECT value FROM json_each(:unrouted))
-     ELSE id || ' ' || destination NOT IN (SELECT value FROM json_each(:in_hand)) END
+     ELSE id || ' ' || destination NOT IN (SELECT value FROM json_each(:in_flight)) END
 
 -- fragment: size
 -- The bytes of m that count towards the bound of a fetch. Of a BLOB SQLite knows the length without reading it.

@@ -14,11 +14,11 @@ UPDATE {relay}
                               '9999-12-31T23:59:59.999Z'),
        lease_length = :lease,
        lease_end = elapsed() + :lease,
-       in_hand = (SELECT json_group_array(json_array(
+       in_flight = (SELECT json_group_array(json_array(
                            json_extract(value, '$[0]'), json_extract(value, '$[1]'),
                            strftime('%Y-%m-%dT%H:%M:%fZ', 'now',
                                     printf('%+.3f seconds', -json_extract(value, '$[2]')))))
-                    FROM json_each(:in_hand)),
+                    FROM json_each(:in_flight)),
        breakers = :breakers,
        stalled = :stalled,
        session = :session
@@ -66,13 +66,13 @@ DELETE FROM {relay} WHERE id = :relay
 
 -- name: drain_requested
 -- Was this relay asked to drain?
-SELECT drain_asked_by IS NOT NULL FROM {relay} WHERE id = :relay
+SELECT drain_requested_by IS NOT NULL FROM {relay} WHERE id = :relay
 
 -- name: drain_relays
 -- Ask a relay, or every live relay, to drain.
 INSERT INTO {audit} (who, what, subject)
 SELECT :by, 'drain', id FROM {relay} WHERE {lease_is_valid} AND (id = :relay OR name = :relay OR :relay = '*');
-UPDATE {relay} SET drain_asked_by = :by
+UPDATE {relay} SET drain_requested_by = :by
  WHERE {lease_is_valid} AND (id = :relay OR name = :relay OR :relay = '*')
 RETURNING id
 

@@ -4,15 +4,15 @@ SELECT p.event_id, p.destination, CASE p.status WHEN 'SUCCESS' THEN 'sent' ELSE 
   FROM json_each(:messages) AS asked
  CROSS JOIN {ledger} AS p
  WHERE p.event_id = json_extract(asked.value, '$[0]') AND p.destination = json_extract(asked.value, '$[1]')
-   AND (p.status = 'SUCCESS' OR (p.status = 'PROCESSING' AND p.begun = json_extract(asked.value, '$[2]')))
+   AND (p.status = 'SUCCESS' OR (p.status = 'PROCESSING' AND p.send_number = json_extract(asked.value, '$[2]')))
 
 -- name: ledger_begin
 -- Enter what is about to be sent: [[event id, destination, which send], …]. What was dead-lettered begins anew.
-INSERT INTO {ledger} (event_id, destination, status, begun)
+INSERT INTO {ledger} (event_id, destination, status, send_number)
 SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), 'PROCESSING', json_extract(value, '$[2]')
   FROM json_each(:messages) WHERE true
-ON CONFLICT (event_id, destination) DO UPDATE SET status = 'PROCESSING', begun = excluded.begun, updated_at = {now}
- WHERE status = 'FAILED' OR (status = 'PROCESSING' AND begun IS NOT excluded.begun)
+ON CONFLICT (event_id, destination) DO UPDATE SET status = 'PROCESSING', send_number = excluded.send_number, updated_at = {now}
+ WHERE status = 'FAILED' OR (status = 'PROCESSING' AND send_number IS NOT excluded.send_number)
 
 -- name: ledger_history
 -- Find which of these events were delivered, and where.

@@ -1,6 +1,6 @@
 -- name: open_requests
 -- Read open operator requests in their order, with the row and the sequence of the message if it is pending.
-SELECT r.request_id, r.action, r.event_id, r.destination, r.delay, r.asked_by, r.act, m.row_id, m.id
+SELECT r.request_id, r.action, r.event_id, r.destination, r.delay, r.requested_by, r.bulk_action_id, m.row_id, m.id
   FROM {request} AS r
   LEFT JOIN {message} AS m ON m.event_id = r.event_id AND m.destination = r.destination
  WHERE r.done_at IS NULL
@@ -14,14 +14,14 @@ UPDATE {message}
        available_at = coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', :delay)),
                                '9999-12-31T23:59:59.999Z'),
        attempts = CASE :action WHEN 'retry' THEN 0 ELSE attempts END,
-       tries = max(tries, 1)
+       deferrals = max(deferrals, 1)
  WHERE row_id = :row_id
 
 -- name: request_dead_letter
 -- Copy a pending message to the dead letters, because an operator wants its key to go on.
-INSERT INTO {dead} ({dead_columns})
+INSERT INTO {dead_letter} ({dead_columns})
 SELECT id, event_id, destination, {about}, ordering_key, key, {content}, occurred_at,
-       recorded_at, attempts, tries, coalesce(last_error, 'dead-lettered by an operator'),
+       recorded_at, attempts, deferrals, coalesce(last_error, 'dead-lettered by an operator'),
        coalesce(first_failed_at, {now}), last_attempt_at
   FROM {message} WHERE row_id = :row_id
 
@@ -36,7 +36,7 @@ UPDATE {request} SET done_at = {now}, result = :result WHERE request_id = :reque
 -- name: request_audit
 -- Write to the audit log who requested what for which event.
 INSERT INTO {audit} (who, what, subject, detail)
-VALUES (:asked_by, :action, :event_id,
+VALUES (:requested_by, :action, :event_id,
         CASE :action
           WHEN 'reschedule' THEN json_object('destination', :destination, 'request_id', :request_id, 'delay', :delay)
           ELSE json_object('destination', :destination, 'request_id', :request_id)
@@ -44,14 +44,14 @@ VALUES (:asked_by, :action, :event_id,
 
 -- name: report_destination
 -- Store how sends to a destination fare. Overrides stay, and a report without news writes nothing.
-INSERT INTO {destination} AS d (destination, last_error, next_try_at)
+INSERT INTO {destination} AS d (destination, last_error, next_attempt_at)
 VALUES (:destination, :error,
-        CASE WHEN :next_try IS NOT NULL
-             THEN coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', :next_try)),
+        CASE WHEN :next_attempt IS NOT NULL
+             THEN coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', :next_attempt)),
                            '9999-12-31T23:59:59.999Z')
         END)
-ON CONFLICT (destination) DO UPDATE SET last_error = excluded.last_error, next_try_at = excluded.next_try_at
- WHERE (d.last_error, d.next_try_at) IS NOT (excluded.last_error, excluded.next_try_at)
+ON CONFLICT (destination) DO UPDATE SET last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at
+ WHERE (d.last_error, d.next_attempt_at) IS NOT (excluded.last_error, excluded.next_attempt_at)
 
 -- name: destination_overrides
 -- Read the destinations that have an override or a reported error.
@@ -62,7 +62,7 @@ SELECT destination, paused, breaker, rate_limit, last_error
 
 -- name: override_destination
 -- Override the state of a destination: those of paused, breaker and rate_limit that :wanted names.
-INSERT INTO {audit} (who, what, subject, detail) VALUES (:by, 'steer', :destination, :wanted);
+INSERT INTO {audit} (who, what, subject, detail) VALUES (:by, 'override', :destination, :wanted);
 INSERT INTO {destination} AS d (destination, paused, breaker, rate_limit, changed_by)
 VALUES (:destination, coalesce(json_extract(:wanted, '$.paused'), 0), json_extract(:wanted, '$.breaker'),
         json_extract(:wanted, '$.rate_limit'), :by)
@@ -77,12 +77,12 @@ ON CONFLICT (destination) DO UPDATE
 -- What events wait for in an outage: the error and the next attempt of each destination that fails, and under '' the
 -- first of them while no relay can send anywhere, for events that are not routed yet.
 (
-  SELECT d.destination, d.last_error, d.next_try_at FROM {destination} AS d
+  SELECT d.destination, d.last_error, d.next_attempt_at FROM {destination} AS d
   UNION ALL
-  SELECT * FROM (SELECT '', d.last_error, d.next_try_at FROM {destination} AS d
+  SELECT * FROM (SELECT '', d.last_error, d.next_attempt_at FROM {destination} AS d
                   WHERE d.last_error IS NOT NULL
                     AND EXISTS (SELECT 1 FROM {relay} AS r, json_each(r.breakers) AS b
                                  WHERE r.lease_until > {now} AND b.key = d.destination AND b.value <> 'closed')
                     AND NOT EXISTS (SELECT 1 FROM {relay} AS r, json_each(r.breakers) AS b
                                      WHERE r.lease_until > {now} AND b.value = 'closed')
-                  ORDER BY d.next_try_at LIMIT 1))
+                  ORDER BY d.next_attempt_at LIMIT 1))

@@ -8,10 +8,10 @@ DELETE FROM {history}
 
 -- name: prune_dead
 -- Delete, up to a limit, dead letters past their retention period, the oldest first.
-DELETE FROM {dead}
- WHERE rowid IN (SELECT rowid FROM {dead}
-                  WHERE died_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
-                  ORDER BY died_at
+DELETE FROM {dead_letter}
+ WHERE rowid IN (SELECT rowid FROM {dead_letter}
+                  WHERE dead_lettered_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
+                  ORDER BY dead_lettered_at
                   LIMIT :most)
 
 -- name: prune_attempts
@@ -67,8 +67,8 @@ DELETE FROM {ledger}
 
 -- name: prune_statistics
 -- Delete, up to a limit, samples past their retention period, the oldest first.
-DELETE FROM {stat}
- WHERE rowid IN (SELECT rowid FROM {stat}
+DELETE FROM {sample}
+ WHERE rowid IN (SELECT rowid FROM {sample}
                   WHERE at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
                   ORDER BY at
                   LIMIT :most)

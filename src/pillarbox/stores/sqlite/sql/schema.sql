@@ -10,7 +10,7 @@ CREATE TEMP TABLE IF NOT EXISTS settlement (
   row_id      INTEGER NOT NULL,
   destination TEXT NOT NULL,
   outcome     TEXT NOT NULL,
-  charge      INTEGER,
+  counted      INTEGER,
   noted       INTEGER,
   delay       REAL,
   error       TEXT,
@@ -40,9 +40,9 @@ SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, n
 
 -- name: schema_limit
 -- Reject payloads above the configured limit; copies and retried dead letters were accepted once and stay so.
-DROP TRIGGER IF EXISTS "{prefix}message_guard";
-CREATE TRIGGER "{prefix}message_guard" BEFORE INSERT ON {message}
-WHEN NEW.place IS NULL AND length(CAST(NEW.payload AS BLOB)) > {max_payload}
+DROP TRIGGER IF EXISTS "{prefix}message_payload_limit";
+CREATE TRIGGER "{prefix}message_payload_limit" BEFORE INSERT ON {message}
+WHEN NEW.shared_id IS NULL AND length(CAST(NEW.payload AS BLOB)) > {max_payload}
 BEGIN
   SELECT RAISE(ABORT, 'the payload is larger than max_payload, {max_payload} bytes');
 END
@@ -59,19 +59,19 @@ lower(printf('%08x-%04x-7%s-%s%s-%s',
 -- Part of a trigger: move the dead letters of the old row to the end of their key, and request a retry of what is blocked or
 -- waits for its retry.
 INSERT OR IGNORE INTO {message} (
-    place, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, tries)
-  SELECT -dead_id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, 1
-    FROM {dead}
+    shared_id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, deferrals)
+  SELECT -dead_letter_id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, 1
+    FROM {dead_letter}
    WHERE event_id = OLD.id AND destination = OLD.destination
-   ORDER BY dead_id;
+   ORDER BY dead_letter_id;
   INSERT INTO {audit} (what, subject, detail)
-  SELECT 'retry', event_id, json_object('destination', destination, 'dead_id', dead_id)
-    FROM {dead}
-   WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0);
-  UPDATE {ledger} SET status = 'PROCESSING', begun = NULL, updated_at = {now}
-   WHERE event_id = OLD.id AND destination = OLD.destination AND EXISTS (SELECT 1 FROM {message} WHERE place < 0);
-  DELETE FROM {dead} WHERE dead_id IN (SELECT -place FROM {message} WHERE place < 0);
-  UPDATE {message} SET place = NULL WHERE place < 0;
+  SELECT 'retry', event_id, json_object('destination', destination, 'dead_letter_id', dead_letter_id)
+    FROM {dead_letter}
+   WHERE dead_letter_id IN (SELECT -shared_id FROM {message} WHERE shared_id < 0);
+  UPDATE {ledger} SET status = 'PROCESSING', send_number = NULL, updated_at = {now}
+   WHERE event_id = OLD.id AND destination = OLD.destination AND EXISTS (SELECT 1 FROM {message} WHERE shared_id < 0);
+  DELETE FROM {dead_letter} WHERE dead_letter_id IN (SELECT -shared_id FROM {message} WHERE shared_id < 0);
+  UPDATE {message} SET shared_id = NULL WHERE shared_id < 0;
   INSERT INTO {request} (action, event_id, destination)
   SELECT 'retry', event_id, destination
     FROM {message}

@@ -3,23 +3,23 @@
 DELETE FROM temp.settlement
 
 -- name: fill_settlement
--- Enter what is settled, by sequence: [[id, destination, new destination, outcome, charge, noted, delay, error, attempts, tries,
+-- Enter what is settled, by sequence: [[id, destination, new destination, outcome, counted, noted, delay, error, attempts, deferrals,
 -- seconds], …]. What was counted before, so that only the answer was lost, is not counted again. A copy is found by the
 -- sequence it shares, every other message by its row.
-INSERT INTO temp.settlement (row_id, destination, outcome, charge, noted, delay, error, seconds)
-SELECT m.row_id, v.destination, v.outcome, v.charge, v.noted, v.delay, v.error, v.seconds
+INSERT INTO temp.settlement (row_id, destination, outcome, counted, noted, delay, error, seconds)
+SELECT m.row_id, v.destination, v.outcome, v.counted, v.noted, v.delay, v.error, v.seconds
   FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS waits_for,
                json_extract(value, '$[2]') AS destination, json_extract(value, '$[3]') AS outcome,
-               json_extract(value, '$[4]') AS charge, json_extract(value, '$[5]') AS noted,
+               json_extract(value, '$[4]') AS counted, json_extract(value, '$[5]') AS noted,
                json_extract(value, '$[6]') AS delay, json_extract(value, '$[7]') AS error,
-               json_extract(value, '$[8]') AS attempts, json_extract(value, '$[9]') AS tries,
+               json_extract(value, '$[8]') AS attempts, json_extract(value, '$[9]') AS deferrals,
                json_extract(value, '$[10]') AS seconds
           FROM json_each(:messages)) AS v
  CROSS JOIN {message} AS m
  WHERE m.row_id = coalesce((SELECT c.row_id FROM {message} AS c
-                             WHERE c.place = v.id AND c.destination = v.waits_for), v.id)
+                             WHERE c.shared_id = v.id AND c.destination = v.waits_for), v.id)
    AND m.id = v.id AND m.destination = v.waits_for
-   AND (v.attempts IS NULL OR (m.attempts = v.attempts AND m.tries = v.tries))
+   AND (v.attempts IS NULL OR (m.attempts = v.attempts AND m.deferrals = v.deferrals))
 
 -- name: set_destination
 -- Give messages that stay pending the destination they are routed to, except where that event is already pending for it.
@@ -33,7 +33,7 @@ UPDATE OR IGNORE {message} AS m
 -- dead-lettered.
 UPDATE temp.settlement AS d
    SET outcome = CASE WHEN CAST(o.payload AS BLOB) = CAST(m.payload AS BLOB) THEN 'repeat' ELSE 'dead' END,
-       charge = 0,
+       counted = 0,
        error = 'event id ' || m.event_id || ' is already pending for ' || d.destination
                || ' with another payload: give each event its own id'
   FROM {message} AS m
@@ -46,20 +46,20 @@ RETURNING outcome
 
 -- name: add_attempts
 -- Record every send that failed.
-INSERT INTO {attempt} (event_id, destination, attempt, charged, error, seconds)
-SELECT m.event_id, d.destination, m.attempts + m.tries + 1 - d.noted, d.charge, d.error, d.seconds
+INSERT INTO {attempt} (event_id, destination, attempt, counted, error, seconds)
+SELECT m.event_id, d.destination, m.attempts + m.deferrals + 1 - d.noted, d.counted, d.error, d.seconds
   FROM temp.settlement AS d
  CROSS JOIN {message} AS m
- WHERE m.row_id = d.row_id AND (d.outcome = 'retry' OR (d.outcome IN ('dead', 'blocked') AND d.charge))
+ WHERE m.row_id = d.row_id AND (d.outcome = 'retry' OR (d.outcome IN ('dead', 'blocked') AND d.counted))
 
 -- name: deliver
 -- Copy what was delivered to the history.
 -- with: settled=temp.settlement
 -- variant at_once: settled=delivered_at_once
 INSERT INTO {history} (id, event_id, destination, {about}, key, {content}, occurred_at, recorded_at,
-                       attempts, tries, last_error, last_attempt_at, published_at, seconds)
+                       attempts, deferrals, last_error, last_attempt_at, published_at, seconds)
 SELECT m.id, m.event_id, d.destination, {about:m.}, m.key, {content:m.}, m.occurred_at, m.recorded_at,
-       m.attempts, m.tries, m.last_error, m.last_attempt_at, {now}, d.seconds
+       m.attempts, m.deferrals, m.last_error, m.last_attempt_at, {now}, d.seconds
   FROM {settled} AS d
  CROSS JOIN {message} AS m
  WHERE m.row_id = d.row_id AND d.outcome = 'delivered'
@@ -74,7 +74,7 @@ SELECT m.id, m.event_id, d.destination, {about:m.}, m.key, {content:m.}, m.occur
   CROSS JOIN json_each(d.value) AS s
   CROSS JOIN json_each(s.value) AS i
   CROSS JOIN {message} AS m
-  WHERE m.row_id = coalesce((SELECT c.row_id FROM {message} AS c WHERE c.place = i.value AND c.destination = w.key), i.value)
+  WHERE m.row_id = coalesce((SELECT c.row_id FROM {message} AS c WHERE c.shared_id = i.value AND c.destination = w.key), i.value)
     AND m.id = i.value AND m.destination = w.key
     AND (SELECT l.epoch FROM {lane} AS l WHERE l.lane = 0) = :epoch)
 
@@ -84,10 +84,10 @@ DELETE FROM {message} WHERE row_id IN (SELECT row_id FROM {delivered_at_once})
 
 -- name: dead_letter
 -- Copy messages without attempts left to the dead letters.
-INSERT INTO {dead} ({dead_columns})
+INSERT INTO {dead_letter} ({dead_columns})
 SELECT m.id, m.event_id, d.destination, {about:m.}, m.ordering_key, m.key, {content:m.}, m.occurred_at,
-       m.recorded_at, m.attempts + d.charge - d.noted, m.tries, d.error, coalesce(m.first_failed_at, {now}),
-       CASE WHEN d.charge THEN {now} ELSE m.last_attempt_at END
+       m.recorded_at, m.attempts + d.counted - d.noted, m.deferrals, d.error, coalesce(m.first_failed_at, {now}),
+       CASE WHEN d.counted THEN {now} ELSE m.last_attempt_at END
   FROM temp.settlement AS d
  CROSS JOIN {message} AS m
  WHERE m.row_id = d.row_id AND d.outcome = 'dead'
@@ -107,11 +107,11 @@ UPDATE {message} AS m
          ELSE coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', d.delay)),
                        '9999-12-31T23:59:59.999Z')
        END,
-       attempts = min(m.attempts + d.charge - d.noted, 1000000000),
-       tries = min(m.tries + (d.outcome = 'retry' AND NOT d.charge), 1000000000),
+       attempts = min(m.attempts + d.counted - d.noted, 1000000000),
+       deferrals = min(m.deferrals + (d.outcome = 'retry' AND NOT d.counted), 1000000000),
        last_error = d.error,
        first_failed_at = coalesce(m.first_failed_at, {now}),
-       last_attempt_at = CASE WHEN d.outcome = 'retry' OR d.charge THEN {now} ELSE m.last_attempt_at END
+       last_attempt_at = CASE WHEN d.outcome = 'retry' OR d.counted THEN {now} ELSE m.last_attempt_at END
   FROM temp.settlement AS d
  WHERE m.row_id = d.row_id AND d.outcome IN ('retry', 'blocked')
 
@@ -122,17 +122,17 @@ UPDATE {message} SET held = :held WHERE row_id IN (SELECT row_id FROM temp.settl
 -- name: count_attempt
 -- Count an attempt; the message stays where it is.
 UPDATE {message}
-   SET attempts = min(attempts + :charge - :noted, 1000000000), tries = min(tries + NOT :charge, 1000000000), last_error = :error,
+   SET attempts = min(attempts + :counted - :noted, 1000000000), deferrals = min(deferrals + NOT :counted, 1000000000), last_error = :error,
        first_failed_at = coalesce(first_failed_at, {now}), last_attempt_at = {now}
  WHERE row_id IN (SELECT row_id FROM temp.settlement WHERE outcome = 'note')
 
 -- name: split_copy
 -- Add one copy per destination, each at the sequence of its original; one that is already pending stays.
 INSERT OR IGNORE INTO {message} (
-  place, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, available_at, held,
-  attempts, tries, last_error, first_failed_at, last_attempt_at)
+  shared_id, event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, available_at, held,
+  attempts, deferrals, last_error, first_failed_at, last_attempt_at)
 SELECT m.id, m.event_id, d.destination, {about:m.}, m.ordering_key, {content:m.}, m.occurred_at,
-       m.recorded_at, m.available_at, m.held, m.attempts, m.tries, m.last_error, m.first_failed_at, m.last_attempt_at
+       m.recorded_at, m.available_at, m.held, m.attempts, m.deferrals, m.last_error, m.first_failed_at, m.last_attempt_at
   FROM temp.settlement AS d
  CROSS JOIN {message} AS m
  WHERE m.row_id = d.row_id AND m.destination <> d.destination
@@ -147,4 +147,4 @@ DELETE FROM {message}
 -- fragment: dead_columns
 -- The columns of a dead letter, in the order in which a message fills them.
 id, event_id, destination, {about}, ordering_key, key, {content}, occurred_at,
-recorded_at, attempts, tries, error, first_failed_at, last_attempt_at
+recorded_at, attempts, deferrals, error, first_failed_at, last_attempt_at

@@ -1,7 +1,7 @@
 -- name: add_statistics
 -- Add what a relay measured of its destinations since its last report.
-INSERT INTO {stat} (relay, destination, figures)
-SELECT :relay, json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:figures)
+INSERT INTO {sample} (relay, destination, statistics)
+SELECT :relay, json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:statistics)
 
 -- name: recorded_so_far
 -- The last number drawn for a message.
@@ -15,13 +15,13 @@ WITH oldest AS MATERIALIZED (
   SELECT since, event_id
     FROM (SELECT * FROM (SELECT id, event_id, recorded_at AS since
                            FROM (SELECT id, event_id, recorded_at,
-                                        held IS NULL AND available_at IS NOT NULL AND attempts + tries = 0 AS delayed
+                                        held IS NULL AND available_at IS NOT NULL AND attempts + deferrals = 0 AS delayed
                                    FROM {message} ORDER BY recorded_at, id LIMIT :most + 1)
                           WHERE NOT delayed AND recorded_at <= {now}
                           LIMIT 1)
           UNION ALL
           SELECT * FROM (SELECT id, event_id, available_at
-                           FROM (SELECT id, event_id, available_at, attempts + tries AS failures
+                           FROM (SELECT id, event_id, available_at, attempts + deferrals AS failures
                                    FROM {message}
                                   WHERE held IS NULL AND available_at IS NOT NULL AND available_at <= {now}
                                   ORDER BY available_at, id LIMIT :most + 1)
@@ -36,7 +36,7 @@ WITH oldest AS MATERIALIZED (
 SELECT w.pending,
        (SELECT round((julianday({now}) - julianday(since)) * 86400.0, 3) FROM oldest),
        w.pending <= :counted,
-       (SELECT count(*) FROM (SELECT 1 FROM {dead} LIMIT :most + 1)),
+       (SELECT count(*) FROM (SELECT 1 FROM {dead_letter} LIMIT :most + 1)),
        (SELECT count(*) FROM (SELECT 1 FROM {message} WHERE held = 'blocked' ORDER BY recorded_at, id LIMIT :most + 1)),
        (SELECT event_id FROM oldest),
        ({recorded_so_far})
@@ -52,7 +52,7 @@ SELECT id, name, host,
        round(CASE WHEN {lease_is_valid} THEN coalesce(lease_end - elapsed(),
                                                   (julianday(lease_until) - julianday({now})) * 86400.0)
                   ELSE 0.0 END, 3), breakers, version,
-       round((julianday({now}) - julianday(started_at)) * 86400.0, 3), json_array_length(in_hand), drain_asked_by IS NOT NULL, stalled
+       round((julianday({now}) - julianday(started_at)) * 86400.0, 3), json_array_length(in_flight), drain_requested_by IS NOT NULL, stalled
   FROM {relay} ORDER BY id
 
 -- name: list_consumers
@@ -72,7 +72,7 @@ WITH RECURSIVE named AS (
   SELECT consumer FROM named WHERE consumer IS NOT NULL LIMIT :limit
 )
 SELECT k.consumer, (SELECT count(*) FROM (SELECT 1 FROM {inbox} r WHERE r.consumer = k.consumer LIMIT :most)),
-       sum(t.handled), sum(t.repeated), sum(t.failed), sum(t.given_up), t.last_error, max(t.last_failed_at)
+       sum(t.processed), sum(t.duplicates), sum(t.failures), sum(t.dead_lettered), t.last_error, max(t.last_failed_at)
 FROM known k
 LEFT JOIN {inbox_statistics} t ON t.consumer = k.consumer
       AND t.hour > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:lately))

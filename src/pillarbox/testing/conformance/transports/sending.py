@@ -53,8 +53,8 @@ def outgoing(
         available_at=None,
         held=None,
         attempts=attempt - 1,
-        tries=0,
-        behind=False,
+        deferrals=0,
+        must_wait=False,
     )
     return Outgoing(message, address, body, content_type, headers or {}, attempt, epoch)
 

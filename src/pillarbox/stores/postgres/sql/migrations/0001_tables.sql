@@ -32,7 +32,7 @@ CREATE TABLE {message} (
   available_at    timestamptz,
   held            text     COLLATE "C",
   attempts        integer  NOT NULL DEFAULT 0,
-  tries           integer  NOT NULL DEFAULT 0,
+  deferrals           integer  NOT NULL DEFAULT 0,
   last_error      text,
   first_failed_at timestamptz,
   last_attempt_at timestamptz,
@@ -47,7 +47,7 @@ CREATE TABLE {message} (
     AND (ordering_key IS NULL OR octet_length(ordering_key) <= 255 AND ordering_key !~ '[\x01-\x1f\x7f]')),
   CONSTRAINT "{prefix}message_headers_ck" CHECK (jsonb_typeof(headers) = 'object'),
   CONSTRAINT "{prefix}message_available_ck" CHECK (isfinite(available_at)),
-  CONSTRAINT "{prefix}message_held_ck" CHECK (held IN ('behind', 'aside', 'blocked'))
+  CONSTRAINT "{prefix}message_held_ck" CHECK (held IN ('waiting', 'parked', 'blocked'))
 ) WITH (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_insert_scale_factor = 0.0, autovacuum_vacuum_insert_threshold = 50000,
         autovacuum_analyze_scale_factor = 0.0, autovacuum_analyze_threshold = 20000,
@@ -60,17 +60,17 @@ CREATE INDEX "{prefix}message_ready_idx" ON {message} (lane, id)
 CREATE INDEX "{prefix}message_due_idx" ON {message} (lane, available_at)
   WHERE held IS NULL AND available_at IS NOT NULL;
 -- What holds later messages of its key back: retries, due or not, and what was put aside or blocked.
-CREATE INDEX "{prefix}message_head_idx" ON {message} (lane, key, destination, id)
-  WHERE held IN ('aside', 'blocked') OR (held IS NULL AND available_at IS NOT NULL AND attempts + tries > 0);
+CREATE INDEX "{prefix}message_holding_idx" ON {message} (lane, key, destination, id)
+  WHERE held IN ('parked', 'blocked') OR (held IS NULL AND available_at IS NOT NULL AND attempts + deferrals > 0);
 -- What waits behind it, each line in order. Apart from the heads, or 100,000 behind one key would hide its head.
-CREATE INDEX "{prefix}message_behind_idx" ON {message} (lane, key, destination, id)
-  WHERE held = 'behind';
+CREATE INDEX "{prefix}message_waiting_idx" ON {message} (lane, key, destination, id)
+  WHERE held = 'waiting';
 -- Delayed events of a key: they stand in the way only once they are due.
 CREATE INDEX "{prefix}message_delayed_idx" ON {message} (lane, key, available_at)
-  WHERE held IS NULL AND available_at IS NOT NULL AND attempts + tries = 0;
+  WHERE held IS NULL AND available_at IS NOT NULL AND attempts + deferrals = 0;
 -- What waits for a destination to open again.
-CREATE INDEX "{prefix}message_aside_idx" ON {message} (lane, destination, id)
-  WHERE held = 'aside';
+CREATE INDEX "{prefix}message_parked_idx" ON {message} (lane, destination, id)
+  WHERE held = 'parked';
 
 CREATE TABLE {history} (
   id              bigint   NOT NULL,
@@ -90,7 +90,7 @@ CREATE TABLE {history} (
   occurred_at     timestamptz NOT NULL,
   recorded_at     timestamptz NOT NULL,
   attempts        integer  NOT NULL,
-  tries           integer  NOT NULL,
+  deferrals           integer  NOT NULL,
   last_error      text,
   last_attempt_at timestamptz,
   published_at    timestamptz NOT NULL
@@ -99,8 +99,8 @@ CREATE INDEX "{prefix}history_event_id_idx" ON {history} (event_id);
 -- A missing day would stop every settlement, so there is always a place for the rest.
 CREATE TABLE {history_default} PARTITION OF {history} DEFAULT;
 
-CREATE TABLE {dead} (
-  dead_id         bigint   GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+CREATE TABLE {dead_letter} (
+  dead_letter_id         bigint   GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   id              bigint   NOT NULL,
   event_id        text     COLLATE "C" NOT NULL,
   destination     text     COLLATE "C" NOT NULL,
@@ -119,14 +119,14 @@ CREATE TABLE {dead} (
   occurred_at     timestamptz NOT NULL,
   recorded_at     timestamptz NOT NULL,
   attempts        integer  NOT NULL,
-  tries           integer  NOT NULL,
+  deferrals           integer  NOT NULL,
   error           text     NOT NULL,
   first_failed_at timestamptz,
   last_attempt_at timestamptz,
-  died_at         timestamptz NOT NULL DEFAULT now()
+  dead_lettered_at         timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX "{prefix}dead_event_id_idx" ON {dead} (event_id);
-CREATE INDEX "{prefix}dead_died_at_idx" ON {dead} (died_at);
+CREATE INDEX "{prefix}dead_letter_event_id_idx" ON {dead_letter} (event_id);
+CREATE INDEX "{prefix}dead_letter_at_idx" ON {dead_letter} (dead_lettered_at);
 
 CREATE TABLE {relay} (
   id           text PRIMARY KEY,
@@ -137,7 +137,7 @@ CREATE TABLE {relay} (
   lease_until  timestamptz NOT NULL,
   asleep_until timestamptz,
   -- Messages in hand for longer than a second: [{event_id, destination, since}, …]
-  in_hand      jsonb NOT NULL DEFAULT '[]',
+  in_flight      jsonb NOT NULL DEFAULT '[]',
   -- Each relay's own breakers, destination → state, so that the others see who can send.
   breakers     jsonb NOT NULL DEFAULT '{}'
 );
@@ -156,7 +156,7 @@ CREATE TABLE {destination} (
   breaker      text CHECK (breaker IN ('open', 'closed')),
   rate_limit   double precision,
   last_error   text,
-  next_try_at  timestamptz,
+  next_attempt_at  timestamptz,
   changed_at   timestamptz NOT NULL DEFAULT now(),
   changed_by   text
 );
@@ -166,18 +166,18 @@ CREATE TABLE {attempt} (
   event_id     text COLLATE "C" NOT NULL,
   destination  text COLLATE "C" NOT NULL,
   attempt      integer NOT NULL,
-  charged      boolean NOT NULL,
+  counted      boolean NOT NULL,
   error        text NOT NULL,
   attempted_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX "{prefix}attempt_event_id_idx" ON {attempt} (event_id);
 CREATE INDEX "{prefix}attempt_at_idx" ON {attempt} USING brin (attempted_at);
 
-CREATE TABLE {stat} (
+CREATE TABLE {sample} (
   minute      timestamptz NOT NULL,
   relay       text NOT NULL,
   destination text NOT NULL,
-  figures     jsonb NOT NULL,
+  statistics     jsonb NOT NULL,
   PRIMARY KEY (minute, relay, destination)
 );
 
@@ -188,8 +188,8 @@ CREATE TABLE {request} (
   destination text COLLATE "C" NOT NULL DEFAULT '',
   -- At most a hundred years: a time out of range would fail whoever carries it out, again and again.
   delay       double precision NOT NULL DEFAULT 0 CHECK (delay BETWEEN 0 AND 3155760000),
-  asked_by    text NOT NULL DEFAULT current_user,
-  asked_at    timestamptz NOT NULL DEFAULT now(),
+  requested_by    text NOT NULL DEFAULT current_user,
+  requested_at    timestamptz NOT NULL DEFAULT now(),
   done_at     timestamptz,
   result      text
 );

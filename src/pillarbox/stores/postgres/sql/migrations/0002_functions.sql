@@ -14,16 +14,16 @@ CREATE FUNCTION {retry}(wanted text) RETURNS integer
 LANGUAGE sql VOLATILE SET search_path = pg_catalog AS $$
   -- Dead letters of this event go to the end of their key; what waits or blocks is asked of its lane's owner.
   WITH letters AS (
-    SELECT DISTINCT ON (destination) * FROM {dead} WHERE event_id = wanted ORDER BY destination, dead_id
+    SELECT DISTINCT ON (destination) * FROM {dead_letter} WHERE event_id = wanted ORDER BY destination, dead_letter_id
   ), back AS (
     INSERT INTO {message} (event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, payload,
       content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at)
     SELECT event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, payload, content_type,
       headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at
-    FROM letters ORDER BY dead_id
+    FROM letters ORDER BY dead_letter_id
     ON CONFLICT DO NOTHING RETURNING destination
   ), gone AS (
-    DELETE FROM {dead} d USING letters l JOIN back b USING (destination) WHERE d.dead_id = l.dead_id
+    DELETE FROM {dead_letter} d USING letters l JOIN back b USING (destination) WHERE d.dead_letter_id = l.dead_letter_id
   ), asked AS (
     INSERT INTO {request} (action, event_id, destination)
     SELECT 'retry', m.event_id, m.destination FROM {message} m
@@ -37,7 +37,7 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog AS $$
 $$;
 
 -- The relay's role may not own the tables, so days of history are made and dropped in the owner's name.
-CREATE FUNCTION {history_make}(ahead integer) RETURNS integer
+CREATE FUNCTION {history_create}(ahead integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog SET lock_timeout = '100ms' AS $$
 DECLARE
   day date; part text; made integer := 0;
@@ -82,5 +82,5 @@ BEGIN
   RETURN dropped;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION {history_make}(integer), {history_drop}(interval) FROM PUBLIC;
-SELECT {history_make}(7);
+REVOKE EXECUTE ON FUNCTION {history_create}(integer), {history_drop}(interval) FROM PUBLIC;
+SELECT {history_create}(7);

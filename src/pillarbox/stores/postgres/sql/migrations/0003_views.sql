@@ -5,26 +5,26 @@ SELECT m.id, m.event_id, m.event_type, m.aggregate_type, m.aggregate_id, m.key, 
        CASE WHEN m.held = 'blocked' THEN 'FAILED' WHEN h.since IS NOT NULL THEN 'PROCESSING' ELSE 'PENDING' END AS status,
        {json}(m.payload, m.content_type) AS payload, m.payload AS payload_bytes, m.content_type, m.headers,
        m.schema_version, m.correlation_id, m.causation_id, m.trace_id, m.occurred_at, m.recorded_at AS created_at,
-       NULL::timestamptz AS published_at, m.attempts, m.attempts + m.tries AS retry_count, m.last_error, m.last_attempt_at,
+       NULL::timestamptz AS published_at, m.attempts, m.attempts + m.deferrals AS retry_count, m.last_error, m.last_attempt_at,
        CASE WHEN m.held = 'blocked' THEN NULL
             -- In an outage the next try belongs to the destination.
-            ELSE coalesce(m.available_at, CASE WHEN m.tries > 0 THEN d.next_try_at END) END AS next_retry_at,
+            ELSE coalesce(m.available_at, CASE WHEN m.deferrals > 0 THEN d.next_attempt_at END) END AS next_retry_at,
        h.locked_by, h.since AS locked_at
 FROM {message} m
 LEFT JOIN {destination} d ON d.destination = m.destination AND m.destination <> ''
 LEFT JOIN (SELECT x.event_id, x.destination, x.since, concat_ws(' ', nullif(r.name, ''), r.id) AS locked_by
-           FROM {relay} r, jsonb_to_recordset(r.in_hand) AS x(event_id text, destination text, since timestamptz)
+           FROM {relay} r, jsonb_to_recordset(r.in_flight) AS x(event_id text, destination text, since timestamptz)
            WHERE r.lease_until > now()) h
        ON h.event_id = m.event_id AND h.destination = m.destination
 UNION ALL
 SELECT id, event_id, event_type, aggregate_type, aggregate_id, key, destination, 'PUBLISHED',
        {json}(payload, content_type), payload, content_type, headers,
        schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at,
-       published_at, attempts, attempts + tries, last_error, last_attempt_at, NULL, NULL, NULL
+       published_at, attempts, attempts + deferrals, last_error, last_attempt_at, NULL, NULL, NULL
 FROM {history}
 UNION ALL
 SELECT id, event_id, event_type, aggregate_type, aggregate_id, key, destination, 'FAILED',
        {json}(payload, content_type), payload, content_type, headers,
        schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at,
-       NULL, attempts, attempts + tries, error, last_attempt_at, NULL, NULL, NULL
-FROM {dead};
+       NULL, attempts, attempts + deferrals, error, last_attempt_at, NULL, NULL, NULL
+FROM {dead_letter};

@@ -1,4 +1,4 @@
 -- Dead letters by type, for people who filter them. (concurrently: each statement by itself, outside a transaction)
 
-DROP INDEX CONCURRENTLY IF EXISTS {dead_type_idx};
-CREATE INDEX CONCURRENTLY "{prefix}dead_type_idx" ON {dead} (event_type, dead_id);
+DROP INDEX CONCURRENTLY IF EXISTS {dead_letter_type_idx};
+CREATE INDEX CONCURRENTLY "{prefix}dead_letter_type_idx" ON {dead_letter} (event_type, dead_letter_id);

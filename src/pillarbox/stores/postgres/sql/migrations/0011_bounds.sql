@@ -9,7 +9,7 @@ ALTER TABLE {message}
   DROP CONSTRAINT IF EXISTS "{prefix}message_times_ck",
   DROP CONSTRAINT IF EXISTS "{prefix}message_counters_ck",
   DROP CONSTRAINT IF EXISTS "{prefix}message_id_ck",
-  DROP CONSTRAINT IF EXISTS "{prefix}message_behind_ck",
+  DROP CONSTRAINT IF EXISTS "{prefix}message_waiting_ck",
   ADD CONSTRAINT "{prefix}message_times_ck" CHECK (
     occurred_at > '0001-01-01 00:00:00+00' AND occurred_at < '9999-12-31 23:59:59.999999+00'
     AND recorded_at > '0001-01-01 00:00:00+00' AND recorded_at < '9999-12-31 23:59:59.999999+00'
@@ -17,16 +17,16 @@ ALTER TABLE {message}
     AND first_failed_at > '0001-01-01 00:00:00+00' AND first_failed_at < '9999-12-31 23:59:59.999999+00'
     AND last_attempt_at > '0001-01-01 00:00:00+00' AND last_attempt_at < '9999-12-31 23:59:59.999999+00') NOT VALID,
   ADD CONSTRAINT "{prefix}message_counters_ck" CHECK (
-    attempts BETWEEN 0 AND 1000000000 AND tries BETWEEN 0 AND 1000000000) NOT VALID,
+    attempts BETWEEN 0 AND 1000000000 AND deferrals BETWEEN 0 AND 1000000000) NOT VALID,
   ADD CONSTRAINT "{prefix}message_id_ck" CHECK (id BETWEEN 1 AND 9223372036854775806) NOT VALID,
   -- No fetch finds a message that waits behind others of no key.
-  ADD CONSTRAINT "{prefix}message_behind_ck" CHECK (held IS DISTINCT FROM 'behind' OR key IS NOT NULL) NOT VALID;
-UPDATE {message} SET attempts = least(greatest(attempts, 0), 1000000000), tries = least(greatest(tries, 0), 1000000000)
-WHERE attempts NOT BETWEEN 0 AND 1000000000 OR tries NOT BETWEEN 0 AND 1000000000;
-UPDATE {message} SET held = NULL WHERE held = 'behind' AND key IS NULL;
+  ADD CONSTRAINT "{prefix}message_waiting_ck" CHECK (held IS DISTINCT FROM 'waiting' OR key IS NOT NULL) NOT VALID;
+UPDATE {message} SET attempts = least(greatest(attempts, 0), 1000000000), deferrals = least(greatest(deferrals, 0), 1000000000)
+WHERE attempts NOT BETWEEN 0 AND 1000000000 OR deferrals NOT BETWEEN 0 AND 1000000000;
+UPDATE {message} SET held = NULL WHERE held = 'waiting' AND key IS NULL;
 
 -- The nearest time that Python can decode and the table accepts; without SET, so that statements have it inlined.
-CREATE OR REPLACE FUNCTION {readable}(moment timestamptz) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+CREATE OR REPLACE FUNCTION {clamp_time}(moment timestamptz) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN moment <= '0001-01-01 00:00:00+00'::pg_catalog.timestamptz THEN '0001-01-01 00:00:00.000001+00'
               WHEN moment >= '9999-12-31 23:59:59.999999+00'::pg_catalog.timestamptz THEN '9999-12-31 23:59:59.999998+00'
               ELSE moment END
@@ -47,7 +47,7 @@ ALTER FUNCTION {uuid7}() SET search_path = pg_catalog, pg_temp;
 
 -- SECURITY DEFINER: PostgreSQL searches a pg_temp that search_path does not name before pg_catalog, so that a temporary type or
 -- table of the caller would run code as the owner. pg_temp comes last, and types and catalogs are qualified all the same.
-CREATE OR REPLACE FUNCTION {history_make}(ahead integer) RETURNS integer
+CREATE OR REPLACE FUNCTION {history_create}(ahead integer) RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 DECLARE
   today CONSTANT pg_catalog.date := (pg_catalog.now() AT TIME ZONE 'UTC')::pg_catalog.date;
@@ -99,4 +99,4 @@ BEGIN
   RETURN dropped;
 END $$;
 
-REVOKE EXECUTE ON FUNCTION {history_make}(integer), {history_drop}(interval) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {history_create}(integer), {history_drop}(interval) FROM PUBLIC;

@@ -24,24 +24,24 @@ BEGIN
   -- As retry_dead_letters does it: dead letters of this event go to the end of their key, one per destination. What is pending
   -- or blocked is requested of the owner of its lane.
   WITH mine AS MATERIALIZED (
-    SELECT * FROM {dead} WHERE event_id = wanted ORDER BY dead_id FOR UPDATE
+    SELECT * FROM {dead_letter} WHERE event_id = wanted ORDER BY dead_letter_id FOR UPDATE
   ), chosen AS MATERIALIZED (
-    SELECT DISTINCT ON (destination) * FROM mine ORDER BY destination, dead_id
+    SELECT DISTINCT ON (destination) * FROM mine ORDER BY destination, dead_letter_id
   ), back AS (
     INSERT INTO {message} (event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, payload,
-      content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, tries)
+      content_type, headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, deferrals)
     SELECT event_id, destination, event_type, aggregate_type, aggregate_id, ordering_key, payload, content_type,
       headers, schema_version, correlation_id, causation_id, trace_id, occurred_at, recorded_at, 1
-    FROM chosen ORDER BY dead_id
+    FROM chosen ORDER BY dead_letter_id
     ON CONFLICT DO NOTHING RETURNING event_id, destination
   ), gone AS (
-    DELETE FROM {dead} d USING chosen c JOIN back b USING (destination) WHERE d.dead_id = c.dead_id
-    RETURNING d.destination, d.dead_id
+    DELETE FROM {dead_letter} d USING chosen c JOIN back b USING (destination) WHERE d.dead_letter_id = c.dead_letter_id
+    RETURNING d.destination, d.dead_letter_id
   ), noted AS (
     INSERT INTO {audit} (what, subject, detail)
-    SELECT 'retry', wanted, jsonb_build_object('destination', destination, 'dead_id', dead_id) FROM gone
+    SELECT 'retry', wanted, jsonb_build_object('destination', destination, 'dead_letter_id', dead_letter_id) FROM gone
   ), again AS (
-    UPDATE {ledger} p SET status = 'PROCESSING', begun = NULL, updated_at = now() FROM back b
+    UPDATE {ledger} p SET status = 'PROCESSING', send_number = NULL, updated_at = now() FROM back b
     WHERE p.event_id = b.event_id AND p.destination = b.destination
   ), asked AS (
     INSERT INTO {request} (action, event_id, destination)

@@ -12,7 +12,7 @@ END $$;
 
 -- Dead letters that an operator has deleted from `event_outbox` after moving them to `event_outbox_dlq`.
 CREATE TABLE IF NOT EXISTS {outbox_moved} (
-  dead_id bigint PRIMARY KEY REFERENCES {dead} ON DELETE CASCADE
+  dead_letter_id bigint PRIMARY KEY REFERENCES {dead_letter} ON DELETE CASCADE
 );
 
 CREATE OR REPLACE VIEW {events_alias} AS
@@ -28,15 +28,15 @@ SELECT event_id AS id, event_id, event_type, aggregate_type, aggregate_id, paylo
        content_type, payload_bytes
 FROM {event} e
 WHERE status <> 'FAILED' OR NOT EXISTS (
-  SELECT FROM {outbox_moved} JOIN {dead} d USING (dead_id)
+  SELECT FROM {outbox_moved} JOIN {dead_letter} d USING (dead_letter_id)
   WHERE d.event_id = e.event_id AND d.destination = e.destination AND d.id = e.id);
 
 CREATE OR REPLACE VIEW {outbox_dlq} AS
 SELECT event_id AS id, event_id, event_type, aggregate_type, aggregate_id, {json}(payload, content_type) AS payload,
        headers AS metadata, 'FAILED' AS status, recorded_at AS created_at, NULL::timestamptz AS published_at,
-       CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + tries END AS retry_count, error AS last_error,
+       CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + deferrals END AS retry_count, error AS last_error,
        last_attempt_at AS last_retry_at, destination, content_type, payload AS payload_bytes
-FROM {dead};
+FROM {dead_letter};
 
 CREATE TABLE IF NOT EXISTS {outbox_archive} AS SELECT * FROM {outbox_alias} WITH NO DATA;
 
@@ -54,7 +54,7 @@ FROM {event};
 
 -- The ledger.
 CREATE OR REPLACE VIEW {processed_event} AS
-SELECT id, event_id, destination, status, created_at, updated_at, processed_at, begun FROM {ledger};
+SELECT id, event_id, destination, status, created_at, updated_at, processed_at, send_number FROM {ledger};
 
 -- A producer inserts new events only: everything about their delivery is the relay's to write.
 CREATE OR REPLACE FUNCTION {alias_new}(event_id text, status text, first_status text, untouched boolean) RETURNS text
@@ -141,14 +141,14 @@ CREATE OR REPLACE TRIGGER "{prefix}alias_insert" INSTEAD OF INSERT ON {integrati
 CREATE OR REPLACE FUNCTION {dlq_insert}() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  IF EXISTS (SELECT FROM {dead} WHERE event_id = NEW.event_id AND destination = NEW.destination) THEN
+  IF EXISTS (SELECT FROM {dead_letter} WHERE event_id = NEW.event_id AND destination = NEW.destination) THEN
     RETURN NEW;
   END IF;
   INSERT INTO {request} (action, event_id, destination)
-  SELECT 'bury', event_id, destination FROM {message} m
+  SELECT 'dead_letter', event_id, destination FROM {message} m
   WHERE event_id = NEW.event_id AND destination = NEW.destination AND NOT EXISTS (
     SELECT FROM {request} r
-    WHERE r.event_id = m.event_id AND r.destination = m.destination AND r.action = 'bury' AND r.done_at IS NULL);
+    WHERE r.event_id = m.event_id AND r.destination = m.destination AND r.action = 'dead_letter' AND r.done_at IS NULL);
   IF NOT EXISTS (SELECT FROM {message} WHERE event_id = NEW.event_id AND destination = NEW.destination) THEN
     RAISE EXCEPTION 'event % is neither pending nor a dead letter', NEW.event_id
       USING ERRCODE = 'check_violation', HINT = 'Insert rows of event_outbox here: SELECT * FROM event_outbox WHERE …';
@@ -187,11 +187,11 @@ BEGIN
     AND published_at = (to_jsonb(OLD) ->> TG_ARGV[0])::timestamptz;
   IF FOUND THEN RETURN OLD; END IF;
   IF TG_TABLE_NAME = '{stem}event_outbox' THEN
-    INSERT INTO {outbox_moved} SELECT dead_id FROM {dead}
+    INSERT INTO {outbox_moved} SELECT dead_letter_id FROM {dead_letter}
     WHERE OLD.status = 'FAILED' AND event_id = OLD.id AND destination = OLD.destination
     ON CONFLICT DO NOTHING;
     IF FOUND OR EXISTS (SELECT FROM {request} WHERE event_id = OLD.id AND destination = OLD.destination
-                        AND action = 'bury' AND done_at IS NULL) THEN
+                        AND action = 'dead_letter' AND done_at IS NULL) THEN
       RETURN OLD;
     END IF;
   END IF;
@@ -209,7 +209,7 @@ CREATE OR REPLACE TRIGGER "{prefix}alias_delete" INSTEAD OF DELETE ON {integrati
 CREATE OR REPLACE FUNCTION {dlq_delete}() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  DELETE FROM {dead} WHERE event_id = OLD.event_id AND destination = OLD.destination;
+  DELETE FROM {dead_letter} WHERE event_id = OLD.event_id AND destination = OLD.destination;
   INSERT INTO {audit} (what, subject, detail)
   SELECT 'discard', OLD.event_id, jsonb_build_object('destination', OLD.destination) WHERE FOUND;
   RETURN OLD;

@@ -9,16 +9,16 @@ GRANT SELECT (consumer, event_id) ON {inbox} TO {producer};
 GRANT SELECT, INSERT, UPDATE ON {inbox_statistics} TO {producer};
 
 -- relay: carries messages, settles them, keeps house.
-GRANT SELECT, INSERT, UPDATE, DELETE ON {message}, {history}, {history_default}, {dead}, {relay}, {attempt}, {stat}, {request},
+GRANT SELECT, INSERT, UPDATE, DELETE ON {message}, {history}, {history_default}, {dead_letter}, {relay}, {attempt}, {sample}, {request},
   {destination}, {inbox}, {inbox_statistics}, {ledger} TO {relay_role};
 GRANT SELECT, UPDATE ON {lane} TO {relay_role};
 GRANT SELECT, INSERT, DELETE, UPDATE (count, detail) ON {audit} TO {relay_role};
 GRANT SELECT ON {schema}, {event} TO {relay_role};
 GRANT SELECT ON SEQUENCE {message_id_seq} TO {relay_role}, {reader};
-GRANT EXECUTE ON FUNCTION {history_make}(integer), {history_drop}(interval) TO {relay_role};
+GRANT EXECUTE ON FUNCTION {history_create}(integer), {history_drop}(interval) TO {relay_role};
 
 -- reader: sees everything, changes nothing.
-GRANT SELECT ON {message}, {history}, {dead}, {lane}, {relay}, {attempt}, {stat}, {request}, {destination}, {audit},
+GRANT SELECT ON {message}, {history}, {dead_letter}, {lane}, {relay}, {attempt}, {sample}, {request}, {destination}, {audit},
   {schema}, {event}, {inbox}, {inbox_statistics}, {ledger} TO {reader};
 
 -- The views of `schema apply --aliases`, where they exist: their triggers run with the rights of the role that fires them.

@@ -5,8 +5,8 @@ CREATE TABLE {message} (
   -- AUTOINCREMENT: a plain rowid would begin again once the table is empty, and order with it.
   row_id          INTEGER PRIMARY KEY AUTOINCREMENT,
   -- Never given by a producer: copies of one event for several destinations share the place of their original.
-  place           INTEGER,
-  id              INTEGER GENERATED ALWAYS AS (coalesce(place, row_id)) VIRTUAL,
+  shared_id           INTEGER,
+  id              INTEGER GENERATED ALWAYS AS (coalesce(shared_id, row_id)) VIRTUAL,
   -- A UUIDv7: milliseconds since 1970, the version, random bits with the variant before them.
   event_id        TEXT NOT NULL DEFAULT (lower(printf('%08x-%04x-7%s-%s%s-%s',
                     (strftime('%s', 'now') || substr(strftime('%f', 'now'), 4)) >> 16,
@@ -32,7 +32,7 @@ CREATE TABLE {message} (
   available_at    TEXT,
   held            TEXT,
   attempts        INTEGER NOT NULL DEFAULT 0,
-  tries           INTEGER NOT NULL DEFAULT 0,
+  deferrals           INTEGER NOT NULL DEFAULT 0,
   last_error      TEXT,
   first_failed_at TEXT,
   last_attempt_at TEXT,
@@ -67,7 +67,7 @@ CREATE TABLE {message} (
     typeof(headers) = 'text' AND instr(headers, char(0)) = 0
     AND CASE WHEN json_valid(headers) THEN json_type(headers) = 'object' ELSE 0 END),
   CONSTRAINT {prefix}message_numbers_ck CHECK (
-    typeof(schema_version) = 'integer' AND typeof(attempts) = 'integer' AND typeof(tries) = 'integer'),
+    typeof(schema_version) = 'integer' AND typeof(attempts) = 'integer' AND typeof(deferrals) = 'integer'),
   -- The way through julianday turns a 30th of February into a 2nd of March, which is not what was written.
   CONSTRAINT {prefix}message_occurred_ck CHECK (
     (occurred_at GLOB
@@ -84,7 +84,7 @@ CREATE TABLE {message} (
     available_at GLOB
       '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9]Z'
     AND available_at >= '0001' AND date(julianday(substr(available_at, 1, 19))) IS substr(available_at, 1, 10))),
-  CONSTRAINT {prefix}message_held_ck CHECK (held IN ('behind', 'aside', 'blocked'))
+  CONSTRAINT {prefix}message_held_ck CHECK (held IN ('waiting', 'parked', 'blocked'))
 );
 
 -- The reader's way.
@@ -94,20 +94,20 @@ CREATE INDEX {prefix}message_ready_idx ON {message} (id)
 CREATE INDEX {prefix}message_due_idx ON {message} (available_at, id)
   WHERE held IS NULL AND available_at IS NOT NULL;
 -- Each line's heads: what holds later messages of a key back.
-CREATE INDEX {prefix}message_head_idx ON {message} (key, destination, id)
-  WHERE held IN ('aside', 'blocked') OR (held IS NULL AND available_at IS NOT NULL AND attempts + tries > 0);
+CREATE INDEX {prefix}message_holding_idx ON {message} (key, destination, id)
+  WHERE held IN ('parked', 'blocked') OR (held IS NULL AND available_at IS NOT NULL AND attempts + deferrals > 0);
 -- Each line behind its heads, in order.
-CREATE INDEX {prefix}message_behind_idx ON {message} (key, destination, id)
-  WHERE held = 'behind';
+CREATE INDEX {prefix}message_waiting_idx ON {message} (key, destination, id)
+  WHERE held = 'waiting';
 -- Delayed events of a key: they stand in the way only once they are due.
 CREATE INDEX {prefix}message_delayed_idx ON {message} (key, available_at)
-  WHERE held IS NULL AND available_at IS NOT NULL AND attempts + tries = 0;
+  WHERE held IS NULL AND available_at IS NOT NULL AND attempts + deferrals = 0;
 -- What waits for a destination to open again.
-CREATE INDEX {prefix}message_aside_idx ON {message} (destination, id)
-  WHERE held = 'aside';
+CREATE INDEX {prefix}message_parked_idx ON {message} (destination, id)
+  WHERE held = 'parked';
 -- Copies by the place they share.
-CREATE INDEX {prefix}message_place_idx ON {message} (place, destination)
-  WHERE place IS NOT NULL;
+CREATE INDEX {prefix}message_shared_id_idx ON {message} (shared_id, destination)
+  WHERE shared_id IS NOT NULL;
 
 CREATE TABLE {history} (
   id              INTEGER NOT NULL,
@@ -127,7 +127,7 @@ CREATE TABLE {history} (
   occurred_at     TEXT NOT NULL,
   recorded_at     TEXT NOT NULL,
   attempts        INTEGER NOT NULL,
-  tries           INTEGER NOT NULL,
+  deferrals           INTEGER NOT NULL,
   last_error      TEXT,
   last_attempt_at TEXT,
   published_at    TEXT NOT NULL
@@ -135,8 +135,8 @@ CREATE TABLE {history} (
 CREATE INDEX {prefix}history_event_id_idx ON {history} (event_id);
 CREATE INDEX {prefix}history_published_at_idx ON {history} (published_at);
 
-CREATE TABLE {dead} (
-  dead_id         INTEGER PRIMARY KEY AUTOINCREMENT,
+CREATE TABLE {dead_letter} (
+  dead_letter_id         INTEGER PRIMARY KEY AUTOINCREMENT,
   id              INTEGER NOT NULL,
   event_id        TEXT NOT NULL,
   destination     TEXT NOT NULL,
@@ -155,14 +155,14 @@ CREATE TABLE {dead} (
   occurred_at     TEXT NOT NULL,
   recorded_at     TEXT NOT NULL,
   attempts        INTEGER NOT NULL,
-  tries           INTEGER NOT NULL,
+  deferrals           INTEGER NOT NULL,
   error           TEXT NOT NULL,
   first_failed_at TEXT,
   last_attempt_at TEXT,
-  died_at         TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+  dead_lettered_at         TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
 );
-CREATE INDEX {prefix}dead_event_id_idx ON {dead} (event_id);
-CREATE INDEX {prefix}dead_died_at_idx ON {dead} (died_at);
+CREATE INDEX {prefix}dead_letter_event_id_idx ON {dead_letter} (event_id);
+CREATE INDEX {prefix}dead_letter_at_idx ON {dead_letter} (dead_lettered_at);
 
 CREATE TABLE {relay} (
   id           TEXT PRIMARY KEY NOT NULL,
@@ -173,7 +173,7 @@ CREATE TABLE {relay} (
   lease_until  TEXT NOT NULL,
   asleep_until TEXT,
   -- Messages in hand for longer than a second: [[event_id, destination, since], …]
-  in_hand      TEXT NOT NULL DEFAULT '[]',
+  in_flight      TEXT NOT NULL DEFAULT '[]',
   -- Each relay's own breakers, destination → state, so that the others see who can send.
   breakers     TEXT NOT NULL DEFAULT '{}'
 );
@@ -192,7 +192,7 @@ CREATE TABLE {destination} (
   breaker     TEXT CHECK (breaker IN ('open', 'closed')),
   rate_limit  REAL,
   last_error  TEXT,
-  next_try_at TEXT,
+  next_attempt_at TEXT,
   changed_at  TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
   changed_by  TEXT
 );
@@ -202,18 +202,18 @@ CREATE TABLE {attempt} (
   event_id     TEXT NOT NULL,
   destination  TEXT NOT NULL,
   attempt      INTEGER NOT NULL,
-  charged      INTEGER NOT NULL CHECK (charged IN (0, 1)),
+  counted      INTEGER NOT NULL CHECK (counted IN (0, 1)),
   error        TEXT NOT NULL,
   attempted_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
 );
 CREATE INDEX {prefix}attempt_event_id_idx ON {attempt} (event_id);
 CREATE INDEX {prefix}attempt_at_idx ON {attempt} (attempted_at);
 
-CREATE TABLE {stat} (
+CREATE TABLE {sample} (
   minute      TEXT NOT NULL,
   relay       TEXT NOT NULL,
   destination TEXT NOT NULL,
-  figures     TEXT NOT NULL,
+  statistics     TEXT NOT NULL,
   PRIMARY KEY (minute, relay, destination)
 );
 
@@ -223,8 +223,8 @@ CREATE TABLE {request} (
   event_id    TEXT NOT NULL,
   destination TEXT NOT NULL DEFAULT '',
   delay       REAL NOT NULL DEFAULT 0 CHECK (delay >= 0),
-  asked_by    TEXT NOT NULL DEFAULT '',
-  asked_at    TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
+  requested_by    TEXT NOT NULL DEFAULT '',
+  requested_at    TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
   done_at     TEXT,
   result      TEXT
 );

@@ -9,17 +9,17 @@ SELECT m.id, m.event_id, m.event_type, m.aggregate_type, m.aggregate_id, m.key, 
             THEN CAST(m.payload AS TEXT) END AS payload,
        CAST(m.payload AS BLOB) AS payload_bytes, m.content_type, m.headers, m.schema_version,
        m.correlation_id, m.causation_id, m.trace_id, m.occurred_at, m.recorded_at AS created_at,
-       NULL AS published_at, m.attempts, m.attempts + m.tries AS retry_count, m.last_error, m.last_attempt_at,
+       NULL AS published_at, m.attempts, m.attempts + m.deferrals AS retry_count, m.last_error, m.last_attempt_at,
        CASE WHEN m.held IS NOT 'blocked'
             THEN coalesce(m.available_at,
                           -- In an outage the next try belongs to the destination.
-                          (SELECT d.next_try_at FROM {destination} AS d
-                            WHERE d.destination = m.destination AND m.tries > 0))
+                          (SELECT d.next_attempt_at FROM {destination} AS d
+                            WHERE d.destination = m.destination AND m.deferrals > 0))
        END AS next_retry_at,
        json_extract(m.hand, '$[0]') AS locked_by, json_extract(m.hand, '$[1]') AS locked_at
   FROM (SELECT w.*,
                (SELECT json_array(ltrim(r.name || ' ' || r.id), json_extract(h.value, '$[2]'))
-                  FROM {relay} AS r, json_each(r.in_hand) AS h
+                  FROM {relay} AS r, json_each(r.in_flight) AS h
                  WHERE r.lease_until > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
                    AND json_extract(h.value, '$[0]') = w.event_id
                    AND w.destination IN ('', json_extract(h.value, '$[1]'))
@@ -33,7 +33,7 @@ SELECT h.id, h.event_id, h.event_type, h.aggregate_type, h.aggregate_id, h.key, 
             THEN CAST(h.payload AS TEXT) END,
        CAST(h.payload AS BLOB), h.content_type, h.headers, h.schema_version,
        h.correlation_id, h.causation_id, h.trace_id, h.occurred_at, h.recorded_at,
-       h.published_at, h.attempts, h.attempts + h.tries, h.last_error, h.last_attempt_at,
+       h.published_at, h.attempts, h.attempts + h.deferrals, h.last_error, h.last_attempt_at,
        NULL, NULL, NULL
   FROM {history} AS h
 UNION ALL
@@ -44,6 +44,6 @@ SELECT d.id, d.event_id, d.event_type, d.aggregate_type, d.aggregate_id, d.key, 
             THEN CAST(d.payload AS TEXT) END,
        CAST(d.payload AS BLOB), d.content_type, d.headers, d.schema_version,
        d.correlation_id, d.causation_id, d.trace_id, d.occurred_at, d.recorded_at,
-       NULL, d.attempts, d.attempts + d.tries, d.error, d.last_attempt_at,
+       NULL, d.attempts, d.attempts + d.deferrals, d.error, d.last_attempt_at,
        NULL, NULL, NULL
-  FROM {dead} AS d;
+  FROM {dead_letter} AS d;

@@ -1,7 +1,7 @@
 -- What a person does at once is one entry of the audit, requests of an event are found by its id, and the view for people
--- counts as tries only what was tried: a message that a person moved counts one, so that it stays the head of its key.
+-- counts as deferrals only what was tried: a message that a person moved counts one, so that it stays the head of its key.
 
-ALTER TABLE {request} ADD COLUMN act INTEGER;
+ALTER TABLE {request} ADD COLUMN bulk_action_id INTEGER;
 CREATE INDEX {prefix}request_event_idx ON {request} (event_id, request_id) WHERE done_at IS NULL;
 DROP VIEW {event};
 CREATE VIEW {event} AS
@@ -13,18 +13,18 @@ SELECT m.id, m.event_id, m.event_type, m.aggregate_type, m.aggregate_id, m.key, 
        CAST(m.payload AS BLOB) AS payload_bytes, m.content_type, m.headers, m.schema_version,
        m.correlation_id, m.causation_id, m.trace_id, m.occurred_at, m.recorded_at AS created_at,
        NULL AS published_at, m.attempts,
-       CASE WHEN m.last_attempt_at IS NULL THEN 0 ELSE m.attempts + m.tries END AS retry_count, m.last_error,
+       CASE WHEN m.last_attempt_at IS NULL THEN 0 ELSE m.attempts + m.deferrals END AS retry_count, m.last_error,
        m.last_attempt_at,
        CASE WHEN m.held IS NOT 'blocked'
             THEN coalesce(m.available_at,
                           -- In an outage the next try belongs to the destination.
-                          (SELECT d.next_try_at FROM {destination} AS d
-                            WHERE d.destination = m.destination AND m.tries > 0))
+                          (SELECT d.next_attempt_at FROM {destination} AS d
+                            WHERE d.destination = m.destination AND m.deferrals > 0))
        END AS next_retry_at,
        json_extract(m.hand, '$[0]') AS locked_by, json_extract(m.hand, '$[1]') AS locked_at
   FROM (SELECT w.*,
                (SELECT json_array(ltrim(r.name || ' ' || r.id), json_extract(h.value, '$[2]'))
-                  FROM {relay} AS r, json_each(r.in_hand) AS h
+                  FROM {relay} AS r, json_each(r.in_flight) AS h
                  WHERE r.lease_until > strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
                    AND json_extract(h.value, '$[0]') = w.event_id
                    AND w.destination IN ('', json_extract(h.value, '$[1]'))
@@ -38,7 +38,7 @@ SELECT h.id, h.event_id, h.event_type, h.aggregate_type, h.aggregate_id, h.key, 
             THEN CAST(h.payload AS TEXT) END,
        CAST(h.payload AS BLOB), h.content_type, h.headers, h.schema_version,
        h.correlation_id, h.causation_id, h.trace_id, h.occurred_at, h.recorded_at,
-       h.published_at, h.attempts, CASE WHEN h.last_attempt_at IS NULL THEN 0 ELSE h.attempts + h.tries END,
+       h.published_at, h.attempts, CASE WHEN h.last_attempt_at IS NULL THEN 0 ELSE h.attempts + h.deferrals END,
        h.last_error, h.last_attempt_at,
        NULL, NULL, NULL
   FROM {history} AS h
@@ -50,7 +50,7 @@ SELECT d.id, d.event_id, d.event_type, d.aggregate_type, d.aggregate_id, d.key, 
             THEN CAST(d.payload AS TEXT) END,
        CAST(d.payload AS BLOB), d.content_type, d.headers, d.schema_version,
        d.correlation_id, d.causation_id, d.trace_id, d.occurred_at, d.recorded_at,
-       NULL, d.attempts, CASE WHEN d.last_attempt_at IS NULL THEN 0 ELSE d.attempts + d.tries END,
+       NULL, d.attempts, CASE WHEN d.last_attempt_at IS NULL THEN 0 ELSE d.attempts + d.deferrals END,
        d.error, d.last_attempt_at,
        NULL, NULL, NULL
-  FROM {dead} AS d;
+  FROM {dead_letter} AS d;

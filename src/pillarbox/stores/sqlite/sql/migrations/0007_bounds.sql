@@ -11,22 +11,22 @@ BEGIN
                                        coalesce((SELECT s.seq FROM sqlite_sequence AS s WHERE s.name = '{prefix}message'), 0))
       THEN RAISE(ABORT, 'constraint failed: row_id is far from the others; leave it out')
     -- Only copies of one event share a place, and a dead letter that is sent again names its number for a moment.
-    WHEN NEW.place IS NOT NULL
+    WHEN NEW.shared_id IS NOT NULL
          AND NOT EXISTS (SELECT 1 FROM {message} AS o
-                          WHERE o.event_id = NEW.event_id AND o.row_id <> NEW.row_id AND o.id = NEW.place)
-         AND NOT EXISTS (SELECT 1 FROM {dead} AS d
-                          WHERE d.dead_id = -NEW.place AND d.event_id = NEW.event_id AND d.destination = NEW.destination)
-      THEN RAISE(ABORT, 'constraint failed: place belongs to another event; leave it out')
-    WHEN NEW.attempts NOT BETWEEN 0 AND 1000000000 OR NEW.tries NOT BETWEEN 0 AND 1000000000
-      THEN RAISE(ABORT, 'constraint failed: attempts and tries lie between 0 and 1000000000')
+                          WHERE o.event_id = NEW.event_id AND o.row_id <> NEW.row_id AND o.id = NEW.shared_id)
+         AND NOT EXISTS (SELECT 1 FROM {dead_letter} AS d
+                          WHERE d.dead_letter_id = -NEW.shared_id AND d.event_id = NEW.event_id AND d.destination = NEW.destination)
+      THEN RAISE(ABORT, 'constraint failed: shared_id belongs to another event; leave it out')
+    WHEN NEW.attempts NOT BETWEEN 0 AND 1000000000 OR NEW.deferrals NOT BETWEEN 0 AND 1000000000
+      THEN RAISE(ABORT, 'constraint failed: attempts and deferrals lie between 0 and 1000000000')
     -- No fetch finds a message that waits behind others of no key.
-    WHEN NEW.held = 'behind' AND NEW.key IS NULL THEN RAISE(ABORT, 'constraint failed: held is behind without a key')
+    WHEN NEW.held = 'waiting' AND NEW.key IS NULL THEN RAISE(ABORT, 'constraint failed: held is behind without a key')
     WHEN typeof(NEW.last_error) NOT IN ('text', 'null') THEN RAISE(ABORT, 'constraint failed: last_error is no text')
     WHEN NEW.first_failed_at NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9]Z'
          OR NEW.last_attempt_at NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9]Z'
       THEN RAISE(ABORT, 'constraint failed: first_failed_at and last_attempt_at are written 2026-01-31T23:59:59.999Z')
   END;
 END;
-UPDATE {message} SET attempts = min(max(attempts, 0), 1000000000), tries = min(max(tries, 0), 1000000000)
- WHERE attempts NOT BETWEEN 0 AND 1000000000 OR tries NOT BETWEEN 0 AND 1000000000;
-UPDATE {message} SET held = NULL WHERE held = 'behind' AND key IS NULL;
+UPDATE {message} SET attempts = min(max(attempts, 0), 1000000000), deferrals = min(max(deferrals, 0), 1000000000)
+ WHERE attempts NOT BETWEEN 0 AND 1000000000 OR deferrals NOT BETWEEN 0 AND 1000000000;
+UPDATE {message} SET held = NULL WHERE held = 'waiting' AND key IS NULL;

@@ -3,11 +3,11 @@
 -- `outbox_integration_event` (NEW, DONE) and `processed_event`, the ledger.
 
 -- Dead letters that an operator has deleted from `event_outbox` after moving them to `event_outbox_dlq`.
-CREATE TABLE IF NOT EXISTS {outbox_moved} (dead_id INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS {outbox_moved} (dead_letter_id INTEGER PRIMARY KEY);
 DROP TRIGGER IF EXISTS "{prefix}alias_moved";
-CREATE TRIGGER "{prefix}alias_moved" AFTER DELETE ON {dead}
+CREATE TRIGGER "{prefix}alias_moved" AFTER DELETE ON {dead_letter}
 BEGIN
-  DELETE FROM {outbox_moved} WHERE dead_id = OLD.dead_id;
+  DELETE FROM {outbox_moved} WHERE dead_letter_id = OLD.dead_letter_id;
 END;
 
 DROP VIEW IF EXISTS {events_alias};
@@ -25,7 +25,7 @@ SELECT event_id AS id, event_id, event_type, aggregate_type, aggregate_id, paylo
        content_type, payload_bytes
   FROM {event} AS e
  WHERE status <> 'FAILED' OR NOT EXISTS (
-   SELECT 1 FROM {outbox_moved} JOIN {dead} AS d USING (dead_id)
+   SELECT 1 FROM {outbox_moved} JOIN {dead_letter} AS d USING (dead_letter_id)
     WHERE d.event_id = e.event_id AND d.destination = e.destination AND d.id = e.id);
 
 DROP VIEW IF EXISTS {outbox_dlq};
@@ -34,7 +34,7 @@ SELECT event_id AS id, event_id, event_type, aggregate_type, aggregate_id, paylo
        published_at, retry_count, last_error, last_attempt_at AS last_retry_at, destination, content_type, payload_bytes
   FROM {event} AS e
  WHERE status = 'FAILED' AND EXISTS (
-   SELECT 1 FROM {dead} AS d WHERE d.event_id = e.event_id AND d.destination = e.destination AND d.id = e.id);
+   SELECT 1 FROM {dead_letter} AS d WHERE d.event_id = e.event_id AND d.destination = e.destination AND d.id = e.id);
 
 CREATE TABLE IF NOT EXISTS {outbox_archive} AS SELECT * FROM {outbox_alias} WHERE 0;
 
@@ -54,18 +54,18 @@ SELECT event_id AS id, event_type, payload AS payload_json,
 -- The ledger.
 DROP VIEW IF EXISTS {processed_event};
 CREATE VIEW {processed_event} AS
-SELECT id, event_id, destination, status, created_at, updated_at, processed_at, begun FROM {ledger};
+SELECT id, event_id, destination, status, created_at, updated_at, processed_at, send_number FROM {ledger};
 CREATE TRIGGER "{prefix}ledger_insert" INSTEAD OF INSERT ON {processed_event}
 BEGIN
-  INSERT INTO {ledger} (event_id, destination, status, created_at, updated_at, processed_at, begun)
+  INSERT INTO {ledger} (event_id, destination, status, created_at, updated_at, processed_at, send_number)
   VALUES (NEW.event_id, coalesce(NEW.destination, ''), NEW.status, coalesce(NEW.created_at, {now}),
-          coalesce(NEW.updated_at, {now}), NEW.processed_at, NEW.begun);
+          coalesce(NEW.updated_at, {now}), NEW.processed_at, NEW.send_number);
 END;
 CREATE TRIGGER "{prefix}ledger_update" INSTEAD OF UPDATE ON {processed_event}
 BEGIN
   UPDATE {ledger}
      SET event_id = NEW.event_id, destination = NEW.destination, status = NEW.status, created_at = NEW.created_at,
-         updated_at = NEW.updated_at, processed_at = NEW.processed_at, begun = NEW.begun
+         updated_at = NEW.updated_at, processed_at = NEW.processed_at, send_number = NEW.send_number
    WHERE id = OLD.id;
 END;
 CREATE TRIGGER "{prefix}ledger_delete" INSTEAD OF DELETE ON {processed_event}
@@ -137,16 +137,16 @@ END;
 CREATE TRIGGER "{prefix}dlq_insert" INSTEAD OF INSERT ON {outbox_dlq}
 BEGIN
   SELECT RAISE(ABORT, 'this event is neither pending nor a dead letter: insert rows of event_outbox here')
-   WHERE NOT EXISTS (SELECT 1 FROM {dead} WHERE event_id = NEW.event_id AND destination = NEW.destination)
+   WHERE NOT EXISTS (SELECT 1 FROM {dead_letter} WHERE event_id = NEW.event_id AND destination = NEW.destination)
          AND NOT EXISTS (SELECT 1 FROM {message} WHERE event_id = NEW.event_id AND destination = NEW.destination);
   INSERT INTO {request} (action, event_id, destination)
-  SELECT 'bury', m.event_id, m.destination
+  SELECT 'dead_letter', m.event_id, m.destination
     FROM {message} AS m
    WHERE m.event_id = NEW.event_id AND m.destination = NEW.destination
-         AND NOT EXISTS (SELECT 1 FROM {dead} WHERE event_id = NEW.event_id AND destination = NEW.destination)
+         AND NOT EXISTS (SELECT 1 FROM {dead_letter} WHERE event_id = NEW.event_id AND destination = NEW.destination)
          AND NOT EXISTS (SELECT 1 FROM {request} AS r
                           WHERE r.event_id = m.event_id AND r.destination = m.destination
-                                AND r.action = 'bury' AND r.done_at IS NULL);
+                                AND r.action = 'dead_letter' AND r.done_at IS NULL);
 END;
 
 -- Setting a failed event back to its first status by hand: a dead letter goes to the end of its key, what waits is requested.
@@ -188,14 +188,14 @@ END;
 CREATE TRIGGER "{prefix}outbox_delete" INSTEAD OF DELETE ON {outbox_alias}
 BEGIN
   INSERT OR IGNORE INTO {outbox_moved}
-  SELECT dead_id FROM {dead}
+  SELECT dead_letter_id FROM {dead_letter}
    WHERE OLD.status = 'FAILED' AND event_id = OLD.id AND destination = OLD.destination;
   SELECT RAISE(ABORT, 'this event is not published: discard it with `pillarbox dead discard`')
    WHERE OLD.published_at IS NULL
-         AND NOT EXISTS (SELECT 1 FROM {dead}
+         AND NOT EXISTS (SELECT 1 FROM {dead_letter}
                           WHERE OLD.status = 'FAILED' AND event_id = OLD.id AND destination = OLD.destination)
          AND NOT EXISTS (SELECT 1 FROM {request}
-                          WHERE event_id = OLD.id AND destination = OLD.destination AND action = 'bury' AND done_at IS NULL);
+                          WHERE event_id = OLD.id AND destination = OLD.destination AND action = 'dead_letter' AND done_at IS NULL);
   DELETE FROM {history} WHERE event_id = OLD.id AND destination = OLD.destination AND published_at = OLD.published_at;
 END;
 
@@ -209,6 +209,6 @@ END;
 -- Deleting from the dead letters discards them.
 CREATE TRIGGER "{prefix}dlq_delete" INSTEAD OF DELETE ON {outbox_dlq}
 BEGIN
-  DELETE FROM {dead} WHERE event_id = OLD.event_id AND destination = OLD.destination;
+  DELETE FROM {dead_letter} WHERE event_id = OLD.event_id AND destination = OLD.destination;
   INSERT INTO {audit} (what, subject, detail) VALUES ('discard', OLD.event_id, json_object('destination', OLD.destination));
 END;

@@ -22,12 +22,12 @@ async def shown(harness: StoreHarness, event_id: str) -> tuple[str | None, bool]
     return told.pop()
 
 
-class AsideConformance:
+class ParkedConformance:
     async def test_what_is_put_aside_is_out_of_the_readers_way(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"), event("b", destination="y"))
         a, b = await owner.ready()
-        assert (await owner.hold(Held.ASIDE, a)).count == 1
+        assert (await owner.hold(Held.PARKED, a)).count == 1
         assert await owner.ready() == [b]
         assert await owner.due() == []
         assert await owner.orphaned_queues() == []
@@ -37,7 +37,7 @@ class AsideConformance:
         await harness.commit(
             *(event(f"{n:02}", destination="x" if n % 2 else "y", payload=bytes(100)) for n in range(20))
         )
-        await owner.hold(Held.ASIDE, *await owner.ready())
+        await owner.hold(Held.PARKED, *await owner.ready())
         odd = [f"{n:02}" for n in range(1, 20, 2)]
         assert ids(await owner.put_aside("x")) == odd
         assert len(await owner.put_aside("x", "y")) == 20
@@ -54,7 +54,7 @@ class AsideConformance:
             *(event(f"{n}", f"key {n}", destination=f"place {n % 3}") for n in range(30)),
             event("ready", destination="another"),
         )
-        await owner.hold(Held.ASIDE, *[m for m in await owner.ready() if m.event_id != "ready"])
+        await owner.hold(Held.PARKED, *[m for m in await owner.ready() if m.event_id != "ready"])
         assert sorted(await harness.store.messages.parked_destinations(owner.lanes)) == [
             "place 0",
             "place 1",
@@ -65,10 +65,10 @@ class AsideConformance:
     async def test_putting_aside_costs_no_attempt_and_shows_as_pending(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
-        await owner.hold(Held.ASIDE, *await owner.ready(), to="x")
+        await owner.hold(Held.PARKED, *await owner.ready(), to="x")
         [message] = await owner.put_aside("x")
-        assert (message.attempts, message.tries, message.destination, message.held) == (0, 0, "x", "aside")
-        assert message.behind is False
+        assert (message.attempts, message.deferrals, message.destination, message.held) == (0, 0, "x", "parked")
+        assert message.must_wait is False
         [row] = await find_event(harness.store, "a")
         assert (row.status, row.retry_count, row.destination) == ("PENDING", 0, "x")
 
@@ -76,19 +76,19 @@ class AsideConformance:
         self, harness: StoreHarness
     ) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(event("aside", destination="x"))
-        await owner.hold(Held.ASIDE, *await owner.ready())
-        await harness.store.destinations.report("x", error="connection refused", next_try=60)
-        assert await shown(harness, "aside") == ("connection refused", True)
-        await harness.store.destinations.report("x", error=None, next_try=None)
-        assert await shown(harness, "aside") == (None, False)
+        await harness.commit(event("parked", destination="x"))
+        await owner.hold(Held.PARKED, *await owner.ready())
+        await harness.store.destinations.report("x", error="connection refused", next_attempt=60)
+        assert await shown(harness, "parked") == ("connection refused", True)
+        await harness.store.destinations.report("x", error=None, next_attempt=None)
+        assert await shown(harness, "parked") == (None, False)
 
     async def test_what_is_not_routed_yet_waits_for_the_first_destination_while_none_can_be_reached(
         self, harness: StoreHarness
     ) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("unrouted"), event("elsewhere", destination="y"))
-        await harness.store.destinations.report("x", error="connection refused", next_try=60)
+        await harness.store.destinations.report("x", error="connection refused", next_attempt=60)
         for breakers, expected in (
             ({}, (None, False)),
             ({"x": "open"}, ("connection refused", True)),
@@ -102,7 +102,7 @@ class AsideConformance:
     async def test_a_message_without_route_is_put_aside_under_no_name(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
-        await owner.hold(Held.ASIDE, *await owner.ready())
+        await owner.hold(Held.PARKED, *await owner.ready())
         assert ids(await owner.put_aside("")) == ["a"]
         assert await owner.put_aside("x") == []
 
@@ -110,17 +110,17 @@ class AsideConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c", destination="x"))
         a, b, c = await owner.ready()
-        await owner.hold(Held.ASIDE, a)
-        await owner.hold(Held.BEHIND, b, c)
+        await owner.hold(Held.PARKED, a)
+        await owner.hold(Held.WAITING, b, c)
         assert ids(await owner.put_aside("x")) == ["a"]
-        assert await owner.behind(slot(b)) == []
+        assert await owner.waiting(slot(b)) == []
         await owner.settle(DELIVERED, *await owner.put_aside("x"))
-        assert ids(await owner.behind(slot(b))) == ["b", "c"]
+        assert ids(await owner.waiting(slot(b))) == ["b", "c"]
 
     async def test_what_is_put_aside_survives_a_takeover(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"))
-        await owner.hold(Held.ASIDE, *await owner.ready())
+        await owner.hold(Held.PARKED, *await owner.ready())
         heir = await owner.taken_over(await harness.second_store())
         assert ids(await heir.put_aside("x")) == ["a"]
 
@@ -128,8 +128,8 @@ class AsideConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k", destination="x"))
         [message] = await owner.ready()
-        await owner.hold(Held.BEHIND, message)
-        [message] = await owner.behind(slot(message))
-        await owner.hold(Held.ASIDE, message)
-        assert await owner.behind(slot(message)) == []
+        await owner.hold(Held.WAITING, message)
+        [message] = await owner.waiting(slot(message))
+        await owner.hold(Held.PARKED, message)
+        assert await owner.waiting(slot(message)) == []
         assert ids(await owner.put_aside("x")) == ["a"]
