@@ -30,7 +30,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.message import Message
 from pillarbox.core.source import Delivery, Incoming, Source
 from pillarbox.core.store import Capabilities, Store
-from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport
+from pillarbox.core.transport import Address, Outgoing, Pace, Result, StreamingTransport, Transport
 from pillarbox.plugins import Producer, StoreOptions, StorePlugin, TransportDiagnosis, TransportPlugin
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ __all__ = [
     "Admin",
     "AdminConformance",
     "AdminStore",
-    "AnswersApart",
     "Capabilities",
     "ConfigurationError",
     "Delivery",
@@ -68,6 +67,7 @@ __all__ = [
     "StoreOptions",
     "StorePlugin",
     "StoreUnavailableError",
+    "StreamingTransport",
     "Transport",
     "TransportConformance",
     "TransportDiagnosis",

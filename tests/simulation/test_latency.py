@@ -58,7 +58,7 @@ def test_every_failed_send_tells_how_long_it_took(error: SendError) -> None:
 
 def test_a_send_without_an_answer_took_as_long_as_it_was_waited_for() -> None:
     async def story(stage: Stage) -> None:
-        stage.transport.gate.close()
+        stage.transport.latch.close()
         stage.record(Event("a", {}, event_id="1"))
         async with stage.running(tuned={"outages": "count", "send_timeout": "2s"}):
             await stage.until(lambda: bool(stage.store._tables.attempts))

@@ -360,7 +360,7 @@ async def long_handlers(stage: Stage) -> None:
 
 async def long_calls_of_one_handler(stage: Stage) -> None:
     """They occupy its whole share of the threads, and others would still find one."""
-    pace = Pace(batch_size=1, concurrency=8, bounded=True, room=lambda address, sending: 2 - sending.get(address, 0))
+    pace = Pace(batch_size=1, concurrency=8, bounded=True, window=lambda address, sending: 2 - sending.get(address, 0))
     transport = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
     async with waiting(stage, transports={"memory": transport}, tuned={"drain_timeout": "1s"}):
         stage.record(*(Event("a", {}, event_id=str(number)) for number in range(5)))
@@ -406,11 +406,11 @@ async def no_store(stage: Stage) -> None:
             faulty(of, verb, over, StoreUnavailableError("away"))
     async with waiting(stage):
         await stage.rest(1)
-        stage.transport.gate.close()
+        stage.transport.latch.close()
         stage.record(Event("a", {}, event_id="1"))
-        await stage.until(lambda: stage.transport.gate.held == 1, within=SOON)
+        await stage.until(lambda: stage.transport.latch.held == 1, within=SOON)
         over.clear()
-        stage.transport.gate.open()
+        stage.transport.latch.open()
         await stage.rest(LONG)
         assert stage.seen(StoreFailed)
         over.set()

@@ -53,15 +53,15 @@ def test_a_relay_that_loses_its_lanes_again_and_again_during_a_send_convicts_nob
     async def story(simulation: Simulation) -> None:
         stage = quarantined(simulation)
         stage.record(Event("a", {}, event_id="innocent"))
-        stage.transport.gate.close()
+        stage.transport.latch.close()
         async with stage.running() as relay:
             for time in range(1, AGAIN_AND_AGAIN + 1):
-                await stage.until(lambda: stage.transport.gate.held > 0)
+                await stage.until(lambda: stage.transport.latch.held > 0)
                 assert attempts(stage) == 1
                 stage.store._tables.relays.pop(relay.id)
                 await stage.until(lambda time=time: len(stage.seen(LeaseLost)) == time)  # type: ignore[misc]
-                await stage.until(lambda: stage.transport.gate.held == 0)
-            stage.transport.gate.open()
+                await stage.until(lambda: stage.transport.latch.held == 0)
+            stage.transport.latch.open()
             await delivered_once_all_is_well(stage)
 
     simulate(story, seed=1)

@@ -187,7 +187,7 @@ def test_a_settlement_that_others_wait_for_does_not_wait(what: str, size: int, m
 def test_the_pause_between_fetches_is_no_longer_than_the_poll_interval() -> None:
     async def story(simulation: Simulation) -> None:
         stage, _ = staged(simulation)
-        stage.transport.gate.close()
+        stage.transport.latch.close()
         other = MemoryTransport(clock=simulation.clock)
         ways: dict[str, Any] = {
             "tuned": {"poll_interval": "10ms"},
@@ -204,6 +204,6 @@ def test_the_pause_between_fetches_is_no_longer_than_the_poll_interval() -> None
             for number in range(20):
                 stage.record(Event("fast", {}))
                 await stage.until(lambda number=number: len(other.deliveries) > number, within=0.02)  # type: ignore[misc]
-            stage.transport.gate.open()
+            stage.transport.latch.open()
 
     simulate(story, seed=1)

@@ -186,15 +186,15 @@ def test_a_slow_destination_does_not_fill_the_hand() -> None:
 
 def test_a_pause_lets_go_of_what_waits_in_hand_and_does_not_hold_until_empty() -> None:
     async def story(stage: Stage) -> None:
-        stage.transport.gate.close()
+        stage.transport.latch.close()
         stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(5)))
         relay = stage.relay()
         async with relay:
-            await stage.until(lambda: stage.transport.gate.held == 1)
+            await stage.until(lambda: stage.transport.latch.held == 1)
             assert len(relay._context.in_flight) == 5
             await stage.store.admin.requests.override("a", paused=True)
             await stage.until(lambda: len(relay._context.in_flight) == 1)
-            stage.transport.gate.open()
+            stage.transport.latch.open()
         await stage.relay().run_until_empty()
         assert ids(stage.transport.deliveries) == ["0"]
 
@@ -245,14 +245,14 @@ def test_it_waits_before_its_first_look_as_long_as_it_is_told() -> None:
 
 def test_a_cancelled_relay_drains() -> None:
     async def story(stage: Stage) -> None:
-        stage.transport.gate.close()
+        stage.transport.latch.close()
         stage.record(Event("a", {}, event_id="1", key="k"), Event("a", {}, event_id="2", key="k"))
         running = asyncio.create_task(stage.relay().run())
-        await stage.until(lambda: stage.transport.gate.held == 1)
+        await stage.until(lambda: stage.transport.latch.held == 1)
         running.cancel()
         await stage.rest(1)
         assert not running.done()  # it waits for what is in flight
-        stage.transport.gate.open()
+        stage.transport.latch.open()
         with pytest.raises(asyncio.CancelledError):
             await running
         [first], [second] = await find_event(stage.store, "1"), await find_event(stage.store, "2")
@@ -264,10 +264,10 @@ def test_a_cancelled_relay_drains() -> None:
 
 def test_a_drain_waits_no_longer_than_it_may() -> None:
     async def story(stage: Stage) -> None:
-        stage.transport.gate.close()
+        stage.transport.latch.close()
         stage.record(Event("a", {}, event_id="1"))
         async with stage.running(tuned={"drain_timeout": "3s"}):
-            await stage.until(lambda: stage.transport.gate.held == 1)
+            await stage.until(lambda: stage.transport.latch.held == 1)
             began = stage.now
         assert 3 <= stage.now - began <= 4
         [stopped] = stage.seen(RelayStopped)

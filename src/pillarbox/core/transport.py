@@ -73,7 +73,7 @@ class Pace:
     apart: bool = False
     """Each message is sent by its own `send`, so that a slow one does not delay the results of others; at most
     `batch_size` × `concurrency` at once. A `StreamingTransport` receives them in one call all the same."""
-    room: Callable[[Address, Mapping[Address, int]], int] | None = None
+    window: Callable[[Address, Mapping[Address, int]], int] | None = None
     """How many more messages an address accepts, given how many are in flight to each: a share per address. None: no
     limit."""
     overdue: float | None = None
@@ -108,9 +108,9 @@ class Transport(Protocol):
 
 
 @runtime_checkable
-class AnswersApart(Protocol):
+class StreamingTransport(Protocol):
     """A transport with `Pace.apart` that takes all messages in one call and returns results as they arrive."""
 
-    def answers(self, batch: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
+    def stream(self, batch: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
         """Send as `send` does; yields results as soon as they arrive, each with the index of its message."""
         ...

@@ -264,8 +264,8 @@ class Admission:
         name, allowed = state.endpoint.name, state.may_send(now)
         if 0 < allowed < UNLIMITED:
             allowed -= len(self._in_flight.unsent(name))
-        if state.endpoint.transport.pace.room is not None and self._destinations.several:
-            # A handler that is slow, or hangs, must leave room for the events of all others.
+        if state.endpoint.transport.pace.window is not None and self._destinations.several:
+            # A handler that is slow, or hangs, must not use up what may be in flight.
             allowed = min(allowed, self._share - self._in_flight.count(name))
         return allowed
 

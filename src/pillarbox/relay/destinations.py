@@ -115,7 +115,7 @@ class Destinations:
         now = self._clock.monotonic()
         self.searching = self._may_search(now)
         if self.searching and any(
-            state.may_send(now) < UNLIMITED and state.endpoint.transport.pace.room is None for state in self
+            state.may_send(now) < UNLIMITED and state.endpoint.transport.pace.window is None for state in self
         ):
             self.searching = now >= self._next_search
             if self.searching:

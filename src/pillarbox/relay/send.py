@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pillarbox import failpoints
 from pillarbox.core.errors import SendError, UnavailableError
-from pillarbox.core.transport import Address, AnswersApart, Outgoing, Pace, Result, Transport
+from pillarbox.core.transport import Address, Outgoing, Pace, Result, StreamingTransport, Transport
 from pillarbox.relay.crash_guard import LedgerGuard
 from pillarbox.relay.decide import Decider, announce_sending, at_fault
 from pillarbox.relay.envelope import prepare
@@ -33,7 +33,7 @@ LONGEST_PAUSE = 5.0
 
 Sent = tuple["DestinationState", "Item"]
 """A message to send, with the state of its destination."""
-Room = Callable[[Address, Mapping[Address, int]], int]
+Window = Callable[[Address, Mapping[Address, int]], int]
 InTime = Callable[[Awaitable[Sequence[Result]]], Awaitable[Sequence[Result]]]
 Answers = list[tuple[int, Result]]
 """Positions in a batch with their answers."""
@@ -53,7 +53,7 @@ class Sends:
         self.ended = False  # nothing may begin any more
         self.to: Counter[Address] = Counter()
         """How many messages are being sent to each address, if they are `counted`."""
-        self.counted = pace.apart or pace.room is not None
+        self.counted = pace.apart or pace.window is not None
         self.begun = 0
         """Batches given to the transport so far."""
 
@@ -118,10 +118,10 @@ class Sender:
                         break
 
     def _can_send(self, endpoint: Endpoint, sends: Sends, now: float) -> bool:
-        room = endpoint.transport.pace.room
+        window = endpoint.transport.pace.window
         if self._destinations.of(endpoint).may_send(now) <= 0 or not self._in_flight.has_sendable(endpoint.name):
             return False
-        return room is None or room(endpoint.destination.address, sends.to) > 0
+        return window is None or window(endpoint.destination.address, sends.to) > 0
 
     def begin(self) -> None:
         """Begin whatever may be sent now, and wake the senders if anything is left."""
@@ -180,7 +180,7 @@ class Sender:
         if free <= 0 or not self._ownership.may_send():
             return []
         most = min(pace.batch_size, free) if pace.apart else pace.batch_size
-        room = pace.bytes or sys.maxsize
+        left = pace.bytes or sys.maxsize
         batch: list[Sent] = []
         for name in self._in_flight.destinations():
             endpoint = self._context.routing.endpoint(name)
@@ -188,22 +188,22 @@ class Sender:
                 continue
             state = self._destinations.of(endpoint)
             allowed = min(most - len(batch), state.may_send(now))
-            if allowed > 0 and pace.room is not None:
-                allowed = min(allowed, self._room(state, pace.room, sends))
+            if allowed > 0 and pace.window is not None:
+                allowed = min(allowed, self._free(state, pace.window, sends))
             pipelined = endpoint.destination.ordering == "pipelined"
-            if allowed > 0 and (items := self._in_flight.sendable(name, allowed, most_bytes=room, pipelined=pipelined)):
-                room -= sum([item.size for item in items])
+            if allowed > 0 and (items := self._in_flight.sendable(name, allowed, most_bytes=left, pipelined=pipelined)):
+                left -= sum([item.size for item in items])
                 items[0].is_probe = state.sent(len(items), now)
                 if sends.counted:
                     sends.to[endpoint.destination.address] += len(items)
                 batch += [(state, item) for item in items]
-            if len(batch) >= most or room <= 0:
+            if len(batch) >= most or left <= 0:
                 break
         return batch
 
-    def _room(self, state: DestinationState, room: Room, sends: Sends) -> int:
+    def _free(self, state: DestinationState, window: Window, sends: Sends) -> int:
         address = state.endpoint.destination.address
-        free = room(address, sends.to)
+        free = window(address, sends.to)
         state.full = free <= 0 and bool(sends.to[address])
         if free <= 0 and not state.full:
             # Calls from before this relay began, which it does not wait for, still occupy its whole share.
@@ -216,8 +216,8 @@ class Sender:
             batch, dropped = await self.ledger.check(batch)
             for state, _ in dropped:
                 sends.answered(state)
-        if batch and transport.pace.apart and isinstance(transport, AnswersApart):
-            await self._deliver_apart(transport, transport.pace, batch, sends)
+        if batch and transport.pace.apart and isinstance(transport, StreamingTransport):
+            await self._deliver_stream(transport, transport.pace, batch, sends)
         elif transport.pace.apart:
             for one in batch:
                 sends.begin(self._deliver(transport, [one], sends))
@@ -234,13 +234,13 @@ class Sender:
         failpoints.hit("after-confirm")
         self._decider.answered(batch, results)
 
-    async def _deliver_apart(self, transport: AnswersApart, pace: Pace, batch: Batch, sends: Sends) -> None:
+    async def _deliver_stream(self, transport: StreamingTransport, pace: Pace, batch: Batch, sends: Sends) -> None:
         """Decide on each answer as it comes, as if its message had been sent alone."""
         sends.begun += 1
         unanswered = dict(enumerate(batch))
         overdue = self._overdue_timer(pace, unanswered.values())
         try:
-            async with aclosing(self._answers_apart(transport, batch)) as answers:
+            async with aclosing(self._stream_results(transport, batch)) as answers:
                 async for answered in answers:
                     decided = [(unanswered.pop(position), result) for position, result in answered]
                     for state, count in _count([state for (state, _), _ in decided]):
@@ -280,7 +280,7 @@ class Sender:
         results |= zip(prepared, answers, strict=True)
         return [results[position] for position in range(len(batch))]
 
-    async def _answers_apart(self, transport: AnswersApart, batch: Batch) -> AsyncGenerator[Answers, None]:
+    async def _stream_results(self, transport: StreamingTransport, batch: Batch) -> AsyncGenerator[Answers, None]:
         """Every position with its answer, as soon as it is there; what the transport raises answers those left."""
         prepared, results = self._prepared(batch)
         if results:
@@ -289,7 +289,7 @@ class Sender:
         began = self._clock.monotonic()
         failure: Result = None
         try:
-            async with aclosing(transport.answers(list(prepared.values()))) as answers:
+            async with aclosing(transport.stream(list(prepared.values()))) as answers:
                 async for answered in answers:
                     took = self._clock.monotonic() - began
                     answered = [(left.pop(number), result) for number, result in answered]

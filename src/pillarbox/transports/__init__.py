@@ -1,4 +1,4 @@
-"""How messages leave: one file or folder per way out, each with an address type of its own.
+"""The transports: one module or package each, with its own address type.
 
-Accepted means durably accepted. Every failure becomes a verdict here; no driver exception leaves this folder.
+A result of None means durably accepted. Every failure is a SendError: no driver exception leaves this package.
 """

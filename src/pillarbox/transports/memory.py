@@ -1,8 +1,8 @@
-"""A transport that keeps everything, and fails on command: for tests and simulations.
+"""A transport that keeps all messages in memory and fails on command: for tests and simulations.
 
-No threads and no time but the clock's. A message arrives half of the latency after it was sent, its answer comes back
-the other half later; an outage or a cancellation in between leaves a message that arrived and was never confirmed, as a
-network does.
+It uses no threads and only the injected clock. A message arrives after half of the latency, and its result after the
+other half. An outage or a cancellation in between leaves a message that arrived and was never confirmed, as a network
+does.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from pillarbox.core.errors import SendError, UnavailableError
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 
 Rule = Callable[[Outgoing], Result]
-"""Says how a message fails; None lets it pass to the next rule."""
+"""Returns the error of a message; None: the next rule decides."""
 Latency = Duration | Callable[[], float]
-"""A constant, or a function that gives seconds: draw them from the simulation's chance."""
+"""A constant, or a function that returns seconds, for example random ones."""
 
 
-_CLOSED = "memory transport: it is closed; make a new one"
+_CLOSED = "memory transport: it is closed; create a new one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryAddress(Address):
-    """A list with a name."""
+    """A list of messages, by its name."""
 
     name: str
 
 
-class Gate:
-    """Holds answers back while it is closed; what they answer has arrived already."""
+class ResultLatch:
+    """Delays the results of sends while it is closed; the messages themselves have arrived."""
 
     def __init__(self) -> None:
         self._closed = False
@@ -40,26 +40,26 @@ class Gate:
 
     @property
     def held(self) -> int:
-        """How many sends wait here."""
+        """How many sends wait for their results."""
         return len(self._waiting)
 
     def close(self) -> None:
-        """Hold back every answer from now on."""
+        """Delay every result from now on."""
         self._closed = True
 
     def open(self) -> None:
-        """Let everything through again."""
+        """Return all results, also later ones."""
         self._closed = False
-        self.let_through()
+        self.release()
 
-    def let_through(self) -> None:
-        """Let those through that wait now; the next are held as before."""
+    def release(self) -> None:
+        """Return the results that wait now; later ones are delayed as before."""
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
 
     async def passed(self) -> None:
-        """Returns once the gate is open, or once somebody lets this one through."""
+        """Wait until the latch is open or releases this send."""
         if not self._closed:
             return
         future = asyncio.get_running_loop().create_future()
@@ -71,8 +71,8 @@ class Gate:
 
 
 class MemoryTransport:
-    """See `pillarbox.core.transport.Transport`. `deliveries` has what arrived, in the order of arrival; several
-    transports, each of a relay of its own, may share the list."""
+    """See `pillarbox.core.transport.Transport`. `deliveries` contains the messages in the order of arrival; several
+    transports, each of another relay, may share the list."""
 
     address_type = MemoryAddress
 
@@ -86,7 +86,7 @@ class MemoryTransport:
     ) -> None:
         self.pace = pace or Pace(in_order=True)
         self.deliveries = [] if deliveries is None else deliveries
-        self.gate = Gate()
+        self.latch = ResultLatch()
         self._clock = clock or SystemClock()
         self._latency = latency if callable(latency) else _always(seconds(latency, field="latency"))
         self._next: list[SendError] = []
@@ -97,37 +97,37 @@ class MemoryTransport:
 
     @staticmethod
     def to(name: str) -> MemoryAddress:
-        """The address of the list with that name; it exists as soon as something arrives."""
+        """The address of the list with this name."""
         return MemoryAddress(name=name)
 
     def delivered(self, name: str) -> list[Outgoing]:
-        """What arrived under that name, in the order of arrival."""
+        """The messages that arrived under this name, in the order of arrival."""
         return [one for one in self.deliveries if isinstance(one.address, MemoryAddress) and one.address.name == name]
 
     def fail_next(self, error: SendError, *, times: int = 1) -> None:
-        """Answer the next messages with this error, before any rule is asked."""
+        """Fail the next messages with this error, before any rule applies."""
         self._next += [error] * times
 
     def fail_when(self, predicate: Callable[[Outgoing], bool], error: SendError) -> None:
-        """Answer every message the predicate is true for with this error."""
+        """Fail every message for which the predicate is true."""
         self.script(lambda one: error if predicate(one) else None)
 
     def script(self, rule: Rule) -> None:
-        """Answer every message with what the rule says; of several rules, the first that says something."""
+        """Fail messages by a rule; of several rules, the first that returns an error applies."""
         self._rules.append(rule)
 
     def succeed(self) -> None:
-        """Forget every scripted failure; an outage goes on."""
+        """Remove all scripted failures; an outage continues."""
         self._next.clear()
         self._rules.clear()
 
     def outage(self, error: UnavailableError | None = None) -> None:
-        """Cut the way, until `heal`: nothing arrives, and what is on its way back is lost too."""
-        self._outage = error or UnavailableError("memory transport: cut off by outage(); call heal()")
+        """Simulate an outage until `heal`: no message arrives, and results on their way back are lost."""
+        self._outage = error or UnavailableError("memory transport: outage() simulates an outage; call heal()")
         self._break_with(self._outage)
 
     def heal(self) -> None:
-        """Open the way again; scripted failures go on."""
+        """End the outage; scripted failures continue."""
         self._outage = None
 
     def defaults(self, event_type: str) -> Mapping[str, Address]:
@@ -139,12 +139,12 @@ class MemoryTransport:
             raise UnavailableError(_CLOSED)
         breaks, latency = len(self._breaks), self._latency()
         await self._clock.sleep(latency / 2)
-        answers = self._arrive_together(batch)
-        await self.gate.passed()
+        results = self._arrive_together(batch)
+        await self.latch.passed()
         await self._clock.sleep(latency / 2)
         if len(self._breaks) > breaks:
-            return [answer or self._breaks[-1] for answer in answers]
-        return answers
+            return [result or self._breaks[-1] for result in results]
+        return results
 
     async def ping(self) -> None:
         if self._closed:
@@ -158,7 +158,7 @@ class MemoryTransport:
 
     def _break_with(self, error: UnavailableError) -> None:
         self._breaks.append(error)
-        self.gate.let_through()
+        self.latch.release()
 
     def _arrive_together(self, batch: Sequence[Outgoing]) -> list[Result]:
         return [self._arrive(one) for one in batch]

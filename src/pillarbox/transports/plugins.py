@@ -1,4 +1,4 @@
-"""Our transports, as `pillarbox.plugins` opens them. A driver is imported only when its transport is opened."""
+"""The plugins of the built-in transports. A driver is imported only when its transport is opened."""
 
 from __future__ import annotations
 

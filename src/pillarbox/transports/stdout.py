@@ -1,7 +1,7 @@
-"""A transport that writes one line of JSON per event to a stream, standard output by default.
+"""A transport that writes one line of JSON per event to a stream, by default to standard output.
 
-A line is flushed before it is called accepted; what becomes of it then is its reader's business, so this is for
-development and for pipes. Lines are written by one thread, in order: a reader that does not read holds up nobody else.
+An event is accepted when its line is flushed, whether or not it is read: use it for development and pipes. One thread
+writes the lines in order, so a reader that blocks does not block the relay.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from pillarbox.core.errors import UnavailableError
 from pillarbox.core.text import is_json, parse_json
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 
-_CLOSED = "stdout: it is closed; make a new one"
+_CLOSED = "stdout: it is closed; create a new one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StdoutAddress(Address):
-    """A name that is printed with each line; '' prints the destination's."""
+    """The name printed as destination; '': the name of the destination."""
 
     name: str = ""
 
 
 class StdoutTransport:
-    """See `pillarbox.core.transport.Transport`. The stream stays open when this is closed: it is its owner's."""
+    """See `pillarbox.core.transport.Transport`. Closing it does not close the stream."""
 
     pace = Pace(batch_size=100, concurrency=4)
     address_type = StdoutAddress
@@ -44,23 +44,23 @@ class StdoutTransport:
 
     @staticmethod
     def to(name: str = "") -> StdoutAddress:
-        """The address that prints this name."""
+        """The address that prints this name as destination."""
         return StdoutAddress(name=name)
 
     def defaults(self, event_type: str) -> Mapping[str, Address]:
-        """Every event is shown."""
+        """Every event goes to the stream."""
         return {"stdout": self.to()}
 
     async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         await self.ping()
-        answer = await self._written(list(batch)) if batch else None
-        return [answer] * len(batch)
+        result = await self._write(list(batch)) if batch else None
+        return [result] * len(batch)
 
     async def ping(self) -> None:
         if self._closed:
             raise UnavailableError(_CLOSED)
         if self._target().closed:
-            raise UnavailableError("stdout: its stream is closed; give it an open one")
+            raise UnavailableError("stdout: its stream is closed; pass an open one")
 
     async def aclose(self) -> None:
         self._closed = True
@@ -70,18 +70,18 @@ class StdoutTransport:
             self._writer.shutdown(wait=False)
 
     def _target(self) -> TextIO:
-        # Looked up every time: whoever redirects standard output means this, too.
+        # Read on each call, because the application may redirect standard output.
         return self._stream or sys.stdout
 
-    async def _written(self, batch: list[Outgoing]) -> UnavailableError | None:
+    async def _write(self, batch: list[Outgoing]) -> UnavailableError | None:
         if self._writer is None:
             self._writer = ThreadPoolExecutor(1, thread_name_prefix="pillarbox-stdout")
-        future = asyncio.get_running_loop().run_in_executor(self._writer, _write, self._target(), batch)
+        future = asyncio.get_running_loop().run_in_executor(self._writer, _write_lines, self._target(), batch)
         self._writing.append(future)
         try:
             await future
-        except (OSError, ValueError) as error:  # a closed stream is a ValueError
-            return UnavailableError(f"stdout: {type(error).__name__}: {error}; is its reader gone?")
+        except (OSError, ValueError) as error:  # a closed stream raises ValueError
+            return UnavailableError(f"stdout: {type(error).__name__}: {error}; check that its reader still runs")
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if not self._closed or (task is not None and task.cancelling()):
@@ -92,14 +92,14 @@ class StdoutTransport:
         return None
 
 
-def _write(stream: TextIO, batch: list[Outgoing]) -> None:
+def _write_lines(stream: TextIO, batch: list[Outgoing]) -> None:
     ascii_only = (stream.encoding or "utf-8").lower().replace("-", "") != "utf8"
     stream.write("".join(f"{_escaped(line(one), ascii_only=ascii_only)}\n" for one in batch))
     stream.flush()
 
 
 def line(one: Outgoing) -> str:
-    """The event as one JSON object. The body is `payload`, as it stands, where it is JSON; else `text` or `base64`."""
+    """The event as one JSON object; a JSON body is `payload`, unchanged, any other is `text` or `base64`."""
     message = one.message
     name = one.address.name if isinstance(one.address, StdoutAddress) else ""
     head = {
@@ -123,7 +123,7 @@ def _body(body: bytes, content_type: str) -> str:
     except UnicodeDecodeError:
         return f'"base64": "{b64encode(body).decode()}"'
     if is_json(content_type) and _parses(text):
-        # Outside its strings JSON has no line ends but as space, and inside them none at all.
+        # JSON has line ends only as whitespace between values, never inside strings.
         return f'"payload": {text.translate(_SPACES)}'
     return f'"text": {json.dumps(text, ensure_ascii=False)}'
 
@@ -140,7 +140,7 @@ def _parses(text: str) -> bool:
 
 
 def _escaped(text: str, *, ascii_only: bool) -> str:
-    """The same JSON without anything a terminal could obey or the stream could not encode."""
+    """Equivalent JSON without control characters of terminals and characters that the stream cannot encode."""
     if text.isprintable() and (text.isascii() or not ascii_only):
         return text
     return "".join(

@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox import Event, Handlers, Outbox, Relay
 from pillarbox.core.errors import UnavailableError
-from pillarbox.core.transport import AnswersApart, Result
+from pillarbox.core.transport import Result, StreamingTransport
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.transports import outgoing
 
@@ -18,7 +18,7 @@ EVENTS = 400
 
 async def test_each_answer_comes_as_soon_as_its_call_returned() -> None:
     handlers, go = Handlers(), asyncio.Event()
-    assert isinstance(handlers, AnswersApart)
+    assert isinstance(handlers, StreamingTransport)
 
     @handlers.on("t", name="slow")
     async def slow(event: Any, context: Any) -> None:
@@ -29,7 +29,7 @@ async def test_each_answer_comes_as_soon_as_its_call_returned() -> None:
         raise UnavailableError("not now")
 
     batch = [outgoing(name, handlers.to(name)) for name in ("slow", "sync", "nobody")]
-    async with aclosing(handlers.answers(batch)) as answers:
+    async with aclosing(handlers.stream(batch)) as answers:
         others: list[tuple[int, Result]] = []
         while len(others) < 2:
             others += await anext(answers)
@@ -54,7 +54,7 @@ async def test_calls_end_with_whoever_waited_for_their_answers() -> None:
     @handlers.on("t", name="quick")
     async def quick(event: Any, context: Any) -> None: ...
 
-    async with aclosing(handlers.answers([outgoing(name, handlers.to(name)) for name in ("slow", "quick")])) as answers:
+    async with aclosing(handlers.stream([outgoing(name, handlers.to(name)) for name in ("slow", "quick")])) as answers:
         assert await anext(answers) == [(1, None)]
     assert ended.is_set()
     await handlers.aclose()

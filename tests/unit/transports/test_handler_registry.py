@@ -109,7 +109,7 @@ async def test_an_object_with_a_type_and_a_handle_method_is_a_handler() -> None:
 def test_a_name_can_be_taken_only_once() -> None:
     handlers = Handlers()
     handlers.on("a", name="h")(nothing)
-    with pytest.raises(ConfigurationError, match="h is already there"):
+    with pytest.raises(ConfigurationError, match="h is already registered"):
         handlers.on("b", name="h")(nothing)
 
 

@@ -79,29 +79,29 @@ async def test_several_transports_may_deliver_into_one_list() -> None:
 
 async def held(transport: MemoryTransport, number: int) -> None:
     async def look() -> bool:
-        return transport.gate.held == number
+        return transport.latch.held == number
 
     await eventually(look)
 
 
 async def test_a_closed_gate_holds_answers_back_though_the_messages_arrived() -> None:
     transport = MemoryTransport()
-    transport.gate.close()
+    transport.latch.close()
     first = asyncio.create_task(transport.send(batch("a")))
     await held(transport, 1)
     assert ids(transport) == ["a"]
-    transport.gate.let_through()
+    transport.latch.release()
     assert await first == [None]
     second = asyncio.create_task(transport.send(batch("b")))
     await held(transport, 1)
-    transport.gate.open()
+    transport.latch.open()
     assert await second == [None]
     assert await transport.send(batch("c")) == [None]
 
 
 async def test_an_outage_loses_the_answers_that_were_held_back() -> None:
     transport = MemoryTransport()
-    transport.gate.close()
+    transport.latch.close()
     sending = asyncio.create_task(transport.send(batch("a")))
     await held(transport, 1)
     transport.outage(AWAY)
@@ -112,13 +112,13 @@ async def test_an_outage_loses_the_answers_that_were_held_back() -> None:
 
 async def test_a_send_cancelled_at_the_gate_has_arrived_and_leaves_the_gate() -> None:
     transport = MemoryTransport()
-    transport.gate.close()
+    transport.latch.close()
     sending = asyncio.create_task(transport.send(batch("a")))
     await held(transport, 1)
     sending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sending
-    assert (transport.gate.held, ids(transport)) == (0, ["a"])
+    assert (transport.latch.held, ids(transport)) == (0, ["a"])
 
 
 def test_latency_passes_on_the_injected_clock_half_of_it_before_the_arrival() -> None:

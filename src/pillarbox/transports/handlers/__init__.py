@@ -1,4 +1,4 @@
-"""In-process handlers as a transport: functions of the application that are called with each event of their type."""
+"""In-process handlers as a transport: it calls functions of the application for each event of their type."""
 
 from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent
 from pillarbox.transports.handlers.registry import HandlerObject

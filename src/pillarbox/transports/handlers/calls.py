@@ -1,11 +1,11 @@
-"""The calls of one batch of events, and their answers in the order in which they come.
+"""The handler calls of one batch, and their results in the order in which they arrive.
 
-A task or a wake-up of a thread for each event would cost more than most handlers do. So the events of a batch share:
+A task or a wake-up of a thread for each event would take longer than most handlers. So the events of a batch share:
 
-- Async handlers are called one after another by one task, for as long as each returns without waiting for anything. As
-  soon as one waits, that task is its own, and every event after it gets a task. Each call has its own context: no event
-  sees the context variables of another.
-- Sync handlers lie in one queue for the threads, see `pillarbox.threads`.
+- One task calls the async handlers one after another, as long as each returns without waiting. As soon as one waits,
+  the task belongs to that call, and every later event gets its own task. Each call has its own context: no event sees
+  the context variables of another.
+- Sync handlers wait in one queue for the threads, see `pillarbox.threads`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from pillarbox.transports.handlers.registry import Handler
 
 LONGEST_ERROR = 500
 """Characters of an exception's first line that are kept."""
-GOODBYE = 5.0
-"""Seconds for which the end of what was cancelled or closed is waited for."""
+CLOSE_TIMEOUT = 5.0
+"""Seconds to wait for handlers that were cancelled or closed."""
 
 CLOSED = "handlers: closed while the relay stops; the event is handled after the next start"
 
 
 class Call:
-    """One event, called with its handler; a job for a thread if that is sync."""
+    """The call of a handler with one event; a job for a thread if the handler is sync."""
 
     __slots__ = ("_calls", "_result", "context", "event", "handler", "is_late", "own_context", "position", "task")
 
@@ -46,9 +46,9 @@ class Call:
         self.event = event
         self.context = context
         self.task: asyncio.Task[None] | None = None
-        """That of an async call, once it has begun."""
+        """The task of an async call that has begun."""
         self.is_late = False
-        """Its time was up before it returned."""
+        """Whether it timed out."""
         self.own_context = copy_context()
         self._result: Result | KeyboardInterrupt = None
 
@@ -69,99 +69,99 @@ class Call:
         if isinstance(self._result, KeyboardInterrupt):
             self._calls.interrupt(self._result)
         else:
-            self._calls.answer(self, self._result)
+            self._calls.finish(self, self._result)
 
-    def took_too_long(self) -> RejectedError:
-        return _took_too_long(self.handler.name, self._calls.timeout)
+    def timed_out(self) -> RejectedError:
+        return _timed_out(self.handler.name, self._calls.timeout)
 
 
 class Calls:
-    """Those of one batch; used on one event loop. `running` has every call that runs, of all batches."""
+    """The calls of one batch; used from one event loop. `running` contains the running calls of all batches."""
 
     def __init__(self, running: set[Call], timeout: float | None) -> None:
         self.running = running
-        """Threads add to it, too: adding to a set and taking away from it are atomic."""
+        """Threads change it, too: adding to a set and removing from it are atomic."""
         self.timeout = timeout
         self.open: dict[int, Call] = {}
-        """Those without an answer, by position."""
+        """Calls without a result, by position."""
         self._loop = asyncio.get_running_loop()
-        self._answers: list[tuple[int, Result]] = []
+        self._results: list[tuple[int, Result]] = []
         self._interrupt: KeyboardInterrupt | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     def add(self, position: int, handler: Handler, event: ReceivedEvent, context: HandlerContext) -> Call:
-        """A call that is to begin."""
+        """Add a call that has not begun."""
         call = self.open[position] = Call(self, position, handler, event, context)
         return call
 
     def begin(self, calls: Sequence[Call]) -> None:
-        """Call the async handlers of these."""
+        """Begin the calls of async handlers."""
         waiting = deque(calls)
         self._start(waiting)
-        # After the first step of that task: what it has not begun by then is behind a call that waits.
-        self._loop.call_soon(self._start_apart, waiting)
+        # After the first step of that task: a call that it has not begun by then follows one that waits.
+        self._loop.call_soon(self._start_each, waiting)
 
-    def refuse(self, position: int, result: Result) -> None:
-        """Answer what is not called at all."""
+    def reject(self, position: int, result: Result) -> None:
+        """Set the result of an event without a handler."""
         self._put(position, result)
 
-    def answer(self, call: Call, result: Result) -> None:
-        """Answer a call, unless it was answered before."""
+    def finish(self, call: Call, result: Result) -> None:
+        """Set the result of a call, unless it has one."""
         if self.open.pop(call.position, None) is not None:
-            self._answers.append((call.position, result))
+            self._results.append((call.position, result))
             if self._waiter is not None:
                 self._wake()
 
     async def next(self) -> list[tuple[int, Result]]:
-        """The answers that came since the last time, at least one, with their positions."""
-        if not self._answers and self._interrupt is None:
+        """Wait for results since the previous call, at least one; each with its position."""
+        if not self._results and self._interrupt is None:
             self._waiter = self._loop.create_future()
             await self._waiter
         if self._interrupt is not None:
             raise self._interrupt
-        answers, self._answers = self._answers, []
-        return answers
+        results, self._results = self._results, []
+        return results
 
     def expire(self) -> None:
-        """Their time is up: cancel async calls; what runs in a thread cannot be stopped."""
+        """Time out: cancel async calls. Calls in threads cannot be stopped."""
         for call in list(self.open.values()):
             if call.task is not None:
                 call.is_late = True
                 call.task.cancel()
             elif call.handler.is_async:
-                self.answer(call, call.took_too_long())
+                self.finish(call, call.timed_out())
 
     async def abandon(self) -> None:
-        """End what can be ended, and wait for that a while; what blocks a thread is answered without waiting for it."""
+        """Cancel async calls and wait for them a while; calls in threads get a result at once and run on."""
         tasks: list[asyncio.Task[None]] = []
         for call in list(self.open.values()):
             if call.task is None:
-                self.answer(call, UnavailableError(CLOSED))
+                self.finish(call, UnavailableError(CLOSED))
             else:
                 tasks.append(call.task)
                 call.task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=GOODBYE)
+            await asyncio.wait(tasks, timeout=CLOSE_TIMEOUT)
 
     def interrupt(self, error: KeyboardInterrupt) -> None:
-        """Raise it where the answers are waited for."""
+        """Raise the interrupt in the task that waits for results."""
         self._interrupt = error
         self._wake()
 
     def _put(self, position: int, result: Result) -> None:
-        self._answers.append((position, result))
+        self._results.append((position, result))
         self._wake()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _start_apart(self, waiting: deque[Call]) -> None:
+    def _start_each(self, waiting: deque[Call]) -> None:
         while waiting:
             self._start(deque([waiting.popleft()]))
 
     def _start(self, waiting: deque[Call]) -> None:
-        # The loop keeps it until it begins, then the call does.
+        # The loop references the task until it begins, then the call does.
         self._loop.create_task(self._run(waiting))
 
     async def _run(self, waiting: deque[Call]) -> None:
@@ -182,12 +182,12 @@ class Calls:
                     result = await _in_context(call.own_context, work, awaited)
             finally:
                 self.running.discard(call)
-            self.answer(call, call.took_too_long() if call.is_late else result)
+            self.finish(call, call.timed_out() if call.is_late else result)
 
 
 @coroutine
 def _in_context(context: Context, work: Coroutine[Any, Any, Result], awaited: Any) -> Generator[Any, Any, Result]:
-    """Go on with `work`, which waits for something: every step in `context` and in the caller's task."""
+    """Continue `work`, which is waiting: every step in `context` and in the caller's task."""
     while True:
         try:
             step, given = work.send, (yield awaited)
@@ -207,10 +207,10 @@ async def _awaited(call: Call) -> Result:
         raise
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
-        # Its own doing, for example awaiting something that was cancelled, is an error like any other.
-        return UnavailableError(CLOSED) if task is not None and task.cancelling() else _verdict(call.handler, error)
+        # A cancellation of something that the handler awaits is an error like any other.
+        return UnavailableError(CLOSED) if task is not None and task.cancelling() else _error_of(call.handler, error)
     except BaseException as error:
-        return _verdict(call.handler, error)
+        return _error_of(call.handler, error)
     return None
 
 
@@ -222,35 +222,35 @@ def _called(call: Call, timeout: float | None) -> Result:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return _verdict(handler, error)
+        return _error_of(handler, error)
     if returned is not None and inspect.isawaitable(returned):
         if inspect.iscoroutine(returned):
             returned.close()
         return RejectedError(
-            f"handler {handler.name} returned something to await, which nobody does; make it `async def`"
+            f"handler {handler.name} returned an awaitable, which is not awaited; define it with `async def`"
         )
     if timeout is not None and time.monotonic() - began > timeout:
-        return _took_too_long(handler.name, timeout)
+        return _timed_out(handler.name, timeout)
     return None
 
 
-def _verdict(handler: Handler, error: BaseException) -> SendError:
-    """What it says of itself, if it does; else the message is at fault. SystemExit ends a handler, not the relay."""
+def _error_of(handler: Handler, error: BaseException) -> SendError:
+    """A SendError of the handler passes; any other exception, also SystemExit, rejects the message."""
     if isinstance(error, (RejectedError, UnavailableError)):
         return error
-    verdict = RejectedError(f"handler {handler.name} raised {_told(error)}")
-    verdict.__cause__ = error
-    return verdict
+    rejected = RejectedError(f"handler {handler.name} raised {_first_line(error)}")
+    rejected.__cause__ = error
+    return rejected
 
 
-def _told(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     try:
         text = primary_text(error).strip()
-    except Exception:  # an exception that cannot even say what it is
+    except Exception:  # its `__str__` may raise
         text = ""
     first = text.splitlines()[0][:LONGEST_ERROR] if text else ""
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
-def _took_too_long(name: str, timeout: float | None) -> RejectedError:
+def _timed_out(name: str, timeout: float | None) -> RejectedError:
     return RejectedError(f"handler {name} took longer than {timeout:g} s; raise handlers.timeout or make it faster")

@@ -1,6 +1,6 @@
-"""What a handler is given: the event, and the circumstances of this call.
+"""The arguments of a handler: the event, and the context of the call.
 
-A view on the message, made for every call: it holds references and decodes nothing until asked.
+The event is a view of the message, created for every call: it decodes the payload on first access.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _UNREAD = object()
 
 
 class HandlerContext(NamedTuple):
-    """The circumstances of one call."""
+    """The context of one call."""
 
     attempt: int
-    """Which try this is, from 1; those that an outage ended count."""
+    """The number of this send, from 1; attempts and deferrals count."""
     headers: Mapping[str, str]
     epoch: int
-    """Grows whenever the events of this key change hands: a handler that guards something of its own may refuse what
-    comes with a lower one than it has seen."""
+    """A fencing token: it grows whenever another relay takes over the events of this key. A handler may reject events
+    with a lower epoch than it has seen."""
     destination: str
 
 
 class ReceivedEvent:
-    """An event as its handler sees it; read-only."""
+    """An event as its handler receives it; read-only."""
 
     __slots__ = ("_out", "_payload", "_upcast")
 
@@ -39,7 +39,7 @@ class ReceivedEvent:
 
     @property
     def event_id(self) -> str:
-        """The same on every try: whoever must not act twice remembers it."""
+        """The same on every attempt: handlers detect duplicates by it."""
         return self._out.message.event_id
 
     @property
@@ -56,14 +56,14 @@ class ReceivedEvent:
 
     @property
     def key(self) -> str | None:
-        """Events of one key come one after another, in order."""
+        """The ordering key: events of one key are handled one after another, in order."""
         return self._out.message.key
 
     @property
     def payload(self) -> Any:
-        """JSON as Python values, upcast where there is an upcaster; anything else as bytes.
+        """JSON as Python values, upcast if there is an upcaster; any other content type as bytes.
 
-        Decoded when first asked for. Raises PermanentError for a payload that says JSON and is none.
+        Decoded on first access. Raises PermanentError for invalid JSON.
         """
         if self._payload is _UNREAD:
             self._payload = self._decoded()
@@ -84,7 +84,7 @@ class ReceivedEvent:
 
     @property
     def schema_version(self) -> int:
-        """The version it was recorded with, whatever `payload` was upcast to."""
+        """The version with which the event was recorded; `payload` may be upcast to a later one."""
         return self._out.message.schema_version
 
     @property

@@ -1,4 +1,4 @@
-"""Who handles what: one name is one handler, and the name is its destination, stable across releases."""
+"""The registry of handlers. The name of a handler is also its destination: keep it across releases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HandlerFunction = Callable[[ReceivedEvent, HandlerContext], Any]
 
 
 class HandlerObject(Protocol):
-    """The class form of a handler; `name` and `aclose()` may be there, too."""
+    """A handler as an object; it may also have `name` and `aclose()`."""
 
     @property
     def event_type(self) -> str | Sequence[str]:
@@ -35,7 +35,7 @@ class HandlerObject(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
-    """A function, its name, and the types it is for; checked when it is made."""
+    """A handler function, its name and its event types."""
 
     name: str
     event_types: tuple[str, ...]
@@ -44,7 +44,7 @@ class Handler:
 
     @classmethod
     def of(cls, function: HandlerFunction, event_types: Sequence[str], name: str) -> Handler:
-        """Raises ConfigurationError for what could never be called."""
+        """Create a handler. Raises ConfigurationError for an invalid name, event type or function."""
         if not event_types:
             raise ConfigurationError(f'handler {name}: name at least one event type; "*" stands for all')
         for text in (name, *event_types):
@@ -52,8 +52,8 @@ class Handler:
         _check_function(name, function)
         return cls(name=name, event_types=tuple(event_types), function=function, is_async=_is_async(function))
 
-    def takes(self, event_type: str) -> bool:
-        """Whether the type, or a pattern such as `order.*`, fits; case matters."""
+    def matches(self, event_type: str) -> bool:
+        """Whether one of its types or patterns, such as `order.*`, matches; case-sensitive."""
         return any(fnmatchcase(event_type, pattern) for pattern in self.event_types)
 
 
@@ -64,15 +64,15 @@ class Registry:
         self._handlers: dict[str, Handler] = {}
         self._like: dict[bool, set[str]] = {True: set(), False: set()}
         self._by_type: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        """The names of those that name a type as it is, each with its number."""
+        """Event type → handlers without patterns, each with its number."""
         self._by_pattern: list[tuple[int, Handler]] = []
 
     def add(self, handler: Handler) -> None:
-        """Raises ConfigurationError for a name that is taken."""
+        """Add a handler. Raises ConfigurationError if the name is in use."""
         if handler.name in self._handlers:
             raise ConfigurationError(
-                f"handler {handler.name} is already there; give each handler a name of its own, "
-                "and one handler of several types all of them at once"
+                f"handler {handler.name} is already registered; give each handler its own name, "
+                "and pass all event types of a handler at once"
             )
         number = len(self._handlers)
         self._handlers[handler.name] = handler
@@ -84,7 +84,7 @@ class Registry:
                 self._by_type[event_type][handler.name] = number
 
     def find(self, name: str) -> Handler | None:
-        """The handler of that name."""
+        """The handler with this name; None if there is none."""
         return self._handlers.get(name)
 
     @property
@@ -96,11 +96,11 @@ class Registry:
         return self._like[is_async]
 
     def names_for(self, event_type: str) -> list[str]:
-        """The names of all that take this type, in the order in which they were added. However many handlers there are,
-        only those with a pattern are asked."""
-        takers = {handler.name: number for number, handler in self._by_pattern if handler.takes(event_type)}
-        takers |= self._by_type.get(event_type, {})
-        return sorted(takers, key=takers.__getitem__)
+        """The names of all handlers of this type, in the order in which they were added. The cost depends only on the
+        number of handlers with a pattern."""
+        names = {handler.name: number for number, handler in self._by_pattern if handler.matches(event_type)}
+        names |= self._by_type.get(event_type, {})
+        return sorted(names, key=names.__getitem__)
 
 
 def default_name(thing: Any) -> str:
@@ -114,13 +114,15 @@ def _is_async(function: Any) -> bool:
 
 def _check_function(name: str, function: Any) -> None:
     if not callable(function):
-        raise ConfigurationError(f"handler {name}: {function!r} cannot be called; pass a function or an object")
+        raise ConfigurationError(f"handler {name}: {function!r} is not callable; pass a function or an object")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ConfigurationError(f"handler {name}: it yields, so calling it would do nothing; remove the yield")
+        raise ConfigurationError(f"handler {name}: it is a generator, so calling it would do nothing; remove the yield")
     try:
         inspect.signature(function).bind(None, None)
     except TypeError:
-        raise ConfigurationError(f"handler {name}: it must take (event, context)") from None
+        raise ConfigurationError(
+            f"handler {name}: it cannot be called with (event, context); give it these two parameters"
+        ) from None
     except ValueError:
         return  # some built-ins have no signature
 

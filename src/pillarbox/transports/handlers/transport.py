@@ -1,9 +1,9 @@
-"""Handlers: calls them, bounds their time, and turns what they raise into a verdict.
+"""The transport that calls handlers, limits their time and turns their exceptions into results.
 
-The time of async handlers is bounded by one timer for their batch. A sync handler runs in a thread and cannot be
-stopped: its message is answered when it returns, so that it holds its key for as long as it is at work. So does an
-async one that ignores its cancellation. Each answer is given as soon as it is there. Each handler has its share of
-threads and tasks, so that one that hangs leaves the others theirs.
+One timer per batch limits the time of async handlers. A sync handler runs in a thread and cannot be stopped: its result
+is known when it returns, and its key waits as long. The same holds for an async handler that ignores its cancellation.
+Results are returned as soon as they are known. Each handler has a share of the threads and tasks, so that one that
+hangs does not stop the others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pillarbox.core.errors import ConfigurationError, RejectedError, Unavailable
 from pillarbox.core.text import Upcast
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 from pillarbox.threads import Threads
-from pillarbox.transports.handlers.calls import CLOSED, GOODBYE, Call, Calls
+from pillarbox.transports.handlers.calls import CLOSE_TIMEOUT, CLOSED, Call, Calls
 from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent
 from pillarbox.transports.handlers.registry import (
     Handler,
@@ -30,7 +30,7 @@ from pillarbox.transports.handlers.registry import (
     Registry,
     default_name,
 )
-from pillarbox.transports.handlers.shares import places, room
+from pillarbox.transports.handlers.shares import free_calls, total_calls
 
 CALLS = 256
 """Async handlers that run at once."""
@@ -41,13 +41,13 @@ F = TypeVar("F", bound=HandlerFunction)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlerAddress(Address):
-    """A handler by its name."""
+    """A handler, by its name."""
 
     name: str
 
 
 class HandlerTransport:
-    """Calls the handlers of a registry. See `pillarbox.adapters.Transport`; `Handlers` is the one to decorate with."""
+    """Calls the handlers of a registry. See `pillarbox.adapters.Transport`; to decorate functions use `Handlers`."""
 
     address_type = HandlerAddress
 
@@ -56,26 +56,26 @@ class HandlerTransport:
     ) -> None:
         """
         registry: the handlers to call.
-        timeout: how long one call may take; 0: no bound.
-        workers: threads for sync handlers; each sync handler keeps at least one of them for itself.
-        upcast: brings payloads of older versions up to date: `EventTypes.upcast` is one.
+        timeout: how long one call may take; 0: no limit.
+        workers: threads for sync handlers; each sync handler can always use at least one of them.
+        upcast: converts payloads of older versions, for example `EventTypes.upcast`.
         """
         if workers < 1:
-            raise ConfigurationError(f"handlers.workers is {workers}: at least one thread is needed for sync handlers")
+            raise ConfigurationError(f"handlers.workers is {workers}; use at least 1 thread for sync handlers")
         self._timeout = seconds(timeout, field="handlers.timeout") or None
         self._workers = workers
         self._upcast = upcast
         self._registry = registry
         self._threads = Threads(workers)
         self._running: set[Call] = set()
-        """Calls that run, also those that nobody waits for any more."""
+        """Running calls, also those whose result is no longer needed."""
         self._batches: set[Calls] = set()
         self.pace = self._make_pace()
         self._closing: list[Callable[[], Awaitable[None]]] = []
         self._closed = False
 
     def to(self, name: str) -> HandlerAddress:
-        """The address of the handler of that name, which may be added later."""
+        """The address of the handler with this name, which may be added later."""
         return HandlerAddress(name=name)
 
     @property
@@ -88,16 +88,16 @@ class HandlerTransport:
         return self._registry.names_for(event_type)
 
     def defaults(self, event_type: str) -> Mapping[str, Address]:
-        """Every handler of the type, each a destination of its own."""
+        """Every handler of the type; each is a destination."""
         return {name: self.to(name) for name in self.names_for(event_type)}
 
     async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
-        async with aclosing(self.answers(batch)) as answers:
-            results = {position: result async for answered in answers for position, result in answered}
+        async with aclosing(self.stream(batch)) as stream:
+            results = {position: result async for finished in stream for position, result in finished}
         return [results[position] for position in range(len(batch))]
 
-    async def answers(self, batch: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
-        """See `pillarbox.core.transport.AnswersApart`."""
+    async def stream(self, batch: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
+        """See `pillarbox.core.transport.StreamingTransport`."""
         await self.ping()
         calls = Calls(self._running, self._timeout)
         timer = None
@@ -108,9 +108,9 @@ class HandlerTransport:
             self._begin(calls, batch)
             left = len(batch)
             while left:
-                answered = await calls.next()
-                left -= len(answered)
-                yield answered
+                results = await calls.next()
+                left -= len(results)
+                yield results
         except (asyncio.CancelledError, GeneratorExit):
             await calls.abandon()
             raise
@@ -124,14 +124,16 @@ class HandlerTransport:
             raise UnavailableError(CLOSED)
 
     async def aclose(self) -> None:
-        """Cancel async handlers and wait for their end, leave sync ones to themselves, and close who can be closed;
-        nothing is waited for longer than a few seconds."""
+        """Cancel async handlers, and call `aclose` of handler objects; waits a few seconds for each.
+
+        Sync handlers cannot be stopped and run on.
+        """
         self._closed = True
         self._threads.close()
         await asyncio.gather(*[calls.abandon() for calls in self._batches])
         while self._closing:
             closing = asyncio.ensure_future(self._closing.pop()())
-            await asyncio.wait([closing], timeout=GOODBYE)
+            await asyncio.wait([closing], timeout=CLOSE_TIMEOUT)
             if closing.done():
                 closing.result()
             else:
@@ -139,35 +141,35 @@ class HandlerTransport:
 
     def _register(self, handler: Handler) -> None:
         self._registry.add(handler)
-        self._threads.most = places(self._workers, len(self._registry.like(is_async=False)))
+        self._threads.most = total_calls(self._workers, len(self._registry.like(is_async=False)))
         self.pace = self._make_pace()
 
     def _make_pace(self) -> Pace:
-        tasks = places(CALLS, len(self._registry.like(is_async=True)))
+        tasks = total_calls(CALLS, len(self._registry.like(is_async=True)))
         overdue = None if self._timeout is None else self._timeout + min(1.0, self._timeout)
         return Pace(
             batch_size=BATCH,
             concurrency=math.ceil((tasks + self._threads.most) / BATCH),
             bounded=True,
             apart=True,
-            room=self._room,
+            window=self._window,
             overdue=overdue,
         )
 
-    def _room(self, address: Address, sending: Mapping[Address, int]) -> int:
-        """How many more calls the handler at this address may get."""
+    def _window(self, address: Address, sending: Mapping[Address, int]) -> int:
+        """How many more calls the handler at this address may begin."""
         handler = self._registry.find(address.name) if isinstance(address, HandlerAddress) else None
         if handler is None:
-            return BATCH  # it is not called, only answered
-        running = Counter([call.handler.name for call in self._running.copy()])  # threads add to it meanwhile
+            return BATCH  # there is no handler to call
+        running = Counter([call.handler.name for call in self._running.copy()])  # threads change it meanwhile
         begun: Counter[str] = Counter()
         for other, count in sending.items():
             if isinstance(other, HandlerAddress):
                 begun[other.name] += count
-        # Calls that nobody waits for any more are not being sent, and still occupy their thread.
+        # Calls whose result is no longer needed are not in flight, but still occupy their thread.
         running |= begun
         most = CALLS if handler.is_async else self._workers
-        return room(handler.name, running, self._registry.like(is_async=handler.is_async), most=most)
+        return free_calls(handler.name, running, self._registry.like(is_async=handler.is_async), most=most)
 
     def _begin(self, calls: Calls, batch: Sequence[Outgoing]) -> None:
         on_loop: list[Call] = []
@@ -176,8 +178,8 @@ class HandlerTransport:
             name = _name(one)
             handler = self._registry.find(name)
             if handler is None:
-                error = RejectedError(f"no handler is called {name!r} here; deploy it, or correct the route")
-                calls.refuse(position, error)
+                error = RejectedError(f"handler {name!r} does not exist here; deploy it, or correct the route")
+                calls.reject(position, error)
                 continue
             event = ReceivedEvent(one, self._upcast)
             context = HandlerContext(one.attempt, one.headers, one.epoch, one.message.destination or name)
@@ -202,7 +204,7 @@ class Handlers(HandlerTransport):
         """Decorate a function `(event, context)`, sync or async, as the handler of these event types.
 
         An event type may be a pattern such as `order.*`. `name` defaults to module.qualname.
-        Raises ConfigurationError for a name that is taken.
+        Raises ConfigurationError if the name is in use.
         """
 
         def decorate(function: F) -> F:
@@ -214,9 +216,9 @@ class Handlers(HandlerTransport):
     def add(self, handler: HandlerObject) -> None:
         """Add an object with `event_type` (one or several) and `handle(event, context)`.
 
-        The object may have a `name`, and `aclose()`, which is awaited when the handlers are closed.
+        The object may have a `name`, and an `aclose()`, which `Handlers.aclose` awaits.
 
-        Raises ConfigurationError for a name that is taken.
+        Raises ConfigurationError if the name is in use.
         """
         types = handler.event_type
         name = getattr(handler, "name", None) or default_name(type(handler))
