@@ -3,7 +3,8 @@
 A themed file holds many statements. Each begins with a line `-- name: fetch_ready`, then a comment with a sentence of
 purpose. A fragment, `-- fragment: columns`, is part of other statements. In the text, `{message}` is the quoted name of
 a table, and `{columns}` the fragment of that name. `{columns:m.}` fills every `{row}` of the fragment with `m.`,
-`{columns:row}` with the `{row}` around it; without an argument `{row}` is empty.
+`{columns:row}` with the `{row}` around it; without an argument `{row}` is empty. `{ago:older}` fills every
+`{parameter}` of the fragment with `older`. A fragment may be empty: an engine may need nothing there.
 
 Two kinds of comment lines may follow the purpose. They fill holes with a fragment of that name, else with that text:
 
@@ -49,7 +50,7 @@ _TABLES = (
 )
 # Tables as the first migrations call them. The ledger's is a compatibility view today.
 _BEFORE = ("inbox_receipt", "inbox_tally", "processed_event")
-_HOLE = re.compile(r"\{([a-z_0-9]+)(?::([a-z]+\.|row))?\}")
+_HOLE = re.compile(r"\{([a-z_0-9]+)(?::([a-z]+\.|[a-z_]+))?\}")
 _HEADING = re.compile(r"-- (name|fragment): ([a-z][a-z0-9_]*)")
 _DEEPEST = 10
 _VALUES = re.compile(r"-- (?:with|variant ([a-z_]+)):((?: [a-z_]+=\S+)+)")
@@ -199,7 +200,7 @@ def _statement(name: str, theme: str, lines: list[str], *, is_fragment: bool) ->
         else:
             purpose.append(line.removeprefix("--").strip())
     body = "\n".join(lines).strip().removesuffix(";")
-    if not purpose or not body:
+    if not purpose or not (body or is_fragment):
         raise ValueError(f"{theme}.sql: {name!r} has no purpose or no SQL: write a comment, then the statement")
     return Statement(
         name=name,
@@ -277,7 +278,7 @@ class StatementSet:
 
         def fill(found: re.Match[str]) -> str:
             hole, argument = found[1], row if found[2] == "row" else found[2] or ""
-            if hole == "row":
+            if hole in ("row", "parameter"):
                 return row
             if (literal := filling.values.get(hole)) is not None:
                 return literal

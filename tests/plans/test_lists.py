@@ -190,7 +190,8 @@ async def test_a_bite_of_old_history(
         prepare=f"{older}; ANALYZE public.outbox_history",
     )
     assert cost.returned == LIMIT
-    assert cost.everywhere <= 2 * LIMIT, cost
+    # Each row twice, for its size and in full; a partition shows its first row besides.
+    assert cost.everywhere <= 2 * LIMIT + 5, cost
 
 
 @pytest.mark.parametrize("limit", [1, 10, 500])

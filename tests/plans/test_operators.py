@@ -48,7 +48,7 @@ async def test_what_was_asked_of_one_event_is_found_among_all_that_is_open(expla
 
 async def test_blocked_keys_count_a_bounded_number_behind_each(explain: Explainer) -> None:
     cost = await explain.cost_of_named(
-        STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, lines=QUEUES_SCANNED, prepare=SOME
+        STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, queues=QUEUES_SCANNED, prepare=SOME
     )
     assert cost.rows <= WAITING_COUNTED + 10, cost
     assert cost.returned == 1
@@ -56,7 +56,7 @@ async def test_blocked_keys_count_a_bounded_number_behind_each(explain: Explaine
 
 async def test_keys_whose_head_waits_for_its_retry_do_so_too(explain: Explainer) -> None:
     cost = await explain.cost_of_named(
-        STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, lines=QUEUES_SCANNED
+        STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, queues=QUEUES_SCANNED
     )
     assert cost.rows <= WAITING_COUNTED + 10, cost
     assert cost.returned == 1
@@ -73,7 +73,7 @@ SELECT 'n' || g, 'orders', 'order.placed', 'x', 'many ' || g, 'waiting' FROM gen
 
 async def test_of_thousands_of_keys_that_wait_a_bounded_number_is_looked_at(explain: Explainer) -> None:
     cost = await explain.cost_of_named(
-        STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, lines=QUEUES_SCANNED, prepare=MANY_LINES
+        STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, queues=QUEUES_SCANNED, prepare=MANY_LINES
     )
     # Each line, its head, and whoever is behind those that are shown.
     assert cost.rows <= 2 * QUEUES_SCANNED + 100 + 2 * WAITING_COUNTED + 10, cost

@@ -135,7 +135,7 @@ async def test_a_page_of_the_audit(
 
 
 @pytest.mark.parametrize("events", [1, 10, 500])
-async def test_a_replay_takes_two_statements_a_bite_whatever_its_size(
+async def test_a_replay_takes_four_statements_a_batch_whatever_its_size(
     postgres_url: str, counter: Counter, events: int
 ) -> None:
     store = PostgresStore(postgres_url)
@@ -146,8 +146,8 @@ async def test_a_replay_takes_two_statements_a_bite_whatever_its_size(
             " SELECT g, 'h' || g, 'orders', 'order.placed', 'x', 'application/json', '{}', 1, now(), now(), 0, 0, now()"
             f" FROM generate_series(1, {events}) g"
         )
-    # One more to enter it in the audit.
-    with counter.expecting(3):
+    # Find, lock, copy and store the position; one more enters the replay in the audit.
+    with counter.expecting(5):
         done = await replay_runs.run(store, Replay(), by="")
     assert done.copied == events
     await store.aclose()

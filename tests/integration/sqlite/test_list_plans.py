@@ -112,7 +112,7 @@ async def test_consumers_are_found_along_the_keys_and_no_table_is_walked(sql: sq
 
 
 async def test_keys_that_stand_still_are_found_by_hopping_from_line_to_line(sql: sqlite3.Connection) -> None:
-    steps = plan(sql, STATEMENTS.get("keys_blocked"), {"limit": 9, "most": 9, "lines": 9})
+    steps = plan(sql, STATEMENTS.get("keys_blocked"), {"limit": 9, "most": 9, "queues": 9})
     scanned = {step for step in steps if re.match("SCAN (m|b|x|h|outbox_message)( |$)", step)}
     assert scanned == {"SCAN m USING INDEX outbox_message_blocked_idx"}, steps
     assert any("outbox_message_holding_idx (key=? AND destination=?)" in step for step in steps), steps

@@ -52,11 +52,13 @@ WRITES: dict[str, Given] = {
     "split_copy": {},
     "split_replace": {},
     "open_requests": {"limit": 5},
-    "retry_dead_letters": {"dead_letter_ids": "[]", "by": "", "bulk_action": 1},
-    "edit_dead_letter": {"dead_letter_ids": "[]", "payload": b"", "headers": "{}", "by": "", "detail": "{}"},
-    "discard_dead_letters": {"dead_letter_ids": "[]", "by": "", "bulk_action": 1},
+    "lock_dead_letters": {"dead_letter_ids": "[]"},
+    "revive_dead_letters": {"dead_letter_ids": "[]"},
+    "reopen_ledger": {"event_ids": "[]", "destinations": "[]"},
+    "audit_dead_letters": {"dead_letter_ids": "[]", "what": "", "by": ""},
+    "delete_dead_letters": {"dead_letter_ids": "[]"},
+    "replay_copy": {"event_ids": "[]", "ids": "[]", "destinations": "[]", "times": "[]", "copy_ids": "[]", "to": ""},
     "archive_delete_history": {"event_ids": "[]", "ids": "[]", "destinations": "[]", "times": "[]"},
-    "archive_delete_dead": {"dead_letter_ids": "[]"},
     "show_event": {"event_id": "a"},
     "prune_history": {"seconds": 1, "most": 5},
     "prune_dead": {"seconds": 1, "most": 5},
@@ -78,7 +80,7 @@ SMALL = {
     "sqlite_sequence",
     "CONSTANT",
 }
-SMALL |= {f"{name} VIRTUAL" for name in ("b", "d", "h", "i", "k", "s", "w", "json_each")}
+SMALL |= {f"{name} VIRTUAL" for name in ("b", "d", "e", "h", "i", "k", "s", "w", "json_each")}
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Old rows on their way out by way of a file: read along an index, deleted one by one and by name."""
+"""Archive: old rows are read along an index, and deleted by their identities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ class SqlArchive:
         self._engine = engine
         self._count = engine.statement("archive_count")
         self._read = {table: engine.statement(f"archive_read_{table}") for table in ("history", "dead")}
-        self._drop = {table: engine.statement(f"archive_delete_{table}") for table in ("history", "dead")}
+        self._drop = {
+            "history": engine.statement("archive_delete_history"),
+            "dead": engine.statement("delete_dead_letters"),
+        }
 
     async def stale(self, kept: Retention) -> Stale:
         [counts] = await self._engine.read(self._count, asdict(kept) | {"most": COUNTED + 1})
@@ -57,5 +60,4 @@ class SqlArchive:
             "destinations": [row.destination for row in rows],
             "times": [row.published_at for row in rows],
         }
-        [(gone,)] = await self._engine.write(self._drop[table], given)
-        return int(gone)
+        return len(await self._engine.write(self._drop[table], given))

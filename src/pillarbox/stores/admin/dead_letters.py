@@ -1,4 +1,4 @@
-"""Dead letters: listed, shown, sent again, edited and discarded."""
+"""Lists, shows, retries, edits and discards dead letters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pillarbox.admin.dead_letters import (
 )
 from pillarbox.admin.listing import EventDetail, rows_to_scan
 from pillarbox.core.message import EARLIEST
-from pillarbox.stores.admin.engine import LAST, Engine, moment_or_none
+from pillarbox.stores.admin.engine import LAST, Engine, Given, Steps, moment_or_none
 from pillarbox.stores.admin.events import detail_of
 
 
@@ -25,14 +25,19 @@ class SqlDeadLetters:
     """See `pillarbox.admin.dead_letters.DeadLetters`."""
 
     def __init__(self, listing: Engine, engine: Engine) -> None:
-        """`listing` plans each list anew: which plan is good depends on the filter."""
+        """`listing` plans each list anew, because the best plan depends on the filter."""
         self._listing = listing
         self._engine = engine
         self._details = engine.statement("dead_letter_details")
-        self._retry = engine.statement("retry_dead_letters")
         self._content = engine.statement("read_dead_letter")
-        self._edit = engine.statement("edit_dead_letter")
-        self._discard = engine.statement("discard_dead_letters")
+        self._lock = engine.statement("lock_dead_letters")
+        self._revive = engine.statement("revive_dead_letters")
+        self._revive_edited = engine.statement("revive_dead_letters", "edited")
+        self._reopen = engine.statement("reopen_ledger")
+        self._delete = engine.statement("delete_dead_letters")
+        self._audit_each = engine.statement("audit_dead_letters")
+        self._audit_bulk = engine.statement("audit_progress")
+        self._audit_edit = engine.statement("add_audit_entry")
 
     async def list(
         self, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, limit: int, before: int | None = None
@@ -57,10 +62,7 @@ class SqlDeadLetters:
         return [detail_of(self._listing, row) for row in rows]
 
     async def retry(self, ids: Sequence[int], *, by: str = "", bulk_action: int | None = None) -> int:
-        [(done,)] = await self._engine.write(
-            self._retry, {"dead_letter_ids": [*ids], "by": by, "bulk_action": bulk_action}
-        )
-        return int(done)
+        return await self._engine.transact(self._retried(ids, by=by, bulk_action=bulk_action))
 
     async def edit(
         self, letter: int, *, payload: bytes | None = None, headers: Mapping[str, str] | None = None, by: str = ""
@@ -68,23 +70,53 @@ class SqlDeadLetters:
         # The content of a dead letter never changes: reading it is not a part of the transaction.
         for destination, had, had_headers in await self._engine.read(self._content, {"dead_letter_id": letter}):
             amendment = Amendment.of(had, had_headers, payload=payload, headers=headers)
-            given = {
-                "dead_letter_id": letter,
-                "dead_letter_ids": [letter],
-                "payload": amendment.payload,
-                "headers": amendment.headers_json,
-                "by": by,
-                "detail": json.dumps({"destination": destination, "dead_letter_id": letter, **amendment.told}),
-            }
-            [(done,)] = await self._engine.write(self._edit, given)
-            return bool(done)
+            detail = {"destination": destination, "dead_letter_id": letter, **amendment.told}
+            return await self._engine.transact(self._edited(letter, amendment, detail, by=by))
         return False
 
     async def discard(self, ids: Sequence[int], *, by: str = "", bulk_action: int | None = None) -> int:
-        [(done,)] = await self._engine.write(
-            self._discard, {"dead_letter_ids": [*ids], "by": by, "bulk_action": bulk_action}
-        )
-        return int(done)
+        return await self._engine.transact(self._discarded(ids, by=by, bulk_action=bulk_action))
+
+    def _retried(self, ids: Sequence[int], *, by: str, bulk_action: int | None) -> Steps[int]:
+        revived = yield from self._revived(ids, self._revive, {})
+        if revived:
+            yield from self._audited("retry", revived, by=by, bulk_action=bulk_action)
+            yield self._delete, {"dead_letter_ids": [*revived]}
+        return len(revived)
+
+    def _edited(self, letter: int, amendment: Amendment, detail: Mapping[str, Any], *, by: str) -> Steps[bool]:
+        content = {"payload": amendment.payload, "headers": amendment.headers_json}
+        revived = yield from self._revived([letter], self._revive_edited, content)
+        if revived:
+            [(_, event_id, _)] = yield self._lock, {"dead_letter_ids": [*revived]}
+            entry = {"by": by, "what": "edit", "subject": event_id, "count": 1, "detail": json.dumps(detail)}
+            yield self._audit_edit, entry
+            yield self._delete, {"dead_letter_ids": [*revived]}
+        return bool(revived)
+
+    def _discarded(self, ids: Sequence[int], *, by: str, bulk_action: int | None) -> Steps[int]:
+        found = [dead_id for dead_id, _, _ in (yield self._lock, {"dead_letter_ids": [*ids]})]
+        yield from self._audited("discard", found, by=by, bulk_action=bulk_action)
+        yield self._delete, {"dead_letter_ids": found}
+        return len(found)
+
+    def _revived(self, ids: Sequence[int], revive: str, content: Given) -> Steps[Sequence[int]]:
+        """Make dead letters pending again; returns the numbers of those whose event was not pending already."""
+        first: dict[tuple[str, str], int] = {}
+        for dead_id, event_id, destination in (yield self._lock, {"dead_letter_ids": [*ids]}):
+            first.setdefault((event_id, destination), dead_id)
+        rows = yield revive, {"dead_letter_ids": [*first.values()], **content}
+        revived = [(event_id, destination) for event_id, destination in rows]
+        pairs = {"event_ids": [pair[0] for pair in revived], "destinations": [pair[1] for pair in revived]}
+        yield self._reopen, pairs
+        return [first[pair] for pair in revived]
+
+    def _audited(self, what: str, ids: Sequence[int], *, by: str, bulk_action: int | None) -> Steps[None]:
+        """Enter an action on dead letters in the audit: each by itself, or all in the entry of a bulk action."""
+        if bulk_action is None:
+            yield self._audit_each, {"what": what, "dead_letter_ids": [*ids], "by": by}
+        else:
+            yield self._audit_bulk, {"done": len(ids), "bulk_action": bulk_action}
 
     def _found(self, *facts: Any) -> FoundDeadLetter:
         *row, recorded_at, first_failed_at, dead_lettered_at, wanted, edge = facts

@@ -7,12 +7,15 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 Row = Sequence[Any]
 Given = Mapping[str, object]
+T = TypeVar("T")
+Steps = Generator[tuple[str, Given], Sequence[Row], T]
+"""The statements of a transaction with their parameters; each `yield` returns the rows of its statement."""
 
 ADMIN = "pillarbox.stores.admin"
 """The package with the statements that all engines share, in its folder `sql`."""
@@ -37,7 +40,11 @@ class Engine(Protocol):
         ...
 
     async def write(self, statement: str, given: Given) -> Sequence[Row]:
-        """Run a statement, or a script of several, in one transaction; returns the rows of the last one."""
+        """Run one statement that writes, in a transaction of its own."""
+        ...
+
+    async def transact(self, steps: Steps[T]) -> T:
+        """Run several statements in one transaction; returns what the generator returns."""
         ...
 
     def moment(self, value: Any) -> datetime:

@@ -1,4 +1,4 @@
-"""Blocked and busiest ordering keys, and what is around a place in a key."""
+"""Blocked and busiest ordering keys, and the events around a position of a key."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SqlKeys:
 
     async def blocked(self, *, limit: int = 100) -> list[BlockedKey]:
         rows = await self._engine.read(
-            self._blocked, {"limit": limit, "most": WAITING_COUNTED, "lines": QUEUES_SCANNED}
+            self._blocked, {"limit": limit, "most": WAITING_COUNTED, "queues": QUEUES_SCANNED}
         )
         return [
             BlockedKey._make([*facts, self._engine.moment(since), waiting, moment_or_none(self._engine, next_attempt)])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from pillarbox.admin.listing import Position
 from pillarbox.admin.replay import (
@@ -24,7 +25,7 @@ from pillarbox.admin.replay import (
 )
 from pillarbox.core.event import uuid7
 from pillarbox.core.message import EARLIEST, LATEST
-from pillarbox.stores.admin.engine import Engine, Row
+from pillarbox.stores.admin.engine import Engine, Given, Steps
 
 _INDEXES = ("event", "key", "type", None)
 
@@ -42,7 +43,9 @@ class SqlReplays:
         self._next = {index: _narrowed(listing, "replay_next", used) for index, used in in_order.items()}
         self._begin = engine.statement("add_audit_entry")
         self._find = engine.statement("replay_find")
+        self._lock = engine.statement("replay_find", "locked")
         self._copy = engine.statement("replay_copy")
+        self._progress = engine.statement("replay_progress")
 
     async def count(self, plan: Replay, *, enough: int, scan: int, after: Position | None = None) -> Counted:
         recorded_at, number, place = after or Position(plan.wanted.since or EARLIEST, 0, "")
@@ -83,15 +86,13 @@ class SqlReplays:
         return replay_of_entry(number, self._engine.moment(began), 0, detail)
 
     async def find(self, number: int) -> Progress | None:
-        return self._progress(number, await self._engine.read(self._find, {"number": number}))
+        rows = await self._engine.read(self._find, {"number": number})
+        return self._replay(number, *rows[0]) if rows else None
 
     async def copy(
         self, progress: Progress, rows: Sequence[DeliveredRow], *, after: DeliveryPosition, done: bool
     ) -> Progress | None:
         given = {
-            "number": progress.number,
-            "was": json.dumps(progress_detail(progress.after, done=progress.done)),
-            "position": json.dumps(progress_detail(after, done=done)),
             "to": progress.plan.to,
             "event_ids": [row.event_id for row in rows],
             "ids": [row.id for row in rows],
@@ -99,12 +100,23 @@ class SqlReplays:
             "times": [row.published_at for row in rows],
             "copy_ids": [progress.copy_id(row.event_id) for row in rows],
         }
-        return self._progress(progress.number, await self._engine.write(self._copy, given))
+        return await self._engine.transact(self._copied(progress, given, progress_detail(after, done=done)))
 
-    def _progress(self, number: int, rows: Sequence[Row]) -> Progress | None:
-        for began, copied, detail in rows:
-            return replay_of_entry(number, self._engine.moment(began), copied, json.loads(detail))
+    def _copied(self, progress: Progress, given: Given, reached: Mapping[str, Any]) -> Steps[Progress | None]:
+        expected = progress_detail(progress.after, done=progress.done)
+        for began, copied, text in (yield self._lock, {"number": progress.number}):
+            detail = json.loads(text)
+            # Of two processes that resume the same replay, the second waits for the lock and finds another position.
+            if all(detail[name] == value for name, value in expected.items()):
+                copies = len((yield self._copy, given))
+                detail |= reached
+                stored = {"number": progress.number, "copied": copies, "detail": json.dumps(detail)}
+                yield self._progress, stored
+                return replay_of_entry(progress.number, self._engine.moment(began), copied + copies, detail)
         return None
+
+    def _replay(self, number: int, began: Any, copied: int, detail: str) -> Progress:
+        return replay_of_entry(number, self._engine.moment(began), copied, json.loads(detail))
 
 
 def _narrowed(engine: Engine, name: str, index: str | None) -> str:

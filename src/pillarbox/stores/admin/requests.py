@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pillarbox.admin.requests import KEEP, Action, Keep, changes
 from pillarbox.core.outcome import LONGEST_DELAY
 from pillarbox.core.store import Forced
-from pillarbox.stores.admin.engine import Engine
+from pillarbox.stores.admin.engine import Engine, Steps
 
 
 class SqlRequests:
@@ -18,6 +18,8 @@ class SqlRequests:
         self._engine = engine
         self._add = engine.statement("add_requests")
         self._drain = engine.statement("drain_relays")
+        self._audit_each = engine.statement("audit_subjects")
+        self._audit = engine.statement("add_audit_entry")
         self._override = engine.statement("override_destination")
 
     async def add(
@@ -40,7 +42,12 @@ class SqlRequests:
         return [int(request_id) for (request_id,) in await self._engine.write(self._add, given)]
 
     async def drain(self, relay: str, *, by: str = "") -> list[str]:
-        return sorted(asked for (asked,) in await self._engine.write(self._drain, {"relay": relay, "by": by}))
+        return sorted(await self._engine.transact(self._drained(relay, by=by)))
+
+    def _drained(self, relay: str, *, by: str) -> Steps[list[str]]:
+        asked = [id for (id,) in (yield self._drain, {"relay": relay, "by": by})]
+        yield self._audit_each, {"by": by, "what": "drain", "subjects": asked}
+        return asked
 
     async def override(
         self,
@@ -52,6 +59,11 @@ class SqlRequests:
         by: str = "",
     ) -> None:
         if changed := changes(paused=paused, breaker=breaker, rate_limit=rate_limit):
-            await self._engine.write(
-                self._override, {"destination": destination, "wanted": json.dumps(changed), "by": by}
-            )
+            await self._engine.transact(self._overridden(destination, changed, by=by))
+
+    def _overridden(self, destination: str, changed: Mapping[str, object], *, by: str) -> Steps[None]:
+        entry = {"by": by, "what": "override", "subject": destination, "count": 1, "detail": json.dumps(changed)}
+        yield self._audit, entry
+        sets = {f"sets_{part}": part in changed for part in ("paused", "breaker", "rate_limit")}
+        state = {"paused": False, "breaker": None, "rate_limit": None, **changed}
+        yield self._override, {"destination": destination, "by": by, **state, **sets}

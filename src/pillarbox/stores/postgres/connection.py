@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from pillarbox.core.errors import (
@@ -55,6 +55,8 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
+T = TypeVar("T")
+
 READ_ONLY = "25006"
 PLAN_KEPT = 60
 """Seconds after which a statement is prepared again: a plan that was kept follows what the tables hold by then."""
@@ -85,6 +87,20 @@ class Connection:
         """Run one statement. Raises StoreUnavailableError or SchemaError."""
         async with self.open() as connection, asyncio.timeout(self._answer_within):
             return await connection.fetch(sql, *arguments)
+
+    async def transact(self, steps: Generator[tuple[Any, ...], Sequence[Any], T]) -> T:
+        """Run the statements of a generator in one transaction; each `yield` returns rows.
+
+        A statement is its text and its arguments. Raises StoreUnavailableError, SchemaError or RowsRefusedError.
+        """
+        async with self.open() as connection, asyncio.timeout(self._answer_within), connection.transaction():
+            try:
+                sql, *arguments = next(steps)
+                while True:
+                    sql, *arguments = steps.send(await connection.fetch(sql, *arguments))
+            except StopIteration as end:
+                returned: T = end.value
+                return returned
 
     async def fetch_in_session(self, sql: str, *arguments: object) -> list[asyncpg.Record]:
         """Run one statement whose last argument is the process id that the server announced for this connection.

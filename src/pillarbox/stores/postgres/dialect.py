@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from datetime import datetime
 from typing import Any
 
-from pillarbox.stores.admin.engine import Given, Row
+from pillarbox.stores.admin.engine import Given, Row, Steps, T
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.statements import PostgresStatements, numbered
 
@@ -22,8 +22,7 @@ class PostgresDialect:
         return self._statements.get(name, *variants)
 
     async def read(self, statement: str, given: Given) -> Sequence[Row]:
-        sql, names = numbered(statement)
-        return [tuple(row) for row in await self._connection.fetch(sql, *(given[name] for name in names))]
+        return [tuple(row) for row in await self._connection.fetch(*_sent(statement, given))]
 
     async def read_all(self, statements: Sequence[str], given: Given) -> Sequence[Sequence[Row]]:
         return [await self.read(statement, given) for statement in statements]
@@ -31,6 +30,25 @@ class PostgresDialect:
     async def write(self, statement: str, given: Given) -> Sequence[Row]:
         return await self.read(statement, given)
 
+    async def transact(self, steps: Steps[T]) -> T:
+        return await self._connection.transact(_sent_steps(steps))
+
     def moment(self, value: Any) -> datetime:
         decoded: datetime = value
         return decoded
+
+
+def _sent(statement: str, given: Given) -> tuple[Any, ...]:
+    """Return the statement with numbered parameters, then the parameters."""
+    sql, names = numbered(statement)
+    return sql, *(given[name] for name in names)
+
+
+def _sent_steps(steps: Steps[T]) -> Generator[tuple[Any, ...], Sequence[Row], T]:
+    try:
+        step = next(steps)
+        while True:
+            step = steps.send((yield _sent(*step)))
+    except StopIteration as end:
+        returned: T = end.value
+        return returned

@@ -13,18 +13,6 @@ PACKAGE = "pillarbox.stores.postgres"
 # `:name`, and not the `::type` of a cast.
 _PARAMETER = re.compile(r"(?<!:):([a-z_]+)\b")
 
-FRAGMENTS = {
-    "operator": "coalesce(nullif(:by, ''), current_user)",
-    "as_text": "::text",
-    "as_json": "::jsonb",
-    "payload_bytes": "payload",
-    "position_of_text": "strpos",
-    "is_among_dead_letter_ids": "= ANY (:dead_letter_ids::bigint[])",
-    "seconds_ago": "now() - :seconds::double precision * interval '1 second'",
-}
-"""What statements of the operators' half write in PostgreSQL's way."""
-
-
 _OWN_NAMES = (
     "uuid7",
     "json",
@@ -57,7 +45,7 @@ class PostgresStatements(StatementSet):
     def __init__(self, names: Names) -> None:
         own = {name: names.qualified(names.prefix + name) for name in _OWN_NAMES}
         own |= {placeholder: names.qualified(name) for placeholder, name in names.aliases.items()}
-        super().__init__(names, load(PACKAGE), load(ADMIN), **own, **FRAGMENTS)
+        super().__init__(names, load(PACKAGE), load(ADMIN), **own)
 
     def migrations(self) -> dict[int, tuple[str, str]]:
         """Version → (name, SQL), in order."""

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from pillarbox.core.message import EARLIEST, LATEST
-from pillarbox.stores.admin.engine import Given, Row
+from pillarbox.stores.admin.engine import Given, Row, Steps, T
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.moments import moment
-from pillarbox.stores.sqlite.statements import SqliteStatements, each
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
 EVER = "0000-01-01T00:00:00.000Z"
 NEVER = "9999-12-31T23:59:59.999Z"
@@ -38,13 +38,18 @@ class SqliteDialect:
 
     async def write(self, statement: str, given: Given) -> Sequence[Row]:
         encoded = _encoded(given)
+        # Fetched to the end: a statement that is still running would keep the transaction from committing.
+        return await self._connection.write(lambda db: db.execute(statement, encoded).fetchall())
 
-        def work(db: sqlite3.Connection) -> Sequence[Row]:
-            rows: Sequence[Row] = ()
-            for one in each(f"{statement};"):
-                # Fetched to the end: a statement that is still running would keep the transaction from committing.
-                rows = db.execute(one, encoded).fetchall()
-            return rows
+    async def transact(self, steps: Steps[T]) -> T:
+        def work(db: sqlite3.Connection) -> T:
+            try:
+                statement, given = next(steps)
+                while True:
+                    statement, given = steps.send(db.execute(statement, _encoded(given)).fetchall())
+            except StopIteration as end:
+                returned: T = end.value
+                return returned
 
         return await self._connection.write(work)
 

@@ -11,24 +11,12 @@ from pillarbox.stores.admin.engine import ADMIN
 
 PACKAGE = "pillarbox.stores.sqlite"
 
-FRAGMENTS = {
-    "operator": ":by",
-    "as_text": "",
-    "as_json": "",
-    "payload_bytes": "CAST(payload AS BLOB)",
-    "position_of_text": "instr",
-    "is_among_dead_letter_ids": "IN (SELECT value FROM json_each(:dead_letter_ids))",
-    "seconds_ago": "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))",
-}
-"""What statements of the operators' half write in SQLite's way."""
-
-
 class SqliteStatements(StatementSet):
     """The statements of one outbox."""
 
     def __init__(self, names: Names) -> None:
         aliases = {placeholder: names.qualified(name) for placeholder, name in names.aliases.items()}
-        super().__init__(names, load(PACKAGE), load(ADMIN), **aliases, **FRAGMENTS)
+        super().__init__(names, load(PACKAGE), load(ADMIN), **aliases)
 
     def script(self, name: str, **values: str) -> str:
         """A named statement that is a script, each of its statements closed with a semicolon."""

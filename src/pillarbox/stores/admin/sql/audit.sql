@@ -5,7 +5,7 @@ VALUES ({operator}, :what, :subject, :count, :detail{as_json})
 RETURNING audit_id, at
 
 -- name: list_audit
--- A page of the audit, the newest first, for a limited number of rows; the last of these is returned whether it matches or
+-- List a page of the audit, the newest first, scanning a limited number of rows; the last of these is returned whether it matches or
 -- not.
 SELECT audit_id, at, who, what, subject, count, detail{as_text}, wanted, edge
   FROM (SELECT m.*, n = :scan AS edge,
@@ -16,10 +16,8 @@ SELECT audit_id, at, who, what, subject, count, detail{as_text}, wanted, edge
  ORDER BY audit_id DESC
  LIMIT :most
 
--- name: replay_find
--- A replay by its number.
-SELECT at, count, detail{as_text} FROM {audit} WHERE audit_id = :number AND what = 'replay'
-
--- name: statistics_since
--- Samples of the last so many seconds, the newest first, up to a limit.
-SELECT at, relay, destination, statistics{as_text} FROM {sample} WHERE at >= {seconds_ago} ORDER BY at DESC LIMIT :most
+-- name: audit_progress
+-- Count in the entry of a bulk action what was done, and reduce what is left.
+UPDATE {audit}
+   SET count = count + CAST(:done AS integer), detail = {detail_with_less_left}
+ WHERE audit_id = :bulk_action

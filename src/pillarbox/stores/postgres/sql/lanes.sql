@@ -69,16 +69,6 @@ WITH mine AS MATERIALIZED (
 )
 DELETE FROM {relay} WHERE id = $1
 
--- name: drain_relays
--- Ask a relay, or every live relay, to drain, and write who asked to the audit log.
-WITH asked AS (
-  UPDATE {relay} SET drain_requested_by = coalesce(nullif(:by, ''), current_user)
-  WHERE lease_until > now() AND (id = :relay OR name = :relay OR :relay = '*')
-  RETURNING id, drain_requested_by
-), noted AS (
-  INSERT INTO {audit} (who, what, subject) SELECT drain_requested_by, 'drain', id FROM asked
-) SELECT id FROM asked ORDER BY id
-
 -- fragment: fence
 -- Lock the lanes in their order and compare epochs. A condition on the epoch without the lock does not fence.
 fence AS MATERIALIZED (

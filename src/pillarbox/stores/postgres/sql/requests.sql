@@ -52,7 +52,7 @@ WITH {fence}, seen AS MATERIALIZED (
   -- In the same order for all: relays that carry out parts of the same acts never wait for each other in a circle.
   SELECT audit_id FROM {audit} WHERE audit_id = ANY (ARRAY(SELECT bulk_action_id FROM done)) ORDER BY audit_id FOR NO KEY UPDATE
 ), grown AS (
-  UPDATE {audit} a SET {audit_progress} FROM done g JOIN bulk_actions b ON b.audit_id = g.bulk_action_id WHERE a.audit_id = ANY (ARRAY[g.bulk_action_id])
+  UPDATE {audit} a SET {audit_grown} FROM done g JOIN bulk_actions b ON b.audit_id = g.bulk_action_id WHERE a.audit_id = ANY (ARRAY[g.bulk_action_id])
 )
 SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM closed) AS count,
        ARRAY(SELECT id::text FROM seen WHERE in_flight ORDER BY request_id) AS deferred_ids,
@@ -84,31 +84,6 @@ SELECT destination, paused, breaker, rate_limit, last_error FROM {destination}
 WHERE paused OR breaker IS NOT NULL OR rate_limit IS NOT NULL OR last_error IS NOT NULL
 ORDER BY destination COLLATE "C"
 
--- name: override_destination
--- Override the state of a destination: those of paused, breaker and rate_limit that :wanted names; and write who did to the audit log.
-WITH asked AS (
-  SELECT :wanted::jsonb AS want, coalesce(nullif(:by, ''), current_user) AS who
-), noted AS (
-  INSERT INTO {audit} (who, what, subject, detail) SELECT who, 'override', :destination, want FROM asked
-)
-INSERT INTO {destination} AS d (destination, paused, breaker, rate_limit, changed_by)
-SELECT :destination, coalesce((want->>'paused')::boolean, false), want->>'breaker', (want->>'rate_limit')::double precision, who
-FROM asked
-ON CONFLICT (destination) DO UPDATE SET
-  paused = CASE WHEN :wanted::jsonb ? 'paused' THEN excluded.paused ELSE d.paused END,
-  breaker = CASE WHEN :wanted::jsonb ? 'breaker' THEN excluded.breaker ELSE d.breaker END,
-  rate_limit = CASE WHEN :wanted::jsonb ? 'rate_limit' THEN excluded.rate_limit ELSE d.rate_limit END,
-  changed_at = now(), changed_by = excluded.changed_by
-
--- fragment: outages
--- What events wait for in an outage: the error and the next attempt of each destination that fails, and under '' the
--- first of them while no relay can send anywhere, for events that are not routed yet.
-(
-  SELECT d.destination, d.last_error, d.next_attempt_at FROM {destination} d
-  UNION ALL
-  (SELECT '', d.last_error, d.next_attempt_at FROM {destination} d
-   WHERE d.last_error IS NOT NULL
-     AND EXISTS (SELECT FROM {relay} r, jsonb_each_text(r.breakers) b
-                 WHERE r.lease_until > now() AND b.key = d.destination AND b.value <> 'closed')
-     AND NOT EXISTS (SELECT FROM {relay} r, jsonb_each_text(r.breakers) b WHERE r.lease_until > now() AND b.value = 'closed')
-   ORDER BY d.next_attempt_at LIMIT 1))
+-- fragment: audit_grown
+-- The entry of a bulk action counts what was done, and less is left.
+count = a.count + g.done, detail = a.detail || jsonb_build_object('left', (a.detail->>'left')::bigint - g.done)

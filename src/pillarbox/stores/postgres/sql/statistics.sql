@@ -44,35 +44,3 @@ SELECT CASE WHEN c.waiting <= :counted::bigint THEN c.waiting
        (SELECT event_id FROM oldest),
        ({recorded_so_far})
 FROM counted c
-
--- name: overview_lanes
--- List every lane and its owner.
-SELECT lane, owner, epoch, crashes FROM {lane} ORDER BY lane
-
--- name: overview_relays
--- List every relay: the time left of its lease, its breakers, its age, what has been in flight for long.
-SELECT id, name, host, extract(epoch FROM lease_until - now())::float8, breakers::text, version,
-       extract(epoch FROM now() - started_at)::float8, jsonb_array_length(in_flight), drain_requested_by IS NOT NULL, stalled
-FROM {relay} ORDER BY id
-
--- name: list_consumers
--- List the consumers that have inbox records or statistics, by name: their records, counted up to a limit, and their latest
--- statistics. One hop along the indexes per name. Records are counted in the order of their index, because the planner
--- would otherwise search the table for a rare consumer.
-WITH RECURSIVE named AS (
-  SELECT least((SELECT min(consumer) FROM {inbox}), (SELECT min(consumer) FROM {inbox_statistics})) AS consumer
-  UNION ALL
-  SELECT least((SELECT min(r.consumer) FROM {inbox} r WHERE r.consumer > n.consumer),
-               (SELECT min(t.consumer) FROM {inbox_statistics} t WHERE t.consumer > n.consumer))
-  FROM named n WHERE n.consumer IS NOT NULL
-)
-SELECT n.consumer, (SELECT count(*) FROM (SELECT FROM {inbox} r WHERE r.consumer = n.consumer
-                                          ORDER BY r.event_id LIMIT :most) AS r),
-       t.processed, t.duplicates, t.failures, t.dead_lettered, t.last_error, t.last_failed_at
-FROM named n CROSS JOIN LATERAL (
-  SELECT sum(processed)::bigint AS processed, sum(duplicates)::bigint AS duplicates, sum(failures)::bigint AS failures,
-         sum(dead_lettered)::bigint AS dead_lettered, max(last_failed_at) AS last_failed_at,
-         (array_agg(last_error ORDER BY last_failed_at DESC NULLS LAST))[1] AS last_error
-  FROM {inbox_statistics} WHERE consumer = n.consumer AND hour > now() - :lately::double precision * interval '1 second'
-) AS t
-WHERE n.consumer IS NOT NULL LIMIT :limit

@@ -172,10 +172,6 @@ SELECT destination FROM step WHERE destination IS NOT NULL
 -- The version and the trace of a message.
 {row}schema_version, {row}correlation_id, {row}causation_id, {row}trace_id
 
--- fragment: now
--- The database's clock, as every time is written.
-strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
-
 -- fragment: holds_queue
 -- Whether a message holds its ordering queue back. Word for word the predicate of the partial index: the planner compares them.
 {row}held IN ('parked', 'blocked')

@@ -68,14 +68,6 @@ DELETE FROM {relay} WHERE id = :relay
 -- Was this relay asked to drain?
 SELECT drain_requested_by IS NOT NULL FROM {relay} WHERE id = :relay
 
--- name: drain_relays
--- Ask a relay, or every live relay, to drain.
-INSERT INTO {audit} (who, what, subject)
-SELECT :by, 'drain', id FROM {relay} WHERE {lease_is_valid} AND (id = :relay OR name = :relay OR :relay = '*');
-UPDATE {relay} SET drain_requested_by = :by
- WHERE {lease_is_valid} AND (id = :relay OR name = :relay OR :relay = '*')
-RETURNING id
-
 -- name: lane_epoch
 -- The current epoch of the lane, read inside the transaction that writes, which is the only writer.
 SELECT epoch FROM {lane} WHERE lane = 0

@@ -59,30 +59,3 @@ SELECT destination, paused, breaker, rate_limit, last_error
   FROM {destination}
  WHERE paused OR breaker IS NOT NULL OR rate_limit IS NOT NULL OR last_error IS NOT NULL
  ORDER BY destination
-
--- name: override_destination
--- Override the state of a destination: those of paused, breaker and rate_limit that :wanted names.
-INSERT INTO {audit} (who, what, subject, detail) VALUES (:by, 'override', :destination, :wanted);
-INSERT INTO {destination} AS d (destination, paused, breaker, rate_limit, changed_by)
-VALUES (:destination, coalesce(json_extract(:wanted, '$.paused'), 0), json_extract(:wanted, '$.breaker'),
-        json_extract(:wanted, '$.rate_limit'), :by)
-ON CONFLICT (destination) DO UPDATE
-   SET paused = CASE WHEN json_type(:wanted, '$.paused') IS NULL THEN d.paused ELSE excluded.paused END,
-       breaker = CASE WHEN json_type(:wanted, '$.breaker') IS NULL THEN d.breaker ELSE excluded.breaker END,
-       rate_limit = CASE WHEN json_type(:wanted, '$.rate_limit') IS NULL THEN d.rate_limit ELSE excluded.rate_limit END,
-       changed_at = {now},
-       changed_by = excluded.changed_by
-
--- fragment: outages
--- What events wait for in an outage: the error and the next attempt of each destination that fails, and under '' the
--- first of them while no relay can send anywhere, for events that are not routed yet.
-(
-  SELECT d.destination, d.last_error, d.next_attempt_at FROM {destination} AS d
-  UNION ALL
-  SELECT * FROM (SELECT '', d.last_error, d.next_attempt_at FROM {destination} AS d
-                  WHERE d.last_error IS NOT NULL
-                    AND EXISTS (SELECT 1 FROM {relay} AS r, json_each(r.breakers) AS b
-                                 WHERE r.lease_until > {now} AND b.key = d.destination AND b.value <> 'closed')
-                    AND NOT EXISTS (SELECT 1 FROM {relay} AS r, json_each(r.breakers) AS b
-                                     WHERE r.lease_until > {now} AND b.value = 'closed')
-                  ORDER BY d.next_attempt_at LIMIT 1))

@@ -39,10 +39,11 @@ INSERT INTO {schema} (version, name) VALUES ({version}, '{migration}')
 SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name
 
 -- name: schema_limit
--- Reject payloads above the configured limit; copies and retried dead letters were accepted once and stay so.
+-- Reject payloads above the configured limit. Copies, which share an id, and revived dead letters, which have a
+-- deferral, were accepted before.
 DROP TRIGGER IF EXISTS "{prefix}message_payload_limit";
 CREATE TRIGGER "{prefix}message_payload_limit" BEFORE INSERT ON {message}
-WHEN NEW.shared_id IS NULL AND length(CAST(NEW.payload AS BLOB)) > {max_payload}
+WHEN NEW.shared_id IS NULL AND NEW.deferrals = 0 AND length(CAST(NEW.payload AS BLOB)) > {max_payload}
 BEGIN
   SELECT RAISE(ABORT, 'the payload is larger than max_payload, {max_payload} bytes');
 END

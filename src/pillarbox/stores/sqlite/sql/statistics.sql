@@ -41,39 +41,3 @@ SELECT w.pending,
        (SELECT event_id FROM oldest),
        ({recorded_so_far})
   FROM (SELECT count(*) AS pending FROM (SELECT 1 FROM {message} LIMIT :counted + 1)) AS w
-
--- name: overview_lanes
--- List every lane and its owner.
-SELECT lane, owner, epoch, crashes FROM {lane} ORDER BY lane
-
--- name: overview_relays
--- List every relay: the time left of its lease, its breakers, its age, what has been in flight for long.
-SELECT id, name, host,
-       round(CASE WHEN {lease_is_valid} THEN coalesce(lease_end - elapsed(),
-                                                  (julianday(lease_until) - julianday({now})) * 86400.0)
-                  ELSE 0.0 END, 3), breakers, version,
-       round((julianday({now}) - julianday(started_at)) * 86400.0, 3), json_array_length(in_flight), drain_requested_by IS NOT NULL, stalled
-  FROM {relay} ORDER BY id
-
--- name: list_consumers
--- List the consumers that have inbox records or statistics, by name: their records, counted up to a limit, and their latest
--- statistics. One hop along the indexes per name. The last error is that of the row with the latest failure: SQLite takes
--- the other columns from the row that has the max().
-WITH RECURSIVE named AS (
-  SELECT min(consumer) AS consumer
-    FROM (SELECT min(consumer) AS consumer FROM {inbox} UNION ALL SELECT min(consumer) FROM {inbox_statistics})
-  UNION ALL
-  SELECT (SELECT min(consumer)
-            FROM (SELECT min(r.consumer) AS consumer FROM {inbox} r WHERE r.consumer > n.consumer
-                  UNION ALL
-                  SELECT min(t.consumer) FROM {inbox_statistics} t WHERE t.consumer > n.consumer))
-  FROM named n WHERE n.consumer IS NOT NULL
-), known AS (
-  SELECT consumer FROM named WHERE consumer IS NOT NULL LIMIT :limit
-)
-SELECT k.consumer, (SELECT count(*) FROM (SELECT 1 FROM {inbox} r WHERE r.consumer = k.consumer LIMIT :most)),
-       sum(t.processed), sum(t.duplicates), sum(t.failures), sum(t.dead_lettered), t.last_error, max(t.last_failed_at)
-FROM known k
-LEFT JOIN {inbox_statistics} t ON t.consumer = k.consumer
-      AND t.hour > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:lately))
-GROUP BY k.consumer ORDER BY k.consumer

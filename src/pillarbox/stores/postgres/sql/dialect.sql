@@ -1,0 +1,144 @@
+-- The fragments that the statements of stores/admin/sql need of PostgreSQL.
+
+-- fragment: now
+-- The clock of the database.
+now()
+
+-- fragment: ago
+-- The time so many seconds ago; NULL for NULL.
+now() - :{parameter}::double precision * interval '1 second'
+
+-- fragment: operator
+-- The name of the operator; the database user if the operator gave none.
+coalesce(nullif(:by, ''), current_user)
+
+-- fragment: for_update
+-- Lock the rows that a statement reads.
+FOR UPDATE
+
+-- fragment: unindexed
+-- Nothing: statistics tell PostgreSQL which index is the best.
+
+-- fragment: as_text
+-- A JSON column as text.
+::text
+
+-- fragment: as_json
+-- A text parameter as JSON.
+::jsonb
+
+-- fragment: json_object
+-- The function that builds a JSON object.
+jsonb_build_object
+
+-- fragment: json_length
+-- The function that counts the elements of a JSON array.
+jsonb_array_length
+
+-- fragment: position_of_text
+-- The function that finds one text in another.
+strpos
+
+-- fragment: payload_bytes
+-- The payload as bytes.
+{row}payload
+
+-- fragment: size_of_payload
+-- The bytes of the payload.
+octet_length({row}payload)
+
+-- fragment: size_of_message
+-- The bytes of payload and headers.
+octet_length({row}payload) + octet_length({row}headers::text)
+
+-- fragment: among
+-- Whether a number is in a list.
+= ANY (:{parameter}::bigint[])
+
+-- fragment: among_texts
+-- Whether a text is in a list.
+= ANY (:{parameter}::text[])
+
+-- fragment: subjects
+-- A list of texts, as rows.
+unnest(:subjects::text[]) AS s(subject)
+
+-- fragment: pairs
+-- A list of event ids and one of destinations, as rows in their order.
+unnest(:event_ids::text[], :destinations::text[]) WITH ORDINALITY AS p(event_id, destination, n)
+
+-- fragment: deliveries
+-- Rows of the history by their identities, in the order of the lists.
+unnest(:event_ids::text[], :ids::bigint[], :destinations::text[], :times::timestamptz[])
+  WITH ORDINALITY AS i(event_id, id, destination, published_at, n)
+
+-- fragment: copy_id
+-- The id of the copy of delivery i.
+(:copy_ids::text[])[i.n]
+
+-- fragment: events_are_any
+-- Whether a replay is not limited to a list of events.
+:events::text[] IS NULL
+
+-- fragment: is_copy
+-- Whether a message is a copy that a replay made.
+{row}headers ? 'replayof'
+
+-- fragment: headers_with_original
+-- The headers of a copy: those of the original, and its id.
+m.headers || jsonb_build_object('replayof', coalesce(m.headers->>'replayof', m.event_id))
+
+-- fragment: detail_with_less_left
+-- The detail of a bulk action after :done more messages.
+detail || jsonb_build_object('left', (detail->>'left')::bigint - CAST(:done AS integer))
+
+-- fragment: messages_in_flight
+-- The messages that relays with a valid lease report as in flight.
+SELECT DISTINCT x.event_id, x.destination
+  FROM {relay} AS r, jsonb_to_recordset(r.in_flight) AS x(event_id text, destination text)
+ WHERE r.lease_until > now()
+
+-- fragment: breakers_of_relay
+-- The breakers of relay r, as rows of destination and state.
+jsonb_each_text(r.breakers)
+
+-- fragment: lease_is_valid
+-- Whether the lease of a relay is valid.
+lease_until > now()
+
+-- fragment: lease_left
+-- The seconds left of the lease of a relay; negative once it has ended.
+extract(epoch FROM lease_until - now())::float8
+
+-- fragment: relay_age
+-- The seconds since a relay started.
+extract(epoch FROM now() - started_at)::float8
+
+-- fragment: waiting_queues
+-- The first :queues ordering queues with waiting messages, by hops along the index, which begins with the lane.
+hop AS (
+  (SELECT h.lane, h.key, h.destination FROM {message} AS h
+    WHERE h.held = 'waiting' ORDER BY h.lane, h.key, h.destination, h.id LIMIT 1)
+  UNION ALL
+  SELECT f.lane, f.key, f.destination FROM hop CROSS JOIN LATERAL (
+    SELECT h.lane, h.key, h.destination FROM {message} AS h
+     WHERE h.held = 'waiting' AND (h.lane, h.key, h.destination) > (hop.lane, hop.key, hop.destination)
+     ORDER BY h.lane, h.key, h.destination, h.id LIMIT 1) AS f
+), queue AS MATERIALIZED (SELECT * FROM hop LIMIT :queues)
+
+-- fragment: first_of_queues
+-- The message of each queue for which the others wait: one probe of the index per queue.
+(SELECT f.* FROM queue AS q CROSS JOIN LATERAL (
+   SELECT h.lane, h.key, h.destination, h.event_id, h.event_type, h.last_error, h.held, h.available_at, h.first_failed_at,
+          h.recorded_at
+     FROM {message} AS h
+    WHERE h.lane = q.lane AND h.key = q.key AND h.destination = q.destination AND ({holds_queue:h.})
+    ORDER BY h.id LIMIT 1) AS f)
+
+-- fragment: in_lane_of_first
+-- In the lane of the first message, with which the indexes begin.
+b.lane = {row}lane AND
+
+-- fragment: in_lane_of_key
+-- In the lane of :key, with which the indexes begin.
+{row}lane = (hashtext(:key) & 63)::smallint AND

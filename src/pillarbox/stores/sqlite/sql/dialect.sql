@@ -1,0 +1,147 @@
+-- The fragments that the statements of stores/admin/sql need of SQLite. Lists are JSON arrays, times are text.
+
+-- fragment: now
+-- The clock of the database, as every time is written.
+strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
+
+-- fragment: ago
+-- The time so many seconds ago; NULL for NULL.
+CASE WHEN :{parameter} IS NOT NULL THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:{parameter})) END
+
+-- fragment: operator
+-- The name of the operator.
+:by
+
+-- fragment: for_update
+-- Nothing: a transaction that writes is the only one.
+
+-- fragment: unindexed
+-- The sign that keeps SQLite from the index of a time, which many rows may share.
++
+
+-- fragment: as_text
+-- Nothing: JSON is text.
+
+-- fragment: as_json
+-- Nothing: JSON is text.
+
+-- fragment: json_object
+-- The function that builds a JSON object.
+json_object
+
+-- fragment: json_length
+-- The function that counts the elements of a JSON array.
+json_array_length
+
+-- fragment: position_of_text
+-- The function that finds one text in another.
+instr
+
+-- fragment: payload_bytes
+-- The payload as bytes, also where plain SQL inserted text.
+CAST({row}payload AS BLOB)
+
+-- fragment: size_of_payload
+-- The bytes of the payload.
+length(CAST({row}payload AS BLOB))
+
+-- fragment: size_of_message
+-- The bytes of payload and headers.
+length(CAST({row}payload AS BLOB)) + length(CAST({row}headers AS BLOB))
+
+-- fragment: among
+-- Whether a number is in a list.
+IN (SELECT value FROM json_each(:{parameter}))
+
+-- fragment: among_texts
+-- Whether a text is in a list.
+IN (SELECT value FROM json_each(:{parameter}))
+
+-- fragment: subjects
+-- A list of texts, as rows.
+(SELECT value AS subject FROM json_each(:subjects)) AS s
+
+-- fragment: pairs
+-- A list of event ids and one of destinations, as rows in their order.
+(SELECT e.value AS event_id, json_extract(:destinations, '$[' || e.key || ']') AS destination, e.key AS n
+   FROM json_each(:event_ids) AS e) AS p
+
+-- fragment: deliveries
+-- Rows of the history by their identities, in the order of the lists.
+(SELECT e.value AS event_id, json_extract(:ids, '$[' || e.key || ']') AS id,
+        json_extract(:destinations, '$[' || e.key || ']') AS destination,
+        json_extract(:times, '$[' || e.key || ']') AS published_at, e.key AS n
+   FROM json_each(:event_ids) AS e) AS i
+
+-- fragment: copy_id
+-- The id of the copy of delivery i.
+json_extract(:copy_ids, '$[' || i.n || ']')
+
+-- fragment: events_are_any
+-- Whether a replay is not limited to a list of events.
+:events IS NULL
+
+-- fragment: is_copy
+-- Whether a message is a copy that a replay made.
+(json_type({row}headers, '$.replayof') IS NOT NULL)
+
+-- fragment: headers_with_original
+-- The headers of a copy: those of the original, and its id.
+json_set(m.headers, '$.replayof', coalesce(json_extract(m.headers, '$.replayof'), m.event_id))
+
+-- fragment: detail_with_less_left
+-- The detail of a bulk action after :done more messages.
+json_set(detail, '$.left', json_extract(detail, '$.left') - :done)
+
+-- fragment: messages_in_flight
+-- The messages that relays with a valid lease report as in flight.
+SELECT DISTINCT json_extract(h.value, '$[0]') AS event_id, json_extract(h.value, '$[1]') AS destination
+  FROM {relay} AS r, json_each(r.in_flight) AS h
+ WHERE r.lease_until > {now}
+
+-- fragment: breakers_of_relay
+-- The breakers of relay r, as rows of destination and state.
+json_each(r.breakers)
+
+-- fragment: lease_left
+-- The seconds left of the lease of a relay, by the elapsed time of the host where it is known.
+round(CASE WHEN {lease_is_valid} THEN coalesce(lease_end - elapsed(), (julianday(lease_until) - julianday({now})) * 86400.0)
+           ELSE 0.0 END, 3)
+
+-- fragment: relay_age
+-- The seconds since a relay started.
+round((julianday({now}) - julianday(started_at)) * 86400.0, 3)
+
+-- fragment: waiting_queues
+-- The first :queues ordering queues with waiting messages, by hops along the index.
+queue (key, destination) AS (
+  SELECT * FROM (SELECT key, destination FROM {message}
+                  WHERE held = 'waiting' AND key IS NOT NULL ORDER BY key, destination, id LIMIT 1)
+  UNION ALL
+  SELECT b.key, b.destination
+    FROM queue AS l
+   CROSS JOIN {message} AS b
+   WHERE b.row_id = coalesce(
+           (SELECT x.row_id FROM {message} AS x
+             WHERE x.held = 'waiting' AND x.key = l.key AND x.destination > l.destination
+             ORDER BY x.destination, x.id LIMIT 1),
+           (SELECT x.row_id FROM {message} AS x
+             WHERE x.held = 'waiting' AND x.key > l.key
+             ORDER BY x.key, x.destination, x.id LIMIT 1))
+   LIMIT :queues
+)
+
+-- fragment: first_of_queues
+-- The message of each queue for which the others wait: one probe of the index per queue.
+(SELECT m.*
+   FROM queue AS l
+  CROSS JOIN {message} AS m
+  WHERE m.row_id = (SELECT h.row_id FROM {message} AS h
+                     WHERE h.key = l.key AND h.destination = l.destination AND ({holds_queue:h.})
+                     ORDER BY h.id LIMIT 1))
+
+-- fragment: in_lane_of_first
+-- Nothing: there is one lane.
+
+-- fragment: in_lane_of_key
+-- Nothing: there is one lane.
