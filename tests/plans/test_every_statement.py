@@ -75,3 +75,9 @@ def test_sqlite_plans_every_statement() -> None:
                 except sqlite3.Error as error:
                     refused[name] = str(error)
     assert refused == {}
+
+
+def test_each_engine_has_the_same_fragments_in_its_dialect() -> None:
+    postgres, sqlite = (load(f"pillarbox.stores.{engine}", "dialect") for engine in ("postgres", "sqlite"))
+    assert postgres.keys() == sqlite.keys()
+    assert [one.name for one in (*postgres.values(), *sqlite.values()) if not one.is_fragment] == []

@@ -86,6 +86,58 @@ async def test_the_busiest_keys_are_those_of_a_sample(explain: Explainer) -> Non
     assert cost.returned > 0
 
 
+BATCH = 100
+DEAD_IDS: dict[str, object] = {"dead_ids": list(range(1, 100 * BATCH, 100))}
+HISTORY = range(7, 7 + BATCH)
+DELIVERIES: dict[str, object] = {
+    "event_ids": [f"h{number}" for number in HISTORY],
+    "ids": list(HISTORY),
+    "destinations": ["orders"] * BATCH,
+}
+LEDGER = """
+INSERT INTO public.outbox_ledger (event_id, destination, status)
+SELECT 'h' || g, 'orders', 'SUCCESS' FROM generate_series(1, 50000) g;
+ANALYZE public.outbox_ledger;
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "given", "returned"),
+    [
+        ("lock_dead_letters", DEAD_IDS, BATCH),
+        ("revive_dead_letters", DEAD_IDS, BATCH),
+        ("audit_dead_letters", DEAD_IDS | {"what": "retry", "by": "ada"}, 0),
+        ("delete_dead_letters", DEAD_IDS, BATCH),
+        ("reopen_ledger", {"event_ids": DELIVERIES["event_ids"], "destinations": DELIVERIES["destinations"]}, 0),
+        ("archive_delete_history", DELIVERIES, BATCH),
+        ("replay_copy", DELIVERIES | {"copy_ids": [f"copy {number}" for number in HISTORY], "to": None}, BATCH),
+    ],
+)
+async def test_a_write_reads_the_rows_of_its_batch(
+    explain: Explainer, bad_day: str, statement: str, given: dict[str, object], returned: int
+) -> None:
+    connection = await asyncpg.connect(bad_day)
+    delivered_at = await connection.fetchval("SELECT published_at FROM outbox_history LIMIT 1")
+    await connection.close()
+    cost = await explain.cost_of_named(STATEMENTS.get(statement), times=[delivered_at] * BATCH, prepare=LEDGER, **given)
+    # A partition of the history shows its first row besides.
+    assert cost.everywhere <= BATCH + 5, cost
+    assert cost.returned == returned
+
+
+async def test_old_dead_letters_are_read_once_for_their_size_and_once_in_full(explain: Explainer) -> None:
+    cost = await explain.cost_of_named(
+        STATEMENTS.get("archive_read_dead"), older=0.0, limit=BATCH, bytes=8 * 1024 * 1024, dead_id=50_000
+    )
+    assert (cost.returned, cost.everywhere) == (BATCH, 2 * BATCH), cost
+
+
+async def test_rows_past_their_retention_are_counted_up_to_a_limit(explain: Explainer) -> None:
+    ages = dict.fromkeys(("history", "dead", "receipts", "ledger", "audit"), 0.0)
+    cost = await explain.cost_of_named(STATEMENTS.get("archive_count"), most=BATCH, prepare=SOME, **ages)
+    assert cost.everywhere <= len(ages) * BATCH, cost
+
+
 @pytest.mark.parametrize(("destination", "found"), [("orders", 6), ("", 1)])
 async def test_what_a_follower_waits_for_is_found_past_everybody_in_between(
     explain: Explainer, bad_day: str, destination: str, found: int

@@ -145,7 +145,7 @@ def test_every_purpose_is_a_sentence(engine: str) -> None:
 
 @pytest.mark.parametrize("engine", ["postgres", "sqlite"])
 def test_every_fragment_is_part_of_a_statement(engine: str) -> None:
-    statements = load(f"pillarbox.stores.{engine}")
+    statements = {**load(f"pillarbox.stores.{engine}"), **load("pillarbox.stores.admin")}
     scripts = Path(__file__).parents[2] / "src" / "pillarbox" / "stores" / engine / "sql" / "scripts"
     texts = [one.text for one in statements.values()] + [path.read_text() for path in scripts.glob("*.sql")]
     holes = {hole for text in texts for hole in re.findall(r"\{([a-z_0-9]+)", text)}

@@ -93,14 +93,19 @@ class Connection:
 
         A statement is its text and its arguments. Raises StoreUnavailableError, SchemaError or RowsRefusedError.
         """
-        async with self.open() as connection, asyncio.timeout(self._answer_within), connection.transaction():
+        async with self.open() as connection, asyncio.timeout(self._answer_within):
+            transaction = connection.transaction()
+            await transaction.start()
+            # A cancelled call does not roll back, because that would wait for a server that may be frozen: `open` ends
+            # the connection, and with it the transaction.
             try:
-                sql, *arguments = next(steps)
-                while True:
-                    sql, *arguments = steps.send(await connection.fetch(sql, *arguments))
-            except StopIteration as end:
-                returned: T = end.value
-                return returned
+                returned = await _driven(connection, steps)
+            except Exception:
+                if not connection.is_closed():
+                    await transaction.rollback()
+                raise
+            await transaction.commit()
+            return returned
 
     async def fetch_in_session(self, sql: str, *arguments: object) -> list[asyncpg.Record]:
         """Run one statement whose last argument is the process id that the server announced for this connection.
@@ -175,6 +180,18 @@ class Connection:
                 except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
                     self._connection.terminate()
             self._connection = None
+
+
+async def _driven(
+    connection: asyncpg.Connection[asyncpg.Record], steps: Generator[tuple[Any, ...], Sequence[Any], T]
+) -> T:
+    try:
+        sql, *arguments = next(steps)
+        while True:
+            sql, *arguments = steps.send(await connection.fetch(sql, *arguments))
+    except StopIteration as end:
+        returned: T = end.value
+        return returned
 
 
 def place_of(url: str) -> str:

@@ -103,6 +103,11 @@ SELECT DISTINCT json_extract(h.value, '$[0]') AS event_id, json_extract(h.value,
 -- The breakers of relay r, as rows of destination and state.
 json_each(r.breakers)
 
+-- fragment: lease_is_valid
+-- Whether a relay's lease is valid, by the elapsed time of the host. One that ends later than its length from now is from
+-- before a restart of the host. A lease without an elapsed time is compared with the wall clock.
+coalesce(lease_end > elapsed() AND lease_end <= elapsed() + lease_length, lease_until > {now})
+
 -- fragment: lease_left
 -- The seconds left of the lease of a relay, by the elapsed time of the host where it is known.
 round(CASE WHEN {lease_is_valid} THEN coalesce(lease_end - elapsed(), (julianday(lease_until) - julianday({now})) * 86400.0)

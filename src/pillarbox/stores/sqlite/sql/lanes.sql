@@ -76,11 +76,6 @@ SELECT epoch FROM {lane} WHERE lane = 0
 -- Reset the crashes of the lane, because it makes progress.
 UPDATE {lane} SET crashes = 0 WHERE lane = 0 AND crashes > 0
 
--- fragment: lease_is_valid
--- Whether a relay's lease is valid, by the elapsed time of the host. One that ends later than its length from now is from
--- before a restart of the host. A lease without an elapsed time is compared with the wall clock.
-coalesce(lease_end > elapsed() AND lease_end <= elapsed() + lease_length, lease_until > {now})
-
 -- name: sleep
 -- Write until when a relay sleeps.
 UPDATE {relay}
