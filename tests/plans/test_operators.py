@@ -87,7 +87,7 @@ async def test_the_busiest_keys_are_those_of_a_sample(explain: Explainer) -> Non
 
 
 BATCH = 100
-DEAD_IDS: dict[str, object] = {"dead_ids": list(range(1, 100 * BATCH, 100))}
+DEAD_LETTERS: dict[str, object] = {"dead_letter_ids": list(range(1, 100 * BATCH, 100))}
 HISTORY = range(7, 7 + BATCH)
 DELIVERIES: dict[str, object] = {
     "event_ids": [f"h{number}" for number in HISTORY],
@@ -104,10 +104,10 @@ ANALYZE public.outbox_ledger;
 @pytest.mark.parametrize(
     ("statement", "given", "returned"),
     [
-        ("lock_dead_letters", DEAD_IDS, BATCH),
-        ("revive_dead_letters", DEAD_IDS, BATCH),
-        ("audit_dead_letters", DEAD_IDS | {"what": "retry", "by": "ada"}, 0),
-        ("delete_dead_letters", DEAD_IDS, BATCH),
+        ("lock_dead_letters", DEAD_LETTERS, BATCH),
+        ("revive_dead_letters", DEAD_LETTERS, BATCH),
+        ("audit_dead_letters", DEAD_LETTERS | {"what": "retry", "by": "ada"}, 0),
+        ("delete_dead_letters", DEAD_LETTERS, BATCH),
         ("reopen_ledger", {"event_ids": DELIVERIES["event_ids"], "destinations": DELIVERIES["destinations"]}, 0),
         ("archive_delete_history", DELIVERIES, BATCH),
         ("replay_copy", DELIVERIES | {"copy_ids": [f"copy {number}" for number in HISTORY], "to": None}, BATCH),
@@ -127,13 +127,13 @@ async def test_a_write_reads_the_rows_of_its_batch(
 
 async def test_old_dead_letters_are_read_once_for_their_size_and_once_in_full(explain: Explainer) -> None:
     cost = await explain.cost_of_named(
-        STATEMENTS.get("archive_read_dead"), older=0.0, limit=BATCH, bytes=8 * 1024 * 1024, dead_id=50_000
+        STATEMENTS.get("archive_read_dead"), older=0.0, limit=BATCH, bytes=8 * 1024 * 1024, dead_letter_id=50_000
     )
     assert (cost.returned, cost.everywhere) == (BATCH, 2 * BATCH), cost
 
 
 async def test_rows_past_their_retention_are_counted_up_to_a_limit(explain: Explainer) -> None:
-    ages = dict.fromkeys(("history", "dead", "receipts", "ledger", "audit"), 0.0)
+    ages = dict.fromkeys(("history", "dead", "inbox", "ledger", "audit"), 0.0)
     cost = await explain.cost_of_named(STATEMENTS.get("archive_count"), most=BATCH, prepare=SOME, **ages)
     assert cost.everywhere <= len(ages) * BATCH, cost
 

@@ -46,10 +46,10 @@ def walks(steps: list[str]) -> set[str]:
 @pytest.mark.parametrize(
     ("variants", "indexes"),
     [
-        ((), {"message_recorded", "history_recorded", "dead_recorded"}),
-        (("of_type",), {"message_recorded", "history_type", "dead_recorded"}),
-        (("of_key",), {"message_recorded", "history_key", "dead_recorded"}),
-        (("blocked",), {"message_blocked", "history_recorded", "dead_recorded"}),
+        ((), {"message_recorded", "history_recorded", "dead_letter_recorded"}),
+        (("of_type",), {"message_recorded", "history_type", "dead_letter_recorded"}),
+        (("of_key",), {"message_recorded", "history_key", "dead_letter_recorded"}),
+        (("blocked",), {"message_blocked", "history_recorded", "dead_letter_recorded"}),
     ],
 )
 async def test_a_page_of_events(sql: sqlite3.Connection, variants: tuple[str, ...], indexes: set[str]) -> None:
@@ -63,9 +63,9 @@ async def test_a_page_of_events(sql: sqlite3.Connection, variants: tuple[str, ..
     ("variants", "index"),
     [
         ((), "PRIMARY KEY"),
-        (("of_type",), "outbox_dead_type_idx"),
-        (("of_key",), "outbox_dead_key_idx"),
-        (("of_event",), "outbox_dead_event_id_idx"),
+        (("of_type",), "outbox_dead_letter_type_idx"),
+        (("of_key",), "outbox_dead_letter_key_idx"),
+        (("of_event",), "outbox_dead_letter_event_id_idx"),
     ],
 )
 async def test_a_page_of_dead_letters(sql: sqlite3.Connection, variants: tuple[str, ...], index: str) -> None:

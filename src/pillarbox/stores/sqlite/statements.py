@@ -11,6 +11,7 @@ from pillarbox.stores.admin.engine import ADMIN
 
 PACKAGE = "pillarbox.stores.sqlite"
 
+
 class SqliteStatements(StatementSet):
     """The statements of one outbox."""
 
