@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.workers.control import Control, job, write_times
 from pillarbox import Destination, Handlers, Relay, RelayConfig, Route
 from pillarbox.core.transport import Transport
-from pillarbox.ops.bench.transport import TimedRabbitMQ
+from pillarbox.ops.bench.timed_transport import TimedTransport
 from pillarbox.ops.cli.relay import collect_rarely
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
@@ -57,11 +57,9 @@ async def to_handlers(work: dict[str, Any], control: Control) -> None:
 
 async def to_rabbitmq(work: dict[str, Any], control: Control) -> None:
     """From PostgreSQL, until told to stop."""
-    rabbitmq = (
-        TimedRabbitMQ(work["broker"], declare=False)
-        if "confirmed" in work
-        else RabbitMQTransport(work["broker"], declare=False)
-    )
+    rabbitmq: Transport = RabbitMQTransport(work["broker"], declare=False)
+    if "confirmed" in work:
+        rabbitmq = TimedTransport(rabbitmq)
     address = RabbitMQTransport.to(exchange="", routing_key=work["queue"])
     destination = Destination(address, body=work["body"], **work.get("destination", {}))
     async with (
@@ -77,7 +75,7 @@ async def to_rabbitmq(work: dict[str, Any], control: Control) -> None:
         relay.stop()
         await running
         control.report()
-        if isinstance(rabbitmq, TimedRabbitMQ):
+        if isinstance(rabbitmq, TimedTransport):
             write_times(work["confirmed"], rabbitmq.confirmed)
 
 

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pillarbox.admin.admin import Admin, AdminStore, NoAdmin
+from pillarbox.admin.broker_dead_letters import BrokerDeadLetter, BrokerDeadLetters, ReceivedDeadLetter
 from pillarbox.core.errors import (
     ConfigurationError,
     NackedError,
@@ -31,7 +32,15 @@ from pillarbox.core.message import Message
 from pillarbox.core.source import Delivery, Incoming, Source
 from pillarbox.core.store import Capabilities, Store
 from pillarbox.core.transport import Address, Outgoing, Pace, Result, StreamingTransport, Transport
-from pillarbox.plugins import Producer, StoreOptions, StorePlugin, TransportDiagnosis, TransportPlugin
+from pillarbox.plugins import (
+    Producer,
+    ScratchQueue,
+    ScratchStore,
+    StoreOptions,
+    StorePlugin,
+    TransportDiagnosis,
+    TransportPlugin,
+)
 
 if TYPE_CHECKING:
     from pillarbox.testing.conformance import AdminConformance, StoreConformance
@@ -43,6 +52,8 @@ __all__ = [
     "Admin",
     "AdminConformance",
     "AdminStore",
+    "BrokerDeadLetter",
+    "BrokerDeadLetters",
     "Capabilities",
     "ConfigurationError",
     "Delivery",
@@ -55,10 +66,13 @@ __all__ = [
     "Pace",
     "PermanentError",
     "Producer",
+    "ReceivedDeadLetter",
     "RejectedError",
     "Result",
     "RowsRefusedError",
     "SchemaError",
+    "ScratchQueue",
+    "ScratchStore",
     "SendError",
     "Source",
     "SourceConformance",

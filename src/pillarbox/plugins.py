@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Protocol
 
 from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.broker_dead_letters import BrokerDeadLetters
 from pillarbox.admin.diagnosis import Check, CheckResult, failed, passed
 from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError, UnavailableError
@@ -93,11 +94,26 @@ class Producer(Protocol):
         ...
 
 
+class ScratchStore(Protocol):
+    """A temporary store beside another one, for `pillarbox bench`."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def options(self) -> StoreOptions: ...
+
+    async def drop(self) -> None:
+        """Delete its tables; succeeds also if they were not created. Raises StoreUnavailableError."""
+        ...
+
+
 class StorePlugin:
     """Makes a store of a URL. Subclass it, and register the subclass as an entry point."""
 
     shared: ClassVar[bool] = True
     """Whether other processes can open the same store."""
+    scratch_stores: ClassVar[bool] = False
+    """Whether `pillarbox bench` can create a temporary store: then override `scratch`."""
 
     def open(self, url: str, options: StoreOptions) -> AdminStore:
         """The store; opens no connection. Raises ConfigurationError."""
@@ -108,6 +124,10 @@ class StorePlugin:
         raise ConfigurationError(
             f"{scheme_of(url)}:// cannot be recorded on from the command line; record in the application"
         )
+
+    def scratch(self, url: str, options: StoreOptions, name: str) -> ScratchStore:
+        """A temporary store beside this one; `name` is unique. Creates nothing."""
+        raise NotImplementedError
 
 
 class TransportDiagnosis(Protocol):
@@ -122,6 +142,24 @@ class TransportDiagnosis(Protocol):
         ...
 
 
+class ScratchQueue(Protocol):
+    """A transport with a temporary queue, for `pillarbox bench`."""
+
+    @property
+    def transport(self) -> Transport:
+        """Creates the queue when it connects."""
+        ...
+
+    @property
+    def address(self) -> Address:
+        """The address of the queue."""
+        ...
+
+    async def drop(self) -> None:
+        """Delete the queue; succeeds also if it was not created."""
+        ...
+
+
 class TransportPlugin:
     """Makes a transport of a URL. Subclass it, and register the subclass as an entry point."""
 
@@ -129,6 +167,12 @@ class TransportPlugin:
     """What messages call the transport; '': the scheme of the URL."""
     default_routing: ClassVar[str] = ""
     """Where events go without any route, in one line: "each event to …"."""
+    pipelined: ClassVar[bool] = False
+    """Whether its destinations support `ordering = "pipelined"`: `Pace.in_order` of the transport is true."""
+    dead_letter_queues: ClassVar[bool] = False
+    """Whether its broker has dead-letter queues: then override `dead_letters` and `queues`."""
+    scratch_queues: ClassVar[bool] = False
+    """Whether `pillarbox bench` can create a temporary queue: then override `scratch`."""
 
     def open(self, url: str, options: Mapping[str, Any]) -> Transport:
         """The transport; opens no connection. `options` is the table `[transports.NAME.options]`.
@@ -152,6 +196,28 @@ class TransportPlugin:
         addresses: those of the destinations behind this transport, by name.
         """
         return _Ping(self.open(url, options))
+
+    def dead_letters(
+        self, url: str, options: Mapping[str, Any], *, timeout: Duration | None = None
+    ) -> BrokerDeadLetters:
+        """The dead-letter queues of the broker; opens no connection.
+
+        timeout: of connecting and of each answer; None: that of the options.
+        """
+        raise NotImplementedError
+
+    def queues(
+        self, options: Mapping[str, Any], destinations: Mapping[str, Mapping[str, Any]]
+    ) -> Mapping[str, str | None]:
+        """The queues that events are sent to → the dead-letter queue of each; None: `NAME.dlq`, if that exists.
+
+        destinations: the options of the destinations behind this transport, by name.
+        """
+        return {}
+
+    def scratch(self, url: str, options: Mapping[str, Any], name: str) -> ScratchQueue:
+        """A transport with a temporary queue of that unique name; opens no connection."""
+        raise NotImplementedError
 
 
 class _Ping:

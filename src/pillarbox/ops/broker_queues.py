@@ -11,7 +11,7 @@ from itertools import groupby
 from pillarbox.admin.broker_dead_letters import BrokerDeadLetter, BrokerDeadLetters, dead_letter_queue
 from pillarbox.core.errors import ConfigurationError, RejectedError, UnavailableError
 from pillarbox.ops.settings import Settings
-from pillarbox.ops.wiring import open_broker_dead_letters
+from pillarbox.ops.wiring import open_broker_dead_letters, transport_queues
 
 MOST_MET = 100
 """Queues that are read only because relays have sent to them."""
@@ -51,11 +51,12 @@ def chosen_queues(settings: Settings, *, queue: str | None, transport: str | Non
     brokers = _brokers(settings)
     if not brokers:
         raise ConfigurationError(
-            "no RabbitMQ is configured: set PILLARBOX_TRANSPORT=amqp://…, or add [transports.NAME] to the settings file"
+            "no transport with dead-letter queues is configured: set PILLARBOX_TRANSPORT=amqp://…, or add "
+            "[transports.NAME] to the settings file"
         )
     if transport is not None and transport not in brokers:
         raise ConfigurationError(
-            f"--transport: {transport!r} is not a RabbitMQ transport; there is {', '.join(brokers)}"
+            f"--transport: {transport!r} is not a transport with dead-letter queues; use {' or '.join(brokers)}"
         )
     known = [one for one in known_queues(settings) if transport in (None, one.transport)]
     if queue is None:
@@ -104,11 +105,11 @@ async def first_letters(
 
 @asynccontextmanager
 async def opened(
-    settings: Settings, queue: DeadQueue, patience: float | None = None
+    settings: Settings, queue: DeadQueue, *, within: float | None = None
 ) -> AsyncIterator[BrokerDeadLetters]:
     """Connect to the broker of a queue, and close the connection afterwards. Raises ConfigurationError,
     UnavailableError."""
-    letters = open_broker_dead_letters(settings, queue.transport, patience=patience)
+    letters = open_broker_dead_letters(settings, queue.transport, timeout=within)
     try:
         yield letters
     except UnavailableError as error:
@@ -121,7 +122,7 @@ async def _depths_on(settings: Settings, queues: Sequence[DeadQueue], within: fl
     found: list[Depth] = []
     problem = ""
     try:
-        async with asyncio.timeout(within), opened(settings, queues[0], patience=within) as letters:
+        async with asyncio.timeout(within), opened(settings, queues[0], within=within) as letters:
             for queue in queues:
                 found.append(await _depth_of(letters, queue))
     except TimeoutError:
@@ -139,22 +140,14 @@ async def _depth_of(letters: BrokerDeadLetters, queue: DeadQueue) -> Depth:
 
 
 def _brokers(settings: Settings) -> list[str]:
-    return [name for name, given in settings.transports.items() if given.kind == "rabbitmq"]
+    return [name for name, given in settings.transports.items() if given.plugin.dead_letter_queues]
 
 
 def _queues_of(settings: Settings, transport: str, unrouted: Iterable[str]) -> Iterator[DeadQueue]:
-    queues = {queue.name: queue.dead_letter for queue in settings.transports[transport].queues}
-    named = dict.fromkeys(letters.queue for letters in queues.values() if letters is not None)
+    queues = transport_queues(settings, transport)
+    named = dict.fromkeys(name for name in queues.values() if name is not None)
     yield from (DeadQueue(transport=transport, name=name) for name in named)
-    for work in dict.fromkeys([*queues, *_addressed_by_name(settings, transport), *unrouted]):
+    for work in dict.fromkeys([*queues, *unrouted]):
         guess = dead_letter_queue(work)
         if queues.get(work) is None and work not in named and guess not in named:
             yield DeadQueue(transport=transport, name=guess, named=False)
-
-
-def _addressed_by_name(settings: Settings, transport: str) -> Iterator[str]:
-    """Yield queues that destinations address without an exchange, whether or not the settings declare them."""
-    default = next(iter(settings.transports))
-    for to in settings.destinations.values():
-        if (to.transport or default) == transport and not to.exchange and "{" not in to.routing_key:
-            yield to.routing_key

@@ -22,11 +22,11 @@ async def find_limited(store: AdminStore, hot: Sequence[BusyKey]) -> BusyKey | N
 
 def advice(settings: Settings) -> str:
     """Say how events of one key are sent faster with these settings; "" if they already are, or cannot be."""
-    brokers = {name for name, transport in settings.transports.items() if transport.kind == "rabbitmq"}
-    if not brokers:
+    pipelined = {name for name, transport in settings.transports.items() if transport.plugin.pipelined}
+    if not pipelined:
         return ""
     only = next(iter(settings.transports)) if len(settings.transports) == 1 else None
-    ours = {name: given for name, given in settings.destinations.items() if (given.transport or only) in brokers}
+    ours = {name: given for name, given in settings.destinations.items() if (given.transport or only) in pipelined}
     strict = [name for name, given in ours.items() if given.ordering == "strict"]
     if ours and not strict:
         return ""

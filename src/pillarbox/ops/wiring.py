@@ -21,8 +21,7 @@ from pillarbox.ops.importing import import_object, installed
 from pillarbox.ops.settings import Settings, StoreSettings
 from pillarbox.ops.settings.sources import NO_TRANSPORT
 from pillarbox.ops.settings.transports import DestinationSettings, TransportSettings
-from pillarbox.plugins import StoreOptions, TransportDiagnosis, TransportPlugin
-from pillarbox.transports.plugins import HandlerPlugin
+from pillarbox.plugins import ScratchQueue, ScratchStore, StoreOptions, TransportDiagnosis
 
 if TYPE_CHECKING:
     from pillarbox.core.event import RecordObserver
@@ -36,7 +35,24 @@ if TYPE_CHECKING:
 
 def open_store(store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = "30s") -> AdminStore:
     """The store that the settings name. Raises ConfigurationError, also where its driver is not installed."""
-    options = StoreOptions(
+    options = _store_options(store, ledger=ledger, statement_timeout=statement_timeout)
+    with installed():
+        return plugins.store_plugin(plugins.scheme_of(store.url)).open(store.url, options)
+
+
+def scratch_store(store: StoreSettings, name: str) -> ScratchStore:
+    """A temporary store beside that of the settings. Raises ConfigurationError if its adapter does not support it."""
+    scheme = plugins.scheme_of(store.url)
+    plugin = plugins.store_plugin(scheme)
+    if not plugin.scratch_stores:
+        raise ConfigurationError(f"{scheme}:// does not support temporary tables for benchmarks; use another store")
+    return plugin.scratch(store.url, _store_options(store), name)
+
+
+def _store_options(
+    store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = "30s"
+) -> StoreOptions:
+    return StoreOptions(
         prefix=store.prefix,
         schema=store.schema,
         history=store.history,
@@ -45,8 +61,6 @@ def open_store(store: StoreSettings, *, ledger: LedgerKind = False, statement_ti
         statement_timeout=statement_timeout,
         extra=store.options or {},
     )
-    with installed():
-        return plugins.store_plugin(plugins.scheme_of(store.url)).open(store.url, options)
 
 
 def make_outbox(
@@ -73,21 +87,29 @@ def open_transports(settings: Settings) -> dict[str, Transport]:
     return {name: _open_transport(settings, name, given) for name, given in settings.transports.items()}
 
 
-def open_broker_dead_letters(settings: Settings, name: str, *, patience: Duration | None = None) -> BrokerDeadLetters:
-    """The dead-letter queues on the broker of a RabbitMQ transport; `patience` bounds connecting and each answer.
+def open_broker_dead_letters(settings: Settings, name: str, *, timeout: Duration | None = None) -> BrokerDeadLetters:
+    """The dead-letter queues on the broker of a transport; `timeout` bounds connecting and each answer.
 
     Raises ConfigurationError, also where the driver is not installed.
     """
     given = settings.transports[name]
     with installed(), _placed(settings, "transports", name):
-        from pillarbox.transports.rabbitmq import RabbitMQDeadLetters
+        return given.plugin.dead_letters(given.url or "", _options(settings, given), timeout=timeout)
 
-        return RabbitMQDeadLetters(
-            given.url or "",
-            heartbeat=given.heartbeat,
-            connect_timeout=patience or given.connect_timeout,
-            answer_timeout=patience or settings.relay.config.send_timeout,
-        )
+
+def open_scratch_queue(settings: Settings, transport: str, name: str) -> ScratchQueue:
+    """A temporary queue behind a transport. Raises ConfigurationError, also where the driver is not installed."""
+    given = settings.transports[transport]
+    with installed(), _placed(settings, "transports", transport):
+        return given.plugin.scratch(given.url or "", _options(settings, given), name)
+
+
+def transport_queues(settings: Settings, name: str) -> Mapping[str, str | None]:
+    """The queues behind a transport → the dead-letter queue of each; None: the default."""
+    given = settings.transports[name]
+    behind = {to: one for to, one in settings.destinations.items() if _transport_name(settings, one) == name}
+    own = {to: _destination_options(given, one) for to, one in behind.items()}
+    return given.plugin.queues(_options(settings, given), own)
 
 
 def open_transport_diagnosis(settings: Settings, name: str) -> TransportDiagnosis | None:
@@ -99,7 +121,7 @@ def open_transport_diagnosis(settings: Settings, name: str) -> TransportDiagnosi
         given = settings.transports[name]
         found = {to: _destination(settings, to, one).address for to, one in settings.destinations.items()}
         addresses = {to: address for to, address in found.items() if address.transport == name}
-        return _plugin(given).diagnosis(given.url or "", _options(settings, given), addresses)
+        return given.plugin.diagnosis(given.url or "", _options(settings, given), addresses)
 
 
 def make_relay(
@@ -143,7 +165,7 @@ def describe_routing(settings: Settings) -> str:
 
 
 def _default_routing(given: TransportSettings) -> str:
-    told = _plugin(given).default_routing or f"each event to the defaults of {given.kind}"
+    told = given.plugin.default_routing or f"each event to the defaults of {given.kind}"
     return told.format(given.import_)
 
 
@@ -153,13 +175,7 @@ def _open_transport(settings: Settings, name: str, given: TransportSettings) -> 
             from pillarbox.transports.handlers import Handlers
 
             return import_object(given.import_, Handlers)
-        return _plugin(given).open(given.url or "", _options(settings, given))
-
-
-def _plugin(given: TransportSettings) -> TransportPlugin:
-    return (
-        HandlerPlugin() if given.import_ is not None else plugins.transport_plugin(plugins.scheme_of(given.url or ""))
-    )
+        return given.plugin.open(given.url or "", _options(settings, given))
 
 
 def _options(settings: Settings, given: TransportSettings) -> dict[str, Any]:
@@ -187,14 +203,24 @@ def _destination(settings: Settings, name: str, given: DestinationSettings) -> D
 
 
 def _address(settings: Settings, name: str, given: DestinationSettings) -> Address:
-    transport = given.transport or next(iter(settings.transports))
-    kind = settings.transports[transport].kind
-    own: dict[str, Any] = dict(given.options or {})
-    if kind == "rabbitmq":
-        own = {"exchange": given.exchange, "routing_key": given.routing_key}
-    elif kind == "handlers":
-        own = {"handler": given.handler}
-    return replace(_plugin(settings.transports[transport]).address(name, own), transport=transport)
+    transport = settings.transports[_transport_name(settings, given)]
+    address = transport.plugin.address(name, _destination_options(transport, given))
+    return replace(address, transport=_transport_name(settings, given))
+
+
+def _transport_name(settings: Settings, given: DestinationSettings) -> str:
+    return given.transport or next(iter(settings.transports))
+
+
+def _destination_options(transport: TransportSettings, given: DestinationSettings) -> dict[str, Any]:
+    """The options of a destination: keys that are its transport's own in the settings, else the table `options`."""
+    match transport.kind:
+        case "rabbitmq":
+            return {"exchange": given.exchange, "routing_key": given.routing_key}
+        case "handlers":
+            return {"handler": given.handler}
+        case _:
+            return dict(given.options or {})
 
 
 def _check_handler(address: Address, transports: Mapping[str, Transport]) -> None:

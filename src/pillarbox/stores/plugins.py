@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import StoreUnavailableError
-from pillarbox.plugins import Producer, StoreOptions, StorePlugin
+from pillarbox.plugins import Producer, ScratchStore, StoreOptions, StorePlugin
+from pillarbox.statements import Names, StatementSet, load
 
 
 class PostgresPlugin(StorePlugin):
     """`postgresql://…`."""
+
+    scratch_stores = True
 
     def open(self, url: str, options: StoreOptions) -> AdminStore:
         from pillarbox.stores.postgres import PostgresStore
@@ -31,9 +37,14 @@ class PostgresPlugin(StorePlugin):
     def producer(self, url: str) -> Producer:
         return _PostgresProducer(url)
 
+    def scratch(self, url: str, options: StoreOptions, name: str) -> ScratchStore:
+        return _PostgresScratch(url, replace(options, prefix=f"{name}_outbox_"))
+
 
 class SqlitePlugin(StorePlugin):
     """`sqlite:///file.db`."""
+
+    scratch_stores = True
 
     def open(self, url: str, options: StoreOptions) -> AdminStore:
         from pillarbox.stores.sqlite import SqliteStore
@@ -45,6 +56,10 @@ class SqlitePlugin(StorePlugin):
     def producer(self, url: str) -> Producer:
         return _SqliteProducer(url)
 
+    def scratch(self, url: str, options: StoreOptions, name: str) -> ScratchStore:
+        # Another file: tables of a benchmark would make this one grow for good.
+        return _SqliteScratch(f"{url}.{name}", options)
+
 
 class MemoryPlugin(StorePlugin):
     """`memory://`."""
@@ -55,6 +70,37 @@ class MemoryPlugin(StorePlugin):
         from pillarbox.stores.memory import MemoryStore
 
         return MemoryStore(history=options.history, ledger=options.ledger)
+
+
+class _PostgresScratch:
+    """Tables with another prefix in the same schema."""
+
+    def __init__(self, url: str, options: StoreOptions) -> None:
+        self.url, self.options = url, options
+
+    async def drop(self) -> None:
+        from pillarbox.stores.postgres.connection import Connection
+
+        names = Names(prefix=self.options.prefix, schema=self.options.schema)
+        statements = StatementSet(names, load("pillarbox.stores", "postgres"))
+        async with aclosing(Connection(self.url)) as connection:
+            await connection.execute(statements.get("drop_prefix", schema=self.options.schema))
+
+
+class _SqliteScratch:
+    """Another file in the same folder."""
+
+    def __init__(self, url: str, options: StoreOptions) -> None:
+        self.url, self.options = url, options
+
+    async def drop(self) -> None:
+        await asyncio.to_thread(self._unlink)
+
+    def _unlink(self) -> None:
+        from pillarbox.stores.sqlite.store import path_of
+
+        for ending in ("", "-wal", "-shm", "-journal"):
+            Path(f"{path_of(self.url)}{ending}").unlink(missing_ok=True)
 
 
 class _PostgresProducer:

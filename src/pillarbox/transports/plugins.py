@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pillarbox.admin.broker_dead_letters import BrokerDeadLetters
+from pillarbox.core.clock import Duration
 from pillarbox.core.transport import Address, Transport
-from pillarbox.plugins import TransportDiagnosis, TransportPlugin
+from pillarbox.plugins import ScratchQueue, TransportDiagnosis, TransportPlugin
 
 if TYPE_CHECKING:
     from pillarbox.transports.rabbitmq import Exchange, Queue
+
+SCRATCH_EXPIRES = 600_000
+"""Milliseconds after which the broker deletes the unused queue of a benchmark that was killed."""
 
 
 class RabbitMQPlugin(TransportPlugin):
@@ -17,6 +23,9 @@ class RabbitMQPlugin(TransportPlugin):
 
     kind = "rabbitmq"
     default_routing = "each event to the durable queue named after its type on RabbitMQ"
+    pipelined = True
+    dead_letter_queues = True
+    scratch_queues = True
 
     def open(self, url: str, options: Mapping[str, Any]) -> Transport:
         from pillarbox.transports.rabbitmq import RabbitMQTransport
@@ -43,6 +52,66 @@ class RabbitMQPlugin(TransportPlugin):
             addresses={name: one for name, one in addresses.items() if isinstance(one, RabbitMQAddress)},
             declare=options.get("declare", True),
         )
+
+    def dead_letters(
+        self, url: str, options: Mapping[str, Any], *, timeout: Duration | None = None
+    ) -> BrokerDeadLetters:
+        from pillarbox.transports.rabbitmq import RabbitMQDeadLetters
+
+        return RabbitMQDeadLetters(
+            url,
+            heartbeat=options["heartbeat"],
+            connect_timeout=timeout or options["connect_timeout"],
+            answer_timeout=timeout or options["send_timeout"],
+        )
+
+    def queues(
+        self, options: Mapping[str, Any], destinations: Mapping[str, Mapping[str, Any]]
+    ) -> Mapping[str, str | None]:
+        declared = {
+            queue.name: None if queue.dead_letter is None else queue.dead_letter.queue
+            for queue in _queues(options.get("queues", ()))
+        }
+        addressed = [to["routing_key"] for to in destinations.values() if not to["exchange"]]
+        return declared | {name: declared.get(name) for name in addressed if "{" not in name}
+
+    def scratch(self, url: str, options: Mapping[str, Any], name: str) -> ScratchQueue:
+        return _RabbitMQScratch(url, options, name)
+
+
+class _RabbitMQScratch:
+    """A quorum queue on the default exchange."""
+
+    def __init__(self, url: str, options: Mapping[str, Any], name: str) -> None:
+        from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
+
+        self._url, self._name = url, name
+        queue = Queue(name=name, arguments={"x-expires": SCRATCH_EXPIRES})
+        limits = {key: options[key] for key in ("window", "send_timeout", "heartbeat", "connect_timeout")}
+        self.transport = RabbitMQTransport(url, queues=[queue], **limits)
+        self.address = RabbitMQTransport.to(exchange="", routing_key=name)
+
+    async def drop(self) -> None:
+        await asyncio.to_thread(self._delete_queue)
+
+    def _delete_queue(self) -> None:
+        import pika
+
+        from pillarbox.transports.rabbitmq.connection import endpoint_of
+
+        endpoint = endpoint_of(self._url)
+        parameters = pika.ConnectionParameters(
+            host=endpoint.host,
+            port=endpoint.port,
+            virtual_host=endpoint.vhost,
+            credentials=pika.PlainCredentials(endpoint.user, endpoint.password),
+            ssl_options=None if endpoint.tls is None else pika.SSLOptions(endpoint.tls, endpoint.host),
+        )
+        try:
+            with pika.BlockingConnection(parameters) as connection:
+                connection.channel().queue_delete(self._name)
+        except pika.exceptions.AMQPError:
+            return  # the queue expires by itself
 
 
 class HandlerPlugin(TransportPlugin):

@@ -83,7 +83,7 @@ def test_on_servers_it_tells_the_same_as_json_and_removes_tables_and_queue(
 def test_without_the_right_to_create_tables_it_says_so_and_leaves_nothing(powerless: str, postgres_url: str) -> None:
     done = pillarbox("bench", PILLARBOX_STORE=powerless)
     assert done.returncode == 1
-    assert done.stderr.startswith("pillarbox: the benchmark cannot create tables of its own: ")
+    assert done.stderr.startswith("pillarbox: the benchmark cannot create its tables: ")
     assert "permission denied" in done.stderr
     assert left(postgres_url) == []
 
@@ -98,7 +98,7 @@ def test_without_the_right_to_declare_a_queue_it_says_so_and_drops_its_tables(
     broker = rabbitmq_server.url().replace("guest:guest", "bencher:secret")
     done = pillarbox("bench", PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT=broker)
     assert done.returncode == 1
-    assert "the benchmark cannot declare a queue of its own" in done.stderr
+    assert "the benchmark cannot declare its queue" in done.stderr
     assert "secret" not in done.stderr
     assert left(postgres_url) == []
 
@@ -125,7 +125,7 @@ def test_interrupted_in_the_middle_it_removes_tables_and_queue(
 def test_a_transport_that_is_not_in_the_settings_is_refused(shop: Stock) -> None:
     done = pillarbox("bench", "--transport", "kafka", PILLARBOX_STORE=shop.url)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--transport kafka: no RabbitMQ transport has this name; the settings have none" in done.stderr
+    assert "--transport kafka: no broker transport has this name; the settings have none" in done.stderr
 
 
 def test_the_part_that_alone_is_the_slowest_limits() -> None:

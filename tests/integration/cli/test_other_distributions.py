@@ -79,6 +79,58 @@ def test_the_doctor_checks_them(run: Run, tmp_path: Path) -> None:
     assert "there is no folder" in findings["transport.reachable"]["message"]
 
 
+def test_the_benchmark_uses_and_deletes_their_temporary_store_and_queue(run: Run, tmp_path: Path) -> None:
+    done = run("bench", "--seconds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["store"], found["transport"]) == ("toy", "out")
+    assert found["limits"].keys() == {"relay", "store", "transport"}
+    assert list(tmp_path.rglob("*bench_*")) == []
+
+
+def test_a_store_without_temporary_tables_cannot_be_benchmarked(run: Run, installed: Path) -> None:
+    module = installed / "toy_adapters.py"
+    module.write_text(module.read_text().replace("scratch_stores = True", "scratch_stores = False"))
+    done = run("bench", "--seconds", "1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "toy:// does not support temporary tables" in done.stderr
+
+
+def test_the_depth_of_their_dead_letter_queues_is_shown(run: Run, tmp_path: Path) -> None:
+    run("schema", "apply")
+    (tmp_path / "journals" / "everything.dlq").write_text("one\ntwo\n")
+    shown = json.loads(run("status", "--json").stdout)["broker_dead"]
+    assert shown == [{"transport": "out", "queue": "everything.dlq", "depth": 2, "error": None}]
+
+
+def test_a_hot_key_is_advised_to_use_pipelined_ordering_where_the_transport_supports_it(
+    run: Run, installed: Path, tmp_path: Path
+) -> None:
+    run("schema", "apply")
+    lines = tmp_path / "events.ndjson"
+    lines.write_text(json.dumps({"event_type": "order.placed", "payload": {}, "key": "busy"}).join(["", "\n"]) * 1_000)
+    assert run("record", "--ndjson", str(lines)).returncode == 0
+    assert "[destinations.audit]" in json.loads(run("keys", "hot", "--json").stdout)["advice"]
+    module = installed / "toy_adapters.py"
+    module.write_text(module.read_text().replace("pipelined = True", "pipelined = False"))
+    assert json.loads(run("keys", "hot", "--json").stdout)["advice"] is None
+
+
+def test_the_settings_accept_pipelined_ordering_where_the_transport_supports_it(
+    run: Run, installed: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "pillarbox.toml"
+    file.write_text(
+        file.read_text().replace("[destinations.audit]\n", '[destinations.audit]\nordering = "pipelined"\n')
+    )
+    assert run("config", "check").returncode == 0
+    module = installed / "toy_adapters.py"
+    module.write_text(module.read_text().replace("pipelined = True", "pipelined = False"))
+    done = run("config", "check")
+    assert done.returncode == 2
+    assert 'ordering in pillarbox.toml is "pipelined", which journal does not support' in done.stderr
+
+
 def test_the_relay_describes_where_events_go_without_a_route(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "pillarbox.toml"
     file.write_text(file.read_text().partition("[destinations")[0])

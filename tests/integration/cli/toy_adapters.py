@@ -4,18 +4,21 @@ A test copies this file into a distribution of its own; it imports public names 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pillarbox.adapters import (
     Address,
     AdminStore,
+    BrokerDeadLetters,
     ConfigurationError,
     Outgoing,
     Pace,
     Producer,
     Result,
+    ScratchQueue,
+    ScratchStore,
     StoreOptions,
     StorePlugin,
     Transport,
@@ -31,7 +34,7 @@ class JournalAddress(Address):
 
 
 class JournalTransport:
-    pace = Pace()
+    pace = Pace(in_order=True)
     address_type = JournalAddress
 
     def __init__(self, folder: Path, ending: str) -> None:
@@ -56,8 +59,38 @@ class JournalTransport:
         pass
 
 
+class JournalDeadLetters:
+    """Counts the lines of the file that is named after a dead-letter queue."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def depth(self, queue: str) -> int | None:
+        file = self._folder / queue
+        return len(file.read_text().splitlines()) if file.exists() else None
+
+    def receive(self, queue: str, *, most: int, window: int) -> NoReturn:
+        raise UnavailableError("journal: dead letters can only be counted")
+
+    async def aclose(self) -> None:
+        pass
+
+
+class ScratchJournal:
+    def __init__(self, folder: Path, name: str) -> None:
+        self._file = folder / name
+        self.transport = JournalTransport(folder, "")
+        self.address = JournalAddress(name=name)
+
+    async def drop(self) -> None:
+        self._file.unlink(missing_ok=True)
+
+
 class JournalPlugin(TransportPlugin):
     default_routing = "each event to the journal of its type"
+    pipelined = True
+    dead_letter_queues = True
+    scratch_queues = True
 
     def open(self, url: str, options: Mapping[str, Any]) -> Transport:
         if unknown := set(options) - {"ending"}:
@@ -67,13 +100,39 @@ class JournalPlugin(TransportPlugin):
     def address(self, destination: str, options: Mapping[str, Any]) -> Address:
         return JournalAddress(name=options.get("journal", destination))
 
+    def dead_letters(self, url: str, options: Mapping[str, Any], *, timeout: object = None) -> BrokerDeadLetters:
+        return JournalDeadLetters(Path(url.removeprefix("journal://")))
+
+    def queues(
+        self, options: Mapping[str, Any], destinations: Mapping[str, Mapping[str, Any]]
+    ) -> Mapping[str, str | None]:
+        return {to.get("journal", name): None for name, to in destinations.items()}
+
+    def scratch(self, url: str, options: Mapping[str, Any], name: str) -> ScratchQueue:
+        return ScratchJournal(Path(url.removeprefix("journal://")), name)
+
+
+class ScratchToy:
+    def __init__(self, scratch: ScratchStore) -> None:
+        self._scratch = scratch
+        self.url = f"toy://{scratch.url.removeprefix('sqlite://')}"
+        self.options = replace(scratch.options, extra={})
+
+    async def drop(self) -> None:
+        await self._scratch.drop()
+
 
 class ToyPlugin(StorePlugin):
+    scratch_stores = True
+
     def open(self, url: str, options: StoreOptions) -> AdminStore:
         return store_plugin("sqlite").open(_sqlite(url, options), options)
 
     def producer(self, url: str) -> Producer:
         return store_plugin("sqlite").producer(_sqlite(url, StoreOptions()))
+
+    def scratch(self, url: str, options: StoreOptions, name: str) -> ScratchStore:
+        return ScratchToy(store_plugin("sqlite").scratch(_sqlite(url, options), options, name))
 
 
 def _sqlite(url: str, options: StoreOptions) -> str:

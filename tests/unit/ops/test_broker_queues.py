@@ -94,9 +94,9 @@ def test_what_a_person_means(queue: str | None, transport: str | None, found: li
 @pytest.mark.parametrize(
     ("text", "queue", "transport", "says"),
     [
-        ("", "orders.dlq", None, "no RabbitMQ is configured"),
+        ("", "orders.dlq", None, "no transport with dead-letter queues is configured"),
         ("[transports.mq]\nurl = 'amqp://mq/'", None, None, "--queue NAME"),
-        (TWO, None, "console", "'console' is not a RabbitMQ transport; there is east, west"),
+        (TWO, None, "console", "'console' is not a transport with dead-letter queues; use east or west"),
         (TWO, "orders.dlq", None, "on east or west"),
         (TWO, "another", None, "on east or west"),
     ],

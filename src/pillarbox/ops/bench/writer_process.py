@@ -1,6 +1,6 @@
-"""`python -m pillarbox.ops.bench.writer_process`: records single events at a steady rate, in a process of its own.
+"""`python -m pillarbox.ops.bench.writer_process`: records single events at a steady rate, in its own process.
 
-It is told on standard input what to do, and prints when it began to record each event that counts.
+It reads its job from standard input, and prints the start time of each measured event.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import time
 from contextlib import aclosing
 from typing import Any
 
-from pillarbox.ops.bench.measuring import WARM_UP, event
+from pillarbox.ops.bench.measurement import WARM_UP, event
 from pillarbox.ops.recorder import Recorder
 from pillarbox.ops.settings import Settings
 
 
 async def write(job: dict[str, Any]) -> dict[str, float]:
     recorded: dict[str, float] = {}
-    async with aclosing(Recorder(Settings.load(None, {}, job["flags"]))) as recorder:
+    async with aclosing(Recorder(Settings.load(None, job["variables"]))) as recorder:
         began = 0.0
         for number in range(job["events"]):
             if number == 1:
-                # The first one has opened the connection.
+                # The clock starts after the first event, which opens the connection.
                 began = time.monotonic()
             await asyncio.sleep(began + number / job["rate"] - time.monotonic())
             one = event(number)

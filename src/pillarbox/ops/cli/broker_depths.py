@@ -32,7 +32,7 @@ def known_dead_queues(met: Collection[str], *, required: bool) -> list[DeadQueue
     queues = known_queues(current_settings(), met=met)
     if required and not queues:
         raise ConfigurationError(
-            "--max-broker-dead: the settings name no queue of RabbitMQ, so that there is nothing to count; add it to "
+            "--max-broker-dead: the settings name no queue with dead letters; add one, for RabbitMQ to "
             "[[transports.NAME.queues]]"
         )
     return queues

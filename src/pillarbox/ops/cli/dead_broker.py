@@ -32,7 +32,7 @@ SHOWN = 5
 def queue_options(command: F) -> F:
     """Add the options that select dead-letter queues."""
     for option in (
-        click.option("--transport", metavar="NAME", help="RabbitMQ transport, if there are several."),
+        click.option("--transport", metavar="NAME", help="Broker transport, if there are several."),
         click.option("--queue", metavar="NAME", help="Only this queue; default: all queues of the settings."),
     ):
         command = option(command)

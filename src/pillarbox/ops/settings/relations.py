@@ -102,6 +102,11 @@ def _destination_problems(
     if name is None and len(settings.transports) != 1:
         known = ", ".join(settings.transports) or "none"
         yield f"{dotted((*path, 'transport'))} is missing: name one of the transports; there are {known}"
+    transport = settings.transport_of(path[-1])
+    if destination.ordering == "pipelined" and transport is not None and transport.kind:
+        called = _called(entries, (*path, "ordering"))
+        if not transport.plugin.pipelined:
+            yield f'{called} is "pipelined", which {transport.kind} does not support: remove it'
 
 
 def _belongs(entry: Entry, settings: Settings) -> bool:

@@ -11,6 +11,7 @@ from pillarbox.ops.settings.kinds import Import, Rate, Url
 from pillarbox.ops.settings.tables import same_as
 from pillarbox.relay.envelope import CloudEvents, Envelope
 from pillarbox.settings import Choice, Flag, Pairs, Span, Text, Whole, listed, setting
+from pillarbox.transports.plugins import HandlerPlugin
 from pillarbox.transports.rabbitmq.topology import Exchange, Queue, RabbitMQAddress
 
 TRANSPORTS = "amqp://…, stdout:// or handlers:MODULE:OBJECT"
@@ -47,6 +48,13 @@ class TransportSettings:
     )
     exchanges: tuple[Exchange, ...] = listed(Exchange)
     queues: tuple[Queue, ...] = listed(Queue)
+
+    @property
+    def plugin(self) -> plugins.TransportPlugin:
+        """The adapter of `url` or `import`. Raises ConfigurationError if no adapter has the scheme."""
+        if self.import_ is not None:
+            return HandlerPlugin()
+        return plugins.transport_plugin(plugins.scheme_of(self.url or ""))
 
     @property
     def kind(self) -> str:
@@ -86,6 +94,6 @@ class DestinationSettings:
         "strict",
         Choice(("strict", "pipelined")),
         "`strict`: the next event of a key is sent after the one before was confirmed. `pipelined`: several events of "
-        "a key are sent in one batch, in order; one that the broker rejects arrives after those behind it.",
-        only_for=("rabbitmq",),
+        "a key are sent in one batch, in order; one that the broker rejects arrives after those behind it. Of our "
+        "transports, only RabbitMQ supports `pipelined`.",
     )

@@ -112,4 +112,5 @@ def test_defaults_of_another_kind_are_not_in_force(write: Write) -> None:
     assert [name for name in shown if name.startswith(("transports", "destinations"))] == [
         "transports.out.url",
         "destinations.d.body",
+        "destinations.d.ordering",
     ]

@@ -1,5 +1,5 @@
--- name: remove
--- Drop everything whose name begins with the prefix of the benchmark.
+-- name: drop_prefix
+-- Drop every table, view and routine whose name begins with the prefix.
 DO $$
 DECLARE
   thing pg_catalog.text;
