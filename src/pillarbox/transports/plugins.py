@@ -96,6 +96,7 @@ class _RabbitMQScratch:
 
     def _delete_queue(self) -> None:
         import pika
+        from pika.exceptions import AMQPError
 
         from pillarbox.transports.rabbitmq.connection import endpoint_of
 
@@ -110,7 +111,7 @@ class _RabbitMQScratch:
         try:
             with pika.BlockingConnection(parameters) as connection:
                 connection.channel().queue_delete(self._name)
-        except pika.exceptions.AMQPError:
+        except AMQPError:
             return  # the queue expires by itself
 
 
