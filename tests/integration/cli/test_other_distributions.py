@@ -99,7 +99,7 @@ def test_a_store_without_temporary_tables_cannot_be_benchmarked(run: Run, instal
 def test_the_depth_of_their_dead_letter_queues_is_shown(run: Run, tmp_path: Path) -> None:
     run("schema", "apply")
     (tmp_path / "journals" / "everything.dlq").write_text("one\ntwo\n")
-    shown = json.loads(run("status", "--json").stdout)["broker_dead"]
+    shown = json.loads(run("status", "--json").stdout)["broker_dead_letters"]
     assert shown == [{"transport": "out", "queue": "everything.dlq", "depth": 2, "error": None}]
 
 
