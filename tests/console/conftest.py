@@ -14,7 +14,7 @@ from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.ops.console import Console, NoLogin, desk, passwords
+from pillarbox.ops.console import Console, NoLogin, context, passwords
 from pillarbox.ops.console.logins import Login
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
@@ -82,7 +82,7 @@ class Compiled(BytecodeCache):
 def compiled_templates() -> Iterator[None]:
     """Each test has a console of its own; to compile its templates takes longer than to draw ten pages."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(desk, "Environment", partial(Environment, bytecode_cache=Compiled()))
+        patch.setattr(context, "Environment", partial(Environment, bytecode_cache=Compiled()))
         yield
 
 
@@ -126,6 +126,6 @@ def browser(shared_chromium: Chromium) -> Iterator[Browser]:
     """A real browser; a test makes profiles of its own in it. Nothing else may run an event loop meanwhile."""
     shared_chromium.aside.close()
     yield shared_chromium.browser
-    for context in shared_chromium.browser.contexts:
-        context.close()
+    for window in shared_chromium.browser.contexts:
+        window.close()
     shared_chromium.aside.enter_context(aside())

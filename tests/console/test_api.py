@@ -52,8 +52,8 @@ async def test_the_inbox_is_that_of_the_command(visit: Visit, stock: Stock) -> N
         "records": 0,
         "processed": 3,
         "duplicates": 1,
-        "failed": 2,
-        "dead_letters": 1,
+        "failures": 2,
+        "dead_lettered": 1,
         "last_error": "no address",
     }
     assert (by_hand["records"], by_hand["processed"], by_hand["last_failed_at"]) == (1, None, None)
@@ -161,7 +161,7 @@ async def test_a_body_that_cannot_be_read_is_told(visit: Visit, shop: Stock, bod
     answer = await (await visit(shop)).client.post(
         "/api/v1/dead/retry", content=body, headers={"content-type": "application/json"}
     )
-    assert (answer.status_code, answer.json()) == (400, {"error": "What was posted cannot be read."})
+    assert (answer.status_code, answer.json()) == (400, {"error": "The body cannot be decoded."})
 
 
 async def test_a_number_that_no_float_holds_is_told_by_its_bytes(visit: Visit, stock: Stock) -> None:

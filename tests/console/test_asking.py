@@ -6,7 +6,7 @@ import pytest
 
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.ops.console import counting
+from pillarbox.ops.console import bulk_counts
 from pillarbox.ops.operator_requests import BATCH
 from pillarbox.testing.conformance.owner import Owner
 from tests.console.conftest import Visit
@@ -96,7 +96,7 @@ async def test_scripts_ask_for_all_that_fit(visit: Visit, crowd: Stock) -> None:
 async def test_what_cannot_be_counted_in_time_is_refused(
     visit: Visit, shop: Stock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "COUNT_TIMEOUT", 0.0)
+    monkeypatch.setattr(bulk_counts, "COUNT_TIMEOUT", 0.0)
     visitor = await visit(shop)
     for path in ("/events/decide?do=retry&type=order.placed", "/dead/decide?do=retry"):
         answer = await visitor.client.get(path)

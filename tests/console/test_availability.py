@@ -15,9 +15,8 @@ from starlette.responses import Response
 
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.ops.console import Console, NoLogin
-from pillarbox.ops.console.figures import Lookout
-from pillarbox.ops.console.visiting import Visit as Asked
-from pillarbox.ops.console.visiting import page
+from pillarbox.ops.console.request import ConsoleRequest, page
+from pillarbox.ops.console.statistics import OverviewCache
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
@@ -36,16 +35,16 @@ async def test_a_file_that_cannot_be_made_is_refused_before_its_first_byte(
 
 
 async def test_a_page_that_takes_too_long_is_given_up_and_can_be_asked_for_again() -> None:
-    async def never(visit: Asked) -> Response:
+    async def never(visit: ConsoleRequest) -> Response:
         await asyncio.Event().wait()
         raise AssertionError("nobody sets it")
 
-    console = Starlette(routes=[page("/slow", never, patience=0.01)])
-    console.state.desk = Console(MemoryStore(), login=NoLogin("ada")).desk
+    console = Starlette(routes=[page("/slow", never, timeout=0.01)])
+    console.state.context = Console(MemoryStore(), login=NoLogin("ada")).context
     async with httpx.AsyncClient(transport=httpx.ASGITransport(console), base_url=LOCAL) as client:
         answer = await client.get("/slow?type=a&key=b")
     assert answer.status_code == 503
-    assert "the store did not answer within 0.01 s" in answer.text
+    assert "the store did not respond within 0.01 s" in answer.text
     assert 'href="/slow?type=a&amp;key=b">Reload</a>' in answer.text
 
 
@@ -61,15 +60,15 @@ async def test_whoever_waited_for_the_same_look_learns_of_its_failure(
 
     monkeypatch.setattr(asyncpg.Connection, "fetch", noting)
     store = PostgresStore(postgres_url, statement_timeout="100ms")
-    lookout = Lookout(store)
+    cache = OverviewCache(store)
     with psycopg.connect(postgres_url) as holder:
         holder.execute("LOCK TABLE outbox_message IN ACCESS EXCLUSIVE MODE")
-        found = await asyncio.gather(*(lookout.glance() for _ in range(10)), return_exceptions=True)
+        found = await asyncio.gather(*(cache.snapshot() for _ in range(10)), return_exceptions=True)
         asked = len(sent)
     assert {type(one) for one in found} == {StoreUnavailableError}
     sent.clear()
-    lookout.forget()
-    await lookout.glance()
+    cache.forget()
+    await cache.snapshot()
     await store.aclose()
     assert asked <= len(sent)
 
@@ -92,6 +91,6 @@ async def test_what_a_lock_kept_from_being_done_is_not_said_to_be_tried_again(ha
         answer = await hasty.client.post("/everything", data={"token": token, "do": "pause"})
     assert answer.status_code == 503
     assert "was locked by another writer" in answer.text
-    assert "It is not tried again by itself" in answer.text
+    assert "The console does not retry" in answer.text
     assert "; it is tried again" not in answer.text
     assert "Try again</a>" not in answer.text

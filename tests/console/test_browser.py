@@ -11,9 +11,9 @@ import pytest
 
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
-from pillarbox.ops.console.access import Person, Role
+from pillarbox.ops.console.access import Role, User
 from pillarbox.ops.console.passwords import hashed
-from pillarbox.ops.console.users import User, write
+from pillarbox.ops.console.users import UserEntry, write
 from tests.console.conftest import states
 from tests.console.scene import fill, past
 from tests.console.serving import serving
@@ -226,8 +226,8 @@ def replay_as_new(visitor: Watched, stock: Stock) -> None:
 
 def test_people_log_in_and_see_what_their_role_allows(shop: Stock, tmp_path: Path, browser: Browser) -> None:
     known = hashed("correct horse")
-    people = [Person(name="vera"), Person(name="olga", role=Role.OPERATOR), Person(name="ada", role=Role.ADMIN)]
-    write(tmp_path / "pillarbox.users", {one.name: User(person=one, hash=known) for one in people})
+    people = [User(name="vera"), User(name="olga", role=Role.OPERATOR), User(name="ada", role=Role.ADMIN)]
+    write(tmp_path / "pillarbox.users", {one.name: UserEntry(user=one, hash=known) for one in people})
     with serving(shop.url, tmp_path) as base:
         for name, buttons in {"vera": 0, "olga": 1, "ada": 1}.items():
             with watched(browser, base) as visitor:

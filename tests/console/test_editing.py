@@ -8,7 +8,7 @@ import pytest
 
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
-from pillarbox.ops.console import Person, Role
+from pillarbox.ops.console import Role, User
 from pillarbox.ops.console.logins import HostLogin
 from tests.console.conftest import Visit, Visitor, states
 from tests.integration.cli.conftest import Stock
@@ -133,12 +133,12 @@ async def refused_everywhere(visitor: Visitor, said: str) -> None:
 @pytest.mark.parametrize(
     ("person", "said"),
     [
-        (Person(name="vera", role=Role.VIEWER, payloads=True), "needs the role operator"),
-        (Person(name="olga", role=Role.OPERATOR), "Your user lacks the right to see payloads"),
+        (User(name="vera", role=Role.VIEWER, payloads=True), "needs the role operator"),
+        (User(name="olga", role=Role.OPERATOR), "Your user lacks the right to see payloads"),
     ],
 )
 async def test_editing_needs_a_role_and_the_right_to_see_payloads(
-    visit: Visit, one: Stock, person: Person, said: str
+    visit: Visit, one: Stock, person: User, said: str
 ) -> None:
     visitor = await visit(one, login=HostLogin(lambda _: person))
     assert "/dead/edit" not in await visitor.look("/event?id=bad")

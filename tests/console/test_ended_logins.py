@@ -3,15 +3,15 @@
 import httpx
 import pytest
 
-from pillarbox.ops.console import Person
+from pillarbox.ops.console import User
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.logins import UserLogin
 from pillarbox.ops.console.passwords import hashed
-from pillarbox.ops.console.users import User
+from pillarbox.ops.console.users import UserEntry
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
 
-ADA = User(person=Person(name="ada", role=Role.ADMIN), hash=hashed("correct horse"))
+ADA = UserEntry(user=User(name="ada", role=Role.ADMIN), hash=hashed("correct horse"))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
 from pillarbox.ops import dead_letter_export, exports
-from pillarbox.ops.console import Person
+from pillarbox.ops.console import User
 from pillarbox.ops.console.logins import HostLogin
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
@@ -58,7 +58,7 @@ async def test_the_file_is_that_of_the_command(visit: Visit, graves: Stock) -> N
 
 async def test_who_may_not_see_payloads_gets_the_same_lines_without(visit: Visit, graves: Stock) -> None:
     whole = read((await (await visit(graves)).client.get("/dead/export")).text)
-    vera = HostLogin(lambda _: Person(name="vera"))
+    vera = HostLogin(lambda _: User(name="vera"))
     told = read((await (await visit(graves, login=vera)).client.get("/dead/export")).text)
     assert told == [{name: value for name, value in line.items() if name not in CARRIED} for line in whole]
 

@@ -15,9 +15,9 @@ import httpx
 import pytest
 from starlette.routing import BaseRoute, Route
 
-from pillarbox.ops.console import Person, Role, UserLogin, app
+from pillarbox.ops.console import Role, User, UserLogin, app
 from pillarbox.ops.console.passwords import hashed
-from pillarbox.ops.console.users import User, write
+from pillarbox.ops.console.users import UserEntry, write
 from tests.console.conftest import LOCAL, Visit, Visitor
 from tests.console.serving import serving
 from tests.integration.cli.conftest import Stock
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 PASSWORD = "correct horse battery"
-ADA = User(person=Person(name="ada", role=Role.ADMIN, payloads=True), hash=hashed(PASSWORD))
+ADA = UserEntry(user=User(name="ada", role=Role.ADMIN, payloads=True), hash=hashed(PASSWORD))
 BASIC = {"authorization": "Basic " + b64encode(f"ada:{PASSWORD}".encode()).decode()}
 LOGIN = UserLogin(lambda: {"ada": ADA})
 
@@ -51,7 +51,7 @@ EVERYTHING = {"do": "pause", "all": "true", "id": "dead1", "destination": "order
 
 def writing() -> list[str]:
     """Every route of the console that is not read only, by enumeration: a new one is among them."""
-    found: list[BaseRoute] = [*app._looking(), *app._writing(), *app._entering(LOGIN)]
+    found: list[BaseRoute] = [*app._page_routes(), *app._action_routes(), *app._login_routes(LOGIN)]
     return sorted(route.path for route in found if isinstance(route, Route) and route.methods != {"GET", "HEAD"})
 
 

@@ -10,7 +10,7 @@ import pytest
 from starlette.requests import Request
 
 from pillarbox.core.event import Event
-from pillarbox.ops.console import Console, HostLogin, Person
+from pillarbox.ops.console import Console, HostLogin, User
 from pillarbox.stores.sqlite import SqliteStore
 from tests.console.conftest import LOCAL, Visit, Visitor, states
 from tests.integration.cli.conftest import Stock
@@ -117,13 +117,13 @@ async def test_a_payload_may_have_every_character(visit: Visit, shop: Stock) -> 
 
 @pytest.mark.parametrize("headers", [{"host": "["}, {"host": "a/b"}, {"origin": "http://["}])
 async def test_an_address_that_is_none_is_refused(visit: Visit, shop: Stock, headers: dict[str, str]) -> None:
-    visitor = await visit(shop, login=HostLogin(lambda request: Person(name="ada")))
+    visitor = await visit(shop, login=HostLogin(lambda request: User(name="ada")))
     answer = await visitor.client.get("/", headers=headers)
     assert (answer.status_code, "content-security-policy" in answer.headers) == (400, True)
 
 
 async def test_a_bug_is_answered_with_the_headers_that_browsers_obey(shop: Stock) -> None:
-    def broken(request: Request) -> Person:
+    def broken(request: Request) -> User:
         raise RuntimeError("a bug")
 
     store = SqliteStore(shop.url)

@@ -11,12 +11,12 @@ from starlette.routing import Mount
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.event import Event
-from pillarbox.ops.console import Console, HostLogin, NoLogin, Person, ProxyLogin, Role, UserLogin, UsersFile
-from pillarbox.ops.console.logins import WAITING, TooManyTries
-from pillarbox.ops.console.opening import make_login
+from pillarbox.ops.console import Console, HostLogin, NoLogin, ProxyLogin, Role, User, UserLogin, UsersFile
+from pillarbox.ops.console.from_settings import make_login
+from pillarbox.ops.console.logins import WAITING, TooManyAttemptsError
 from pillarbox.ops.console.passwords import hashed
 from pillarbox.ops.console.throttle import SLOWEST_ADDRESS, TRIES
-from pillarbox.ops.console.users import User, write
+from pillarbox.ops.console.users import UserEntry, write
 from pillarbox.stores.sqlite import SqliteStore
 from tests.console.conftest import LOCAL, Visit, Visitor, states
 from tests.integration.cli.conftest import Stock
@@ -27,14 +27,14 @@ PASSWORD = "correct horse battery"
 HASH = hashed(PASSWORD)
 
 
-def user(name: str, role: Role, *, payloads: bool = False, known: str = HASH) -> User:
-    return User(person=Person(name=name, role=role, payloads=payloads), hash=known)
+def user(name: str, role: Role, *, payloads: bool = False, known: str = HASH) -> UserEntry:
+    return UserEntry(user=User(name=name, role=role, payloads=payloads), hash=known)
 
 
 @pytest.fixture
 def users(tmp_path: Path) -> Path:
     people = [user("vera", Role.VIEWER), user("olga", Role.OPERATOR, payloads=True), user("ada", Role.ADMIN)]
-    write(tmp_path / "users", {one.person.name: one for one in people})
+    write(tmp_path / "users", {one.user.name: one for one in people})
     return tmp_path / "users"
 
 
@@ -128,7 +128,7 @@ async def test_few_may_wait_at_an_address_that_guesses(users: Path) -> None:
         login._throttle.failed(address="203.0.113.9", name=f"name {number}")
     guesses = (login.enter(f"name {number}", "a guess", address="203.0.113.9") for number in range(100, 120))
     answers = await asyncio.gather(*guesses, return_exceptions=True)
-    assert [type(answer) for answer in answers] == [type(None)] * WAITING + [TooManyTries] * (20 - WAITING)
+    assert [type(answer) for answer in answers] == [type(None)] * WAITING + [TooManyAttemptsError] * (20 - WAITING)
 
 
 @pytest.mark.parametrize("held_in", ["file", "variable"])
@@ -312,9 +312,9 @@ async def test_nobody_else_is(visit: Visit, shop: Stock, addresses: list[str], h
 
 
 async def test_mounted_in_an_application_that_knows_its_people(shop: Stock) -> None:
-    async def who(request: Request) -> Person | None:
+    async def who(request: Request) -> User | None:
         name = request.headers.get("x-test-user")
-        return None if name is None else Person(name=name, role=Role.OPERATOR)
+        return None if name is None else User(name=name, role=Role.OPERATOR)
 
     store = SqliteStore(shop.url)
     app = Starlette(routes=[Mount("/outbox", Console(store, login=HostLogin(who)))])

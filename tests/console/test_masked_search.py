@@ -32,7 +32,7 @@ async def counts(visitor: Visitor, error: str) -> list[int]:
     headers = {"x-csrf-token": await visitor.token("/dead")}
     told = [
         len((await visitor.client.get(f"/api/v1/{path}", params={"error": error})).json()[name])
-        for path, name in (("events", "events"), ("dead", "dead"), ("dead/groups", "groups"))
+        for path, name in (("events", "events"), ("dead", "dead_letters"), ("dead/groups", "groups"))
     ]
     told.append(len((await visitor.client.get("/dead/export", params={"error": error})).text.splitlines()))
     for path, body in (

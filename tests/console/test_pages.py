@@ -10,7 +10,7 @@ from pillarbox import Inbox
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.core.row import ConsumerStatistics
-from pillarbox.ops.console.words import NOTHING
+from pillarbox.ops.console.formatting import NOTHING
 from pillarbox.ops.settings import Settings
 from pillarbox.testing.conformance.owner import Owner
 from tests.console.conftest import Visit
@@ -223,8 +223,8 @@ async def test_the_doctor_says_when_it_looked(visit: Visit, stock: Stock) -> Non
     visitor = await visit(stock, settings=Settings.load(None, {"PILLARBOX_STORE": stock.url}, {}))
     first = (await visitor.client.get("/api/v1/doctor")).json()
     again = (await visitor.client.get("/api/v1/doctor")).json()
-    assert again["examined_at"] == first["examined_at"]
-    assert datetime.fromisoformat(first["examined_at"]).tzinfo is not None
+    assert again["checked_at"] == first["checked_at"]
+    assert datetime.fromisoformat(first["checked_at"]).tzinfo is not None
     assert re.search(r"checked [\d.]+ m?s ago", await visitor.look("/store?doctor=1"))
 
 

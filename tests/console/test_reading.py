@@ -13,7 +13,7 @@ from pillarbox.core.message import Held
 from pillarbox.core.outcome import Dead, Outcome, Retry
 from pillarbox.core.statistics import DeliveryStatistics
 from pillarbox.core.store import EVERYWHERE
-from pillarbox.ops.console import HostLogin, Person
+from pillarbox.ops.console import HostLogin, User
 from pillarbox.testing.conformance.owner import LONG, Owner
 from tests.console.conftest import Visit, Visitor
 from tests.integration.cli.conftest import Stock
@@ -138,7 +138,7 @@ async def test_what_holds_its_key_is_counted_apart_from_dead_letters(visit: Visi
     "path", ["/dead/decide?do=discard", "/events/decide?do=retry&status=PENDING", "/replay?destination=orders"]
 )
 async def test_a_viewer_is_shown_no_button_that_would_be_refused(visit: Visit, shop: Stock, path: str) -> None:
-    page = await (await visit(shop, login=HostLogin(lambda request: Person(name="vera")))).look(path)
+    page = await (await visit(shop, login=HostLogin(lambda request: User(name="vera")))).look(path)
     assert "This action needs the role operator; vera has the role viewer." in page
     assert 'method="post"' not in page
     assert 'method="post"' in await (await visit(shop)).look(path)
@@ -197,4 +197,4 @@ async def test_what_waits_too_long_says_what_is_allowed(visit: Visit, sqlite_sto
     sqlite_stock.record(Event("order.placed", {}, event_id="old"))
     with sqlite_stock.transaction() as transaction:
         transaction.execute(f"UPDATE outbox_message SET recorded_at = '{old:%Y-%m-%dT%H:%M:%S}.000Z'")
-    assert "; the objective is 1 min." in await (await visit(sqlite_stock)).look("/")
+    assert ", more than the objective of 1 min." in await (await visit(sqlite_stock)).look("/")

@@ -17,7 +17,7 @@ PLACES = ["orders", "orders", "orders", "mail", "orders", "late", "late", "mail"
 @pytest.fixture
 def past(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Stock:
     """Eight deliveries, of which the console looks at five and the command line at all."""
-    monkeypatch.setattr(replay_runs, "LOOK", 1)
+    monkeypatch.setattr(replay_runs, "HISTORY_SCANNED", 1)
     monkeypatch.setattr(replays, "QUERIES", 5)
     names = {f"evt{number}": place for number, place in enumerate(PLACES)}
     stock = Stock(sqlite_url)
@@ -30,7 +30,7 @@ def past(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Stock:
     ("asked", "said"),
     [
         ("id=evt3", "<strong>1 delivery</strong>"),
-        ("most=4", "<strong>4 deliveries</strong>"),
+        ("limit=4", "<strong>4 deliveries</strong>"),
         ("destination=orders", "<strong>at least 4 deliveries</strong>"),
         ("destination=orders", "The count covers the first 5 deliveries of this range"),
         ("destination=late", "No match among the first 5 deliveries of this range; the rest was not searched"),
@@ -56,7 +56,7 @@ async def test_what_was_found_in_part_is_replayed_whole(visit: Visit, past: Stoc
 
 async def test_what_was_counted_whole_is_what_the_audit_expects(visit: Visit, past: Stock) -> None:
     visitor = await visit(past)
-    await visitor.post("/replay", most="4")
+    await visitor.post("/replay", limit="4")
     [entry] = (await visitor.client.get("/api/v1/audit")).json()["audit"]
     assert (entry["count"], entry["detail"]["expected"]) == (4, 4)
 

@@ -22,9 +22,9 @@ from pillarbox.core.lane import RelayCard
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
 from pillarbox.core.row import ConsumerStatistics
 from pillarbox.inbox import Inbox
-from pillarbox.ops.console import Person, Role
+from pillarbox.ops.console import Role, User
 from pillarbox.ops.console.passwords import hashed
-from pillarbox.ops.console.users import User, write
+from pillarbox.ops.console.users import UserEntry, write
 from pillarbox.testing.conformance.owner import Owner
 from pillarbox.testing.lookup import dead_letters
 from tests.console.serving import serving
@@ -149,7 +149,7 @@ def test_nothing_that_an_event_says_is_obeyed(full_of_code: Stock, tmp_path: Pat
 
 def test_nothing_that_a_stranger_says_is_obeyed(shop: Stock, tmp_path: Path, browser: Browser) -> None:
     known = hashed("correct horse")
-    write(tmp_path / "pillarbox.users", {"ada": User(person=Person(name="ada", role=Role.ADMIN), hash=known)})
+    write(tmp_path / "pillarbox.users", {"ada": UserEntry(user=User(name="ada", role=Role.ADMIN), hash=known)})
     with (
         serving(shop.url, tmp_path) as base,
         watched(browser, base) as visitor,

@@ -25,7 +25,7 @@ MOST_NAMES = 20
 """Known names that an error lists at most."""
 
 
-class UnknownDestination(ConfigurationError):
+class UnknownDestinationError(ConfigurationError):
     """There is no destination of that name."""
 
 
@@ -64,7 +64,7 @@ class DestinationOverrides:
 
     A name must be known to the settings, a running relay, an earlier override, pending events, dead letters, or the
     statistics of the last day. All names are checked before anything is set. Every method raises ConfigurationError for
-    an invalid name and for `EVERYWHERE`, which is reserved; UnknownDestination for an unknown name.
+    an invalid name and for `EVERYWHERE`, which is reserved; UnknownDestinationError for an unknown name.
     """
 
     store: AdminStore
@@ -107,7 +107,7 @@ class DestinationOverrides:
             known |= {sample.destination for sample in await self.store.admin.samples.since(KEPT)} - {OUTBOX}
         for name in names:
             if name not in known:
-                raise UnknownDestination(f"there is no destination {name!r}{_nearest(name, sorted(known))}")
+                raise UnknownDestinationError(f"there is no destination {name!r}{_nearest(name, sorted(known))}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

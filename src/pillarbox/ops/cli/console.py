@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import click
 
 from pillarbox.ops.cli.context import current_invocation, current_settings
-from pillarbox.ops.cli.exits import NotFound
+from pillarbox.ops.cli.exits import NotFoundError
 from pillarbox.ops.cli.output import as_json, print_json, print_table
 from pillarbox.telemetry.log_lines import log_to_stderr
 
 if TYPE_CHECKING:
-    from pillarbox.ops.console.access import Person
-    from pillarbox.ops.console.users import User
+    from pillarbox.ops.console.access import User
+    from pillarbox.ops.console.users import UserEntry
     from pillarbox.ops.settings import Settings
 
 
@@ -60,8 +60,8 @@ def console(context: click.Context, read_only: bool, listen: str | None) -> None
 
 async def _serve(settings: Settings, *, read_only: bool) -> None:
     from pillarbox.ops.cli.signals import stop_on_signals
-    from pillarbox.ops.console.opening import open_console
-    from pillarbox.ops.console.serving import Service
+    from pillarbox.ops.console.from_settings import open_console
+    from pillarbox.ops.console.server import ConsoleServer
     from pillarbox.ops.monitor.http_server import address_of, open_port
     from pillarbox.ops.wiring import open_store
 
@@ -70,7 +70,7 @@ async def _serve(settings: Settings, *, read_only: bool) -> None:
         pages = open_console(settings, store, read_only=read_only)
         await store.schema.check()
         with closing(open_port(given.listen, called=settings.called("console", "listen"))) as port:
-            service = Service(pages, root_path=given.root_path)
+            service = ConsoleServer(pages, root_path=given.root_path)
             stop_on_signals(service.stop)
             click.echo(f"console: http://{address_of(port)}{given.root_path}/")
             await service.run(port)
@@ -102,12 +102,12 @@ def add(name: str, role: str, payloads: bool, printed: bool, as_json: bool) -> N
     Example:
       pillarbox console user add ben --role operator
     """
-    from pillarbox.ops.console.access import Person, Role
+    from pillarbox.ops.console.access import Role, User
     from pillarbox.ops.console.passwords import hashed
-    from pillarbox.ops.console.users import User, check_name, read, write
+    from pillarbox.ops.console.users import UserEntry, check_name, read, write
 
-    person = Person(name=check_name(name), role=Role.of(role), payloads=payloads)
-    added = User(person=person, hash=hashed(_password()))
+    user = User(name=check_name(name), role=Role.of(role), payloads=payloads)
+    added = UserEntry(user=user, hash=hashed(_password()))
     if printed:
         if as_json:
             print_json({"line": str(added)})
@@ -115,10 +115,10 @@ def add(name: str, role: str, payloads: bool, printed: bool, as_json: bool) -> N
             click.echo(str(added))
         return
     file = _file()
-    users: dict[str, User] = read(file) if file.exists() else {}
+    users: dict[str, UserEntry] = read(file) if file.exists() else {}
     write(file, users | {name: added})
     if as_json:
-        print_json(_told(person) | {"changed": name in users})
+        print_json(_as_object(user) | {"changed": name in users})
     else:
         click.echo(f"{'changed' if name in users else 'added'}: {name}, {role}, in {file}")
 
@@ -138,11 +138,11 @@ def remove(name: str, as_json: bool) -> None:
     file = _file()
     users = read(file)
     if name not in users:
-        raise NotFound(f"there is no user {name!r} in {file}: see `pillarbox console user list`")
+        raise NotFoundError(f"there is no user {name!r} in {file}: see `pillarbox console user list`")
     gone = users.pop(name)
     write(file, users)
     if as_json:
-        print_json(_told(gone.person))
+        print_json(_as_object(gone.user))
     else:
         click.echo(f"removed: {name}")
 
@@ -158,15 +158,15 @@ def list_(as_json: bool) -> None:
     """
     from pillarbox.ops.console.users import read
 
-    people = [user.person for user in read(_file()).values()]
+    users = [entry.user for entry in read(_file()).values()]
     if as_json:
-        print_json({"users": [_told(person) for person in people]})
+        print_json({"users": [_as_object(one) for one in users]})
         return
-    print_table(["name", "role", "payloads"], [[p.name, p.role.word, "yes" if p.payloads else "no"] for p in people])
+    print_table(["name", "role", "payloads"], [[p.name, p.role.word, "yes" if p.payloads else "no"] for p in users])
 
 
-def _told(person: Person) -> dict[str, object]:
-    return {"name": person.name, "role": person.role.word, "payloads": person.payloads}
+def _as_object(user: User) -> dict[str, object]:
+    return {"name": user.name, "role": user.role.word, "payloads": user.payloads}
 
 
 def _file() -> Path:

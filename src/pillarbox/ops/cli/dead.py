@@ -20,7 +20,7 @@ from pillarbox.ops.cli.dead_broker import broker
 from pillarbox.ops.cli.dead_edit import edit
 from pillarbox.ops.cli.dead_export import export
 from pillarbox.ops.cli.events import as_object, print_story
-from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
+from pillarbox.ops.cli.exits import NotFoundError, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, print_table
 from pillarbox.ops.cli.parameters import NUMBER, dead_letter_options, fingerprint, limit_option
 
@@ -186,7 +186,7 @@ def show(event_id: str, as_json: bool) -> None:
     story = with_shared_store(lambda store: store.admin.events.show(event_id))
     dead_lettered = [detail for detail in story.events if detail.status is Status.FAILED]
     if not dead_lettered:
-        raise NotFound(f"event {event_id!r} has no dead letters: see `pillarbox events show`")
+        raise NotFoundError(f"event {event_id!r} has no dead letters: see `pillarbox events show`")
     story = story._replace(events=dead_lettered)
     if as_json:
         print_json(as_object(event_id, story))
@@ -247,9 +247,9 @@ def _act(
         raise click.UsageError("--all cannot be combined with event ids, a filter or a group.")
     choice = with_shared_store(lambda store: decisions.choose(store, event_ids, wanted, group=group))
     if group is not None and not choice.count:
-        raise NotFound(f"group {group} has no matching dead letters: see `pillarbox dead groups`")
+        raise NotFoundError(f"group {group} has no matching dead letters: see `pillarbox dead groups`")
     if event_ids and not choice.count:
-        raise NotFound(f"{', '.join(map(repr, event_ids))}: no dead letters; see `pillarbox events show`")
+        raise NotFoundError(f"{', '.join(map(repr, event_ids))}: no dead letters; see `pillarbox events show`")
     done = requested = 0
     if choice.count and not dry_run:
         if decision == "discard" or not event_ids:

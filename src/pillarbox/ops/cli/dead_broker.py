@@ -12,7 +12,7 @@ from pillarbox.core.errors import PillarboxError
 from pillarbox.core.text import plural
 from pillarbox.ops import exports
 from pillarbox.ops.cli.context import current_settings, quiet_drivers
-from pillarbox.ops.cli.exits import FAILURE, NotFound, confirm, dry_run_option, error_line, yes_option
+from pillarbox.ops.cli.exits import FAILURE, NotFoundError, confirm, dry_run_option, error_line, yes_option
 from pillarbox.ops.cli.output import as_json, clean, print_json, print_table, progress
 from pillarbox.ops.cli.parameters import limit_option
 
@@ -161,7 +161,7 @@ def _existing(queue: str | None, transport: str | None) -> dict[DeadQueue, int]:
     settings = current_settings()
     found = asyncio.run(existing(settings, chosen_queues(settings, queue=queue, transport=transport)))
     if queue is not None and not found:
-        raise NotFound(f"the broker has no queue {queue!r}")
+        raise NotFoundError(f"the broker has no queue {queue!r}")
     return found
 
 
@@ -210,7 +210,7 @@ def _report(result: RequeueResult, plan: RequeuePlan, *, as_json: bool) -> None:
     if result.skipped:
         raise SystemExit(FAILURE)
     if missing:
-        raise NotFound(f"{', '.join(map(repr, missing))}: no dead letters; see `pillarbox dead broker list`")
+        raise NotFoundError(f"{', '.join(map(repr, missing))}: no dead letters; see `pillarbox dead broker list`")
 
 
 def _print_result(result: RequeueResult, plan: RequeuePlan) -> None:

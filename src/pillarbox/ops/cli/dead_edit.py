@@ -12,7 +12,7 @@ import click
 
 from pillarbox.core.errors import PillarboxError
 from pillarbox.core.message import Status
-from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
+from pillarbox.ops.cli.exits import NotFoundError, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json
 from pillarbox.ops.cli.parameters import NUMBER, header
 
@@ -116,10 +116,10 @@ def _chosen(story: Story, event_id: str, *, destination: str | None, number: int
         told = ", ".join(f"{letter} for {detail.destination!r}" for detail, letter in fitting)
         raise click.UsageError(f"Event {event_id!r} has several dead letters: {told}. Select one with --dead-letter.")
     if any(detail.dead_letter_id is None for detail in dead_lettered):
-        raise NotFound(
+        raise NotFoundError(
             f"event {event_id!r} blocks its key and is not a dead letter: use `pillarbox dead retry` or `dead discard`"
         )
-    raise NotFound(f"event {event_id!r} has no such dead letter: see `pillarbox events show`")
+    raise NotFoundError(f"event {event_id!r} has no such dead letter: see `pillarbox events show`")
 
 
 def _edited(letter: EventDetail) -> bytes | None:

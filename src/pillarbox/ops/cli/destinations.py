@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.cli.exits import NotFound, confirm, yes_option
+from pillarbox.ops.cli.exits import NotFoundError, confirm, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, print_line, print_table
 
 if TYPE_CHECKING:
@@ -169,15 +169,15 @@ def _override(
 ) -> None:
     from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.store_access import operator, with_shared_store
-    from pillarbox.ops.overrides import DestinationOverrides, UnknownDestination
+    from pillarbox.ops.overrides import DestinationOverrides, UnknownDestinationError
 
     configured = current_settings().destinations
     try:
         with_shared_store(
             lambda store: act(DestinationOverrides(store=store, by=operator(), configured=configured, force=force))
         )
-    except UnknownDestination as error:
-        raise NotFound(f"{error}; --force accepts a destination that does not exist yet") from None
+    except UnknownDestinationError as error:
+        raise NotFoundError(f"{error}; --force accepts a destination that does not exist yet") from None
     if as_json:
         print_json({"destinations": list(names), "done": done})
     else:

@@ -10,7 +10,7 @@ from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, Positio
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
 from pillarbox.ops.cli.events_requests import discard, reschedule, retry
-from pillarbox.ops.cli.exits import NotFound
+from pillarbox.ops.cli.exits import NotFoundError
 from pillarbox.ops.cli.output import as_json, clean, print_facts, print_json, print_table, span
 from pillarbox.ops.cli.parameters import event_options, limit_option, position
 from pillarbox.ops.formatting import format_latency
@@ -118,7 +118,7 @@ def show(event_id: str, as_json: bool) -> None:
 
     story, heads, shut = with_shared_store(look)
     if not story.events:
-        raise NotFound(f"there is no event {event_id!r}; delivered events are deleted after relay.retention.history")
+        raise NotFoundError(f"there is no event {event_id!r}; delivered events expire after relay.retention.history")
     if as_json:
         waits = {
             "waiting_for_events": [exports.first_pending(head) for head in heads],

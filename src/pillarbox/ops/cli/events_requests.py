@@ -12,7 +12,7 @@ import click
 
 from pillarbox.admin.listing import EventFilter
 from pillarbox.core.text import plural
-from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
+from pillarbox.ops.cli.exits import NotFoundError, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json
 from pillarbox.ops.cli.parameters import age, event_options
 
@@ -110,7 +110,7 @@ def _ask(
 
     pending = with_shared_store(choose)
     if event_ids and not pending:
-        raise NotFound(f"{', '.join(map(repr, event_ids))}: not pending; see `pillarbox events show`")
+        raise NotFoundError(f"{', '.join(map(repr, event_ids))}: not pending; see `pillarbox events show`")
     asked = 0
     if pending and not dry_run:
         if action == "discard" or not event_ids:

@@ -16,7 +16,7 @@ NOT_FOUND = 4
 INTERRUPTED = 130
 
 
-class NotFound(click.ClickException):
+class NotFoundError(click.ClickException):
     """The requested object does not exist."""
 
     exit_code = NOT_FOUND

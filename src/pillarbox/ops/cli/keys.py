@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from pillarbox.admin.keys import SAMPLED, WAITING_COUNTED, BlockedKey, BusyKey
-from pillarbox.ops.cli.exits import NotFound
+from pillarbox.ops.cli.exits import NotFoundError
 from pillarbox.ops.cli.output import as_json, number, print_json, print_table, span
 from pillarbox.ops.cli.parameters import limit_option
 
@@ -109,7 +109,7 @@ def dead_letter(event_id: str, as_json: bool) -> None:
 
     asked = with_shared_store(lambda store: overrides.dead_letter(store, event_id, by=operator()))
     if not asked:
-        raise NotFound(
+        raise NotFoundError(
             f"event {event_id!r} does not hold its key back: `pillarbox keys blocked` lists the events that do"
         )
     if as_json:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pillarbox.ops.cli.exits import NotFound, confirm, yes_option
+from pillarbox.ops.cli.exits import NotFoundError, confirm, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, print_table, span
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def drain(names: tuple[str, ...], yes: bool, as_json: bool) -> None:
         confirm("Drain every relay?", yes=yes)
     asked = with_shared_store(lambda store: overrides.drain(store, names, by=operator()))
     if not asked:
-        raise NotFound(
+        raise NotFoundError(
             f"no relay is running with the id or name {', '.join(names)}: see `pillarbox relays list`"
             if names
             else "no relay is running"

@@ -11,7 +11,7 @@ import click
 from pillarbox.core.errors import ConfigurationError, PillarboxError
 from pillarbox.core.statistics import COUNTED
 from pillarbox.core.text import plural
-from pillarbox.ops.cli.exits import NotFound, confirm, dry_run_option, yes_option
+from pillarbox.ops.cli.exits import NotFoundError, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, progress
 from pillarbox.ops.cli.parameters import NUMBER, since_option, until_option
 from pillarbox.ops.cli.parameters import rate as per_second
@@ -99,7 +99,7 @@ def replay(
 
         matched = with_shared_store(lambda store: replay_runs.count(store, plan, looked=looked)).found
     if event_ids and not matched:
-        raise NotFound(f"{', '.join(map(repr, event_ids))}: not in the history; see `pillarbox events show`")
+        raise NotFoundError(f"{', '.join(map(repr, event_ids))}: not in the history; see `pillarbox events show`")
     if not matched or dry_run:
         _print(plan, matched, None, as_json=as_json, dry_run=dry_run)
         return
@@ -117,7 +117,7 @@ def _resume(number: int, *, rate: float | None, as_json: bool) -> None:
 
     found = with_shared_store(lambda store: store.admin.replays.find(number))
     if found is None:
-        raise NotFound(f"there is no replay {number}: see `pillarbox audit list --what replay`")
+        raise NotFoundError(f"there is no replay {number}: see `pillarbox audit list --what replay`")
     if rate is not None:
         found = found._replace(plan=replace(found.plan, rate=rate))
     left = found

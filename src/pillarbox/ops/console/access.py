@@ -32,7 +32,7 @@ class Role(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
+class User:
     """Somebody who is logged in; what they do is written down under this name."""
 
     name: str

@@ -29,29 +29,31 @@ from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.text import Size, payload_limit
 from pillarbox.ops.console import api
 from pillarbox.ops.console.access import Role
-from pillarbox.ops.console.desk import Desk
-from pillarbox.ops.console.examination import Examination
+from pillarbox.ops.console.context import ConsoleContext
+from pillarbox.ops.console.doctor_report import DoctorReportCache
+from pillarbox.ops.console.errors import error_response
 from pillarbox.ops.console.guard import Guard
 from pillarbox.ops.console.logins import Login, NoLogin
 from pillarbox.ops.console.masked_store import masked_store
 from pillarbox.ops.console.masking import Masks
 from pillarbox.ops.console.pages import (
-    acting,
-    dead,
+    audit,
+    dead_letter_edit,
+    dead_letters,
     destinations,
-    editing,
-    entering,
     events,
-    insight,
+    keys,
     metrics,
+    operator_requests,
     overview,
+    relays,
     replays,
-    running,
+    store,
 )
-from pillarbox.ops.console.patience import LONG
-from pillarbox.ops.console.refusing import refusal
+from pillarbox.ops.console.pages import login as login_page
+from pillarbox.ops.console.request import action, page, public_route
 from pillarbox.ops.console.sessions import Signer
-from pillarbox.ops.console.visiting import action, entrance, page
+from pillarbox.ops.console.timeouts import LONG_TIMEOUT
 from pillarbox.ops.settings import Settings
 
 _STATIC = Path(__file__).parent / "static"
@@ -79,7 +81,7 @@ class Console:
         origins: what browsers call us where a proxy changes the host. max_payload: of an event that somebody edits, as
         the `Outbox` has it. settings: what the doctor examines."""
         masks = Masks(mask)
-        self.desk = Desk(
+        self.context = ConsoleContext(
             store=masked_store(store, masks),
             login=login,
             signer=Signer(secret),
@@ -89,15 +91,15 @@ class Console:
             read_only=read_only,
             title=title,
             max_payload=payload_limit(max_payload),
-            examination=None if settings is None else Examination(settings, store),
+            doctor=None if settings is None else DoctorReportCache(settings, store),
             destinations=() if settings is None else settings.destinations,
             retention=None if settings is None else settings.relay.config.retention.in_seconds.inbox,
         )
         pages = Starlette(
-            routes=[*_looking(), *([] if read_only else _writing()), *_entering(login)],
+            routes=[*_page_routes(), *([] if read_only else _action_routes()), *_login_routes(login)],
             exception_handlers={404: _no_page, 405: _no_page},
         )
-        pages.state.desk = self.desk
+        pages.state.context = self.context
         # It would redirect to whatever host the request names.
         pages.router.redirect_slashes = False
         # Around all of it: what becomes of a bug is an answer, too.
@@ -108,7 +110,7 @@ class Console:
 
     def stop(self) -> None:
         """Let live connections end, so that a server can close its port."""
-        self.desk.closing = True
+        self.context.closing = True
 
 
 class _Files(StaticFiles):
@@ -120,56 +122,56 @@ class _Files(StaticFiles):
         return answer
 
 
-def _looking() -> list[BaseRoute]:
+def _page_routes() -> list[BaseRoute]:
     return [
         page("/", overview.overview),
         page("/live", overview.live),
         page("/events", events.events),
         page("/event", events.event),
         page("/event/payload", events.payload),
-        page("/dead", dead.dead),
-        page("/dead/export", dead.export),
+        page("/dead", dead_letters.dead),
+        page("/dead/export", dead_letters.export),
         page("/destinations", destinations.destinations),
-        page("/keys", running.keys),
-        page("/relays", running.relays),
-        page("/inbox", insight.inbox),
-        page("/store", insight.store, patience=LONG),
-        page("/audit", insight.audit),
-        page("/audit/export", insight.export_audit),
+        page("/keys", keys.keys),
+        page("/relays", relays.relays),
+        page("/inbox", store.inbox),
+        page("/store", store.store, timeout=LONG_TIMEOUT),
+        page("/audit", audit.audit),
+        page("/audit/export", audit.export_audit),
         page("/metrics", metrics.metrics),
-        *api.looking(),
+        *api.query_routes(),
         Mount("/static", _Files(directory=_STATIC)),
     ]
 
 
-def _writing() -> list[BaseRoute]:
+def _action_routes() -> list[BaseRoute]:
     return [
-        action("/event/act", acting.act_on_event),
-        page("/dead/decide", dead.confirm, patience=LONG),
-        action("/dead/decide", dead.decide),
-        page("/dead/edit", editing.edit),
-        action("/dead/edit", editing.decide),
-        page("/events/decide", acting.confirm_waiting, patience=LONG),
-        action("/events/decide", acting.decide_waiting),
-        page("/replay", replays.confirm, patience=LONG),
+        action("/event/act", operator_requests.act_on_event),
+        page("/dead/decide", dead_letters.confirm, timeout=LONG_TIMEOUT),
+        action("/dead/decide", dead_letters.decide),
+        page("/dead/edit", dead_letter_edit.edit),
+        action("/dead/edit", dead_letter_edit.decide),
+        page("/events/decide", operator_requests.confirm_pending, timeout=LONG_TIMEOUT),
+        action("/events/decide", operator_requests.decide_pending),
+        page("/replay", replays.confirm, timeout=LONG_TIMEOUT),
         action("/replay", replays.begin),
-        action("/everything", acting.pause_everything),
-        action("/destinations/override", destinations.steer),
-        action("/keys/act", running.act_on_head),
-        action("/relays/drain", running.drain),
-        *api.writing(),
+        action("/everything", operator_requests.pause_all),
+        action("/destinations/override", destinations.override),
+        action("/keys/act", keys.post_action),
+        action("/relays/drain", relays.drain),
+        *api.action_routes(),
     ]
 
 
-def _entering(login: Login) -> list[BaseRoute]:
+def _login_routes(login: Login) -> list[BaseRoute]:
     if not login.page:
         return []
     return [
-        entrance("/login", entering.show_login, method="GET"),
-        entrance("/login", entering.login, method="POST"),
-        action("/logout", entering.logout, needs=Role.VIEWER),
+        public_route("/login", login_page.show_login, method="GET"),
+        public_route("/login", login_page.login, method="POST"),
+        action("/logout", login_page.logout, needs=Role.VIEWER),
     ]
 
 
 async def _no_page(request: Request, error: Exception) -> Response:
-    return refusal(request, 404, f"There is no page {request.url.path}.")
+    return error_response(request, 404, f"There is no page {request.url.path}.")

@@ -62,8 +62,8 @@ class Guard:
         request = Request(scope)
         if not _is_readable(request):
             await PlainTextResponse("This request cannot be read.", status_code=400)(scope, receive, send_guarded)
-        elif refusal := self._refusal(request):
-            await PlainTextResponse(refusal, status_code=403)(scope, receive, send_guarded)
+        elif error_response := self._refusal(request):
+            await PlainTextResponse(error_response, status_code=403)(scope, receive, send_guarded)
         else:
             await self._app(scope, receive, send_guarded)
 

@@ -23,7 +23,7 @@ from starlette.requests import Request
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console import passwords
-from pillarbox.ops.console.access import Person, Role, rights
+from pillarbox.ops.console.access import Role, User, rights
 from pillarbox.ops.console.addresses import client_of, is_within, network, peer_of
 from pillarbox.ops.console.sessions import SESSION, Session, Signer, mark_of, open_session
 from pillarbox.ops.console.throttle import Throttle
@@ -36,10 +36,10 @@ WAITING = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Identity:
     """Somebody who is logged in."""
 
-    person: Person
+    user: User
     holder: str
     """What the tokens of their forms are tied to."""
     by_session: bool = False
@@ -53,7 +53,7 @@ class Login(Protocol):
 
     page: bool
 
-    async def who(self, request: Request, signer: Signer) -> Known | None: ...
+    async def who(self, request: Request, signer: Signer) -> Identity | None: ...
 
 
 class NoLogin:
@@ -62,10 +62,10 @@ class NoLogin:
     page = False
 
     def __init__(self, name: str) -> None:
-        self._known = Known(person=Person(name=name, role=Role.ADMIN, payloads=True), holder="")
+        self._identity = Identity(user=User(name=name, role=Role.ADMIN, payloads=True), holder="")
 
-    async def who(self, request: Request, signer: Signer) -> Known | None:
-        return self._known
+    async def who(self, request: Request, signer: Signer) -> Identity | None:
+        return self._identity
 
 
 class UsersFile:
@@ -77,14 +77,14 @@ class UsersFile:
         self._stamp, self._users = self._look(), read(file)
 
     def __call__(self) -> Users:
-        """Raises NobodyKnown if the file has become unreadable: then nobody is let in."""
+        """Raises UsersUnavailableError if the file has become unreadable: then nobody is let in."""
         if (stamp := self._look()) != self._stamp:
             try:
                 self._stamp, self._users = stamp, read(self._file)
             except ConfigurationError as error:
                 # Strangers are not told where it lies.
                 _log.error("%s", error)
-                raise NobodyKnown from None
+                raise UsersUnavailableError from None
         return self._users
 
     def _look(self) -> tuple[int, int]:
@@ -113,29 +113,29 @@ class UserLogin:
         self._queues: dict[str, _Queue] = {}
         self._nobody = passwords.hashed("")
 
-    async def who(self, request: Request, signer: Signer) -> Known | None:
+    async def who(self, request: Request, signer: Signer) -> Identity | None:
         if (credentials := _basic(request)) is not None:
-            person = await self.enter(*credentials, address=self.address(request))
-            return None if person is None else Known(person=person, holder=person.name, by_header=True)
+            user = await self.enter(*credentials, address=self.address(request))
+            return None if user is None else Identity(user=user, holder=user.name, by_header=True)
         session = open_session(signer, request.cookies.get(SESSION))
-        user = None if session is None else self._users().get(session.name)
-        if session is None or user is None or mark_of(user.hash) != session.mark:
+        entry = None if session is None else self._users().get(session.name)
+        if session is None or entry is None or mark_of(entry.hash) != session.mark:
             return None
-        return Known(person=user.person, holder=session.number, by_session=True)
+        return Identity(user=entry.user, holder=session.number, by_session=True)
 
     def address(self, request: Request) -> str:
         """Whose failures are counted together."""
         return client_of(request, self._proxies)
 
-    async def enter(self, name: str, password: str, *, address: str) -> Person | None:
-        """The person of this name and password. Raises TooManyTries."""
+    async def enter(self, name: str, password: str, *, address: str) -> User | None:
+        """The person of this name and password. Raises TooManyAttemptsError."""
         # One try at a time for each address: whoever guesses takes no turn from others. Looked at and counted within
         # it: of guesses that come at once no more are tried than one by one.
         queue = self._queues.setdefault(address, _Queue())
         queue.waiting += 1
         try:
             if queue.waiting > WAITING and self._throttle.suspects(address):
-                raise TooManyTries
+                raise TooManyAttemptsError
             async with queue.turn:
                 return await self._try(name, password, address=address)
         finally:
@@ -143,22 +143,22 @@ class UserLogin:
             if not queue.waiting:
                 self._queues.pop(address, None)
 
-    async def _try(self, name: str, password: str, *, address: str) -> Person | None:
-        user = self._users().get(name)
+    async def _try(self, name: str, password: str, *, address: str) -> User | None:
+        entry = self._users().get(name)
         if self._throttle.closed(address=address, name=name):
-            raise TooManyTries
+            raise TooManyAttemptsError
         await self._clock.sleep(self._throttle.delay(address=address, name=name))
         async with self._turn:
             # A name that does not exist takes as long as one that does.
-            right = await asyncio.to_thread(passwords.matches, password, user.hash if user else self._nobody)
-        if user is None or not right:
+            right = await asyncio.to_thread(passwords.matches, password, entry.hash if entry else self._nobody)
+        if entry is None or not right:
             self._throttle.failed(address=address, name=name)
             return None
         self._throttle.forget(address=address, name=name)
-        return user.person
+        return entry.user
 
-    def begin(self, person: Person) -> Session:
-        return Session.begin(person.name, self._users()[person.name].hash)
+    def begin(self, user: User) -> Session:
+        return Session.begin(user.name, self._users()[user.name].hash)
 
 
 @dataclass(slots=True)
@@ -169,11 +169,11 @@ class _Queue:
     waiting: int = 0
 
 
-class TooManyTries(Exception):
+class TooManyAttemptsError(Exception):
     """Somebody guesses."""
 
 
-class NobodyKnown(Exception):
+class UsersUnavailableError(Exception):
     """Who may log in cannot be found out."""
 
 
@@ -192,7 +192,7 @@ class ProxyLogin:
         self._user_header, self._role_header = user_header, role_header
         self._rights = rights(role)
 
-    async def who(self, request: Request, signer: Signer) -> Known | None:
+    async def who(self, request: Request, signer: Signer) -> Identity | None:
         name = _text(request.headers.get(self._user_header, ""))
         if not name or not is_within(self._networks, peer_of(request)):
             return None
@@ -201,24 +201,24 @@ class ProxyLogin:
             role, payloads = rights(said) if said else self._rights
         except ConfigurationError:
             return None
-        return Known(person=Person(name=name[:64], role=role, payloads=payloads), holder=name)
+        return Identity(user=User(name=name[:64], role=role, payloads=payloads), holder=name)
 
 
-Ask = Callable[[Request], Person | Awaitable[Person | None] | None]
+Ask = Callable[[Request], User | Awaitable[User | None] | None]
 
 
 class HostLogin:
-    """The application knows: its function gets the request and answers with a person or None."""
+    """The application knows: its function gets the request and answers with a user or None."""
 
     page = False
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
-    async def who(self, request: Request, signer: Signer) -> Known | None:
+    async def who(self, request: Request, signer: Signer) -> Identity | None:
         answer = self._ask(request)
-        person = await answer if inspect.isawaitable(answer) else answer
-        return None if person is None else Known(person=person, holder=person.name)
+        user = await answer if inspect.isawaitable(answer) else answer
+        return None if user is None else Identity(user=user, holder=user.name)
 
 
 def _text(header: str) -> str:

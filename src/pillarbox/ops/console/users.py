@@ -17,40 +17,40 @@ from pathlib import Path
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console import passwords
-from pillarbox.ops.console.access import Person, rights, written
+from pillarbox.ops.console.access import User, rights, written
 
 _NAME = re.compile(r"[\w.@+-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class User:
+class UserEntry:
     """A person and the hash of their password."""
 
-    person: Person
+    user: User
     hash: str
 
     def __str__(self) -> str:
-        person = self.person
-        return f"{person.name}:{written(person.role, payloads=person.payloads)}:{self.hash}"
+        user = self.user
+        return f"{user.name}:{written(user.role, payloads=user.payloads)}:{self.hash}"
 
 
-Users = Mapping[str, User]
+Users = Mapping[str, UserEntry]
 
 
-def parse(text: str, *, called: str) -> dict[str, User]:
+def parse(text: str, *, called: str) -> dict[str, UserEntry]:
     """The people of a text, by name. Raises ConfigurationError."""
-    found: dict[str, User] = {}
+    found: dict[str, UserEntry] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         user = _user(line.strip(), f"{called}, line {number}")
-        if user.person.name in found:
-            raise ConfigurationError(f"{called}, line {number}: {user.person.name!r} is there twice")
-        found[user.person.name] = user
+        if user.user.name in found:
+            raise ConfigurationError(f"{called}, line {number}: {user.user.name!r} is there twice")
+        found[user.user.name] = user
     return found
 
 
-def read(file: Path) -> dict[str, User]:
+def read(file: Path) -> dict[str, UserEntry]:
     """The people of a file. Raises ConfigurationError."""
     try:
         return parse(file.read_text(encoding="utf-8"), called=f"users file {file}")
@@ -87,13 +87,13 @@ def check_name(name: str) -> str:
     return name
 
 
-def _user(line: str, place: str) -> User:
+def _user(line: str, place: str) -> UserEntry:
     name, _, rest = line.partition(":")
     granted, _, known = rest.partition(":")
     try:
         role, payloads = rights(granted)
         passwords.check(known)
-        return User(person=Person(name=check_name(name), role=role, payloads=payloads), hash=known)
+        return UserEntry(user=User(name=check_name(name), role=role, payloads=payloads), hash=known)
     except (ConfigurationError, ValueError):
         # The error itself might quote a hash.
         raise ConfigurationError(

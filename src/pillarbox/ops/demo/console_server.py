@@ -16,13 +16,13 @@ async def serve_console(store: AdminStore) -> AsyncIterator[str]:
     """Serve while the block is open; yields the line to show: the address, or how to install the console."""
     try:
         from pillarbox.ops.console import Console, NoLogin
-        from pillarbox.ops.console.serving import Service
+        from pillarbox.ops.console.server import ConsoleServer
         from pillarbox.ops.monitor.http_server import address_of, open_port
     except ImportError:
         yield MISSING
         return
     async with aclosing(store.beside()) as beside:
-        service = Service(Console(beside, login=NoLogin("demo"), title="Pillarbox demo"))
+        service = ConsoleServer(Console(beside, login=NoLogin("demo"), title="Pillarbox demo"))
         with closing(open_port("127.0.0.1:0", called="the demo's console")) as port:
             serving = asyncio.create_task(service.run(port))
             try:

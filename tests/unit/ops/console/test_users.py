@@ -3,16 +3,16 @@ from pathlib import Path
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.console.access import Person, Role
+from pillarbox.ops.console.access import Role, User
 from pillarbox.ops.console.passwords import hashed
-from pillarbox.ops.console.users import User, check_name, parse, read, write
+from pillarbox.ops.console.users import UserEntry, check_name, parse, read, write
 
 HASH = hashed("secret")
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    ada = User(person=Person(name="ada", role=Role.ADMIN, payloads=True), hash=HASH)
-    ben = User(person=Person(name="ben@example.com", role=Role.VIEWER), hash=HASH)
+    ada = UserEntry(user=User(name="ada", role=Role.ADMIN, payloads=True), hash=HASH)
+    ben = UserEntry(user=User(name="ben@example.com", role=Role.VIEWER), hash=HASH)
     write(tmp_path / "users", {"ada": ada, "ben": ben})
     assert list(read(tmp_path / "users").values()) == [ada, ben]
 

@@ -13,38 +13,38 @@ from typing import Any
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from pillarbox.ops.console.api.acting import ACTIONS
+from pillarbox.ops.console.api.actions import ACTIONS
 from pillarbox.ops.console.api.endpoint import PREFIX, Endpoint
 from pillarbox.ops.console.api.openapi import document
-from pillarbox.ops.console.api.reading import READINGS
-from pillarbox.ops.console.visiting import Page, Visit, api_action, page
+from pillarbox.ops.console.api.queries import QUERIES
+from pillarbox.ops.console.request import ConsoleRequest, Page, api_action, page
 from pillarbox.ops.json_response import SafeJSONResponse
 
 
-def looking() -> list[BaseRoute]:
+def query_routes() -> list[BaseRoute]:
     """What can be read."""
 
-    async def described(visit: Visit) -> Response:
-        actions = () if visit.desk.read_only else ACTIONS
-        return SafeJSONResponse(document([*READINGS, *actions], base=visit.base))
+    async def described(request: ConsoleRequest) -> Response:
+        actions = () if request.context.read_only else ACTIONS
+        return SafeJSONResponse(document([*QUERIES, *actions], base=request.base))
 
     return [
         page(f"{PREFIX}/openapi.json", described),
-        *(page(one.route, _json(one), patience=one.patience) for one in READINGS),
+        *(page(one.route, _json(one), timeout=one.timeout) for one in QUERIES),
     ]
 
 
-def writing() -> list[BaseRoute]:
+def action_routes() -> list[BaseRoute]:
     """What can be done."""
     return [api_action(one.route, _json(one), needs=one.needs) for one in ACTIONS]
 
 
 def _json(endpoint: Endpoint) -> Page:
-    answer: Callable[[Visit], Awaitable[dict[str, Any]]] = endpoint.answer
+    answer: Callable[[ConsoleRequest], Awaitable[dict[str, Any]]] = endpoint.answer
 
-    async def answered(visit: Visit) -> Response:
-        endpoint.check(visit)
-        told = await asyncio.to_thread(visit.desk.masks.answer, await answer(visit))
-        return SafeJSONResponse(told, background=visit.later)
+    async def answered(request: ConsoleRequest) -> Response:
+        endpoint.check(request)
+        told = await asyncio.to_thread(request.context.masks.answer, await answer(request))
+        return SafeJSONResponse(told, background=request.later)
 
     return answered

@@ -9,8 +9,8 @@ from typing import Any
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.fields import TOKEN, check_names
-from pillarbox.ops.console.patience import PATIENCE
-from pillarbox.ops.console.visiting import Visit
+from pillarbox.ops.console.request import ConsoleRequest
+from pillarbox.ops.console.timeouts import TIMEOUT
 
 PREFIX = "/api/v1"
 
@@ -21,19 +21,19 @@ class Endpoint:
 
     path: str
     summary: str
-    answer: Callable[[Visit], Awaitable[dict[str, Any]]]
+    answer: Callable[[ConsoleRequest], Awaitable[dict[str, Any]]]
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
     posts: bool = False
     needs: Role = Role.VIEWER
-    patience: float = PATIENCE
+    timeout: float = TIMEOUT
     """Seconds that a GET may take."""
 
     @property
     def route(self) -> str:
         return PREFIX + self.path
 
-    def check(self, visit: Visit) -> None:
+    def check(self, request: ConsoleRequest) -> None:
         """Raises ConfigurationError for a field that this endpoint does not have."""
-        if self.posts and visit.request.query_params:
+        if self.posts and request.http.query_params:
             raise ConfigurationError("a POST has no query parameters: put the fields into the body")
-        check_names([*visit.request.query_params, *(name for name in visit.form if name != TOKEN)], self.fields)
+        check_names([*request.http.query_params, *(name for name in request.form if name != TOKEN)], self.fields)

@@ -7,48 +7,50 @@ from starlette.responses import Response
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.fields import is_yes
-from pillarbox.ops.console.figures import lately
-from pillarbox.ops.console.visiting import Refused, Visit
+from pillarbox.ops.console.request import ConsoleRequest, RequestError
+from pillarbox.ops.console.statistics import recent_rates
 from pillarbox.ops.flow import DestinationView, destinations_of
-from pillarbox.ops.overrides import DestinationOverrides, UnknownDestination, met
+from pillarbox.ops.overrides import DestinationOverrides, UnknownDestinationError, met
 from pillarbox.relay.routing import per_second
 
 
-async def destinations(visit: Visit) -> Response:
-    glance = await visit.desk.lookout.glance()
-    found = await listed(visit)
-    return await visit.render("destinations.html", glance=glance, listed=found, paces=await lately(visit.desk.store))
+async def destinations(request: ConsoleRequest) -> Response:
+    snapshot = await request.context.overview.snapshot()
+    found = await listed(request)
+    return await request.render(
+        "destinations.html", snapshot=snapshot, listed=found, rates=await recent_rates(request.store)
+    )
 
 
-async def listed(visit: Visit) -> list[DestinationView]:
+async def listed(request: ConsoleRequest) -> list[DestinationView]:
     """List destinations with a breaker, an override or events."""
-    glance = await visit.desk.lookout.glance()
-    return destinations_of(glance.seen.relays, glance.steering, met=await met(visit.desk.store))
+    snapshot = await request.context.overview.snapshot()
+    return destinations_of(snapshot.overview.relays, snapshot.overrides, met=await met(request.store))
 
 
-async def steer(visit: Visit) -> Response:
-    said = await steer_one(visit)
-    return visit.go("/destinations", said)
+async def override(request: ConsoleRequest) -> Response:
+    said = await override_destination(request)
+    return request.redirect("/destinations", said)
 
 
-async def steer_one(visit: Visit) -> str:
+async def override_destination(request: ConsoleRequest) -> str:
     """Pause and resume need the role operator, breakers and limits the role admin. Returns the message to show."""
-    name, do = str(visit.form.get("destination", "")), str(visit.form.get("do", ""))
-    if do not in ("pause", "resume") and not visit.may(Role.ADMIN):
-        raise Refused(403, f"Breakers and limits need the role {Role.ADMIN.word}.")
+    name, do = str(request.form.get("destination", "")), str(request.form.get("do", ""))
+    if do not in ("pause", "resume") and not request.may(Role.ADMIN):
+        raise RequestError(403, f"Breakers and limits need the role {Role.ADMIN.word}.")
     overrides = DestinationOverrides(
-        store=visit.desk.store,
-        by=visit.person.name,
-        configured=visit.desk.destinations,
-        force=is_yes(visit.form, "force"),
+        store=request.store,
+        by=request.user.name,
+        configured=request.context.destinations,
+        force=is_yes(request.form, "force"),
     )
     try:
-        return await _turn(overrides, name, do, str(visit.form.get("limit") or "").strip())
-    except UnknownDestination as error:
-        raise Refused(404, str(error)) from None
+        return await _apply(overrides, name, do, str(request.form.get("limit") or "").strip())
+    except UnknownDestinationError as error:
+        raise RequestError(404, str(error)) from None
 
 
-async def _turn(overrides: DestinationOverrides, name: str, do: str, limit: str) -> str:
+async def _apply(overrides: DestinationOverrides, name: str, do: str, limit: str) -> str:
     match do:
         case "pause":
             await overrides.pause([name])

@@ -10,40 +10,40 @@ from pillarbox.admin.keys import FirstPending, Neighbour, QueueView
 from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, ListedEvent, Story
 from pillarbox.core.message import Held, Status
 from pillarbox.core.store import EVERYWHERE
-from pillarbox.ops.console import command_line, payloads, words
+from pillarbox.ops.console import command_line, formatting, payloads
 from pillarbox.ops.console.fields import is_yes
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_page, found_or, given
 from pillarbox.ops.console.payloads import FORMS, Form
-from pillarbox.ops.console.visiting import Refused, Visit
+from pillarbox.ops.console.request import ConsoleRequest, RequestError
 from pillarbox.ops.waiting_reasons import NEIGHBOURS, place, queue_of, shut, waits_for
 
 
-async def events(visit: Visit) -> Response:
+async def events(request: ConsoleRequest) -> Response:
     """Show a page of events; an id redirects to that event."""
-    if "id" in visit.query:
-        return RedirectResponse(visit.link("/event", id=visit.query["id"]), status_code=303)
-    page, wrong = await found_or(EventPage([], None), event_page(visit.desk.store, visit.query))
-    asked = given(visit.query, EVENT_FIELDS)
-    return await visit.render(
+    if "id" in request.query:
+        return RedirectResponse(request.link("/event", id=request.query["id"]), status_code=303)
+    page, wrong = await found_or(EventPage([], None), event_page(request.store, request.query))
+    asked = given(request.query, EVENT_FIELDS)
+    return await request.render(
         "events.html",
         page=page,
         asked=asked,
-        live=is_yes(visit.query, "live") and "after" not in visit.query and not wrong,
+        live=is_yes(request.query, "live") and "after" not in request.query and not wrong,
         command=_command("events list", asked),
         statuses=(*Status.__members__, "RETRYING", "BLOCKED"),
         wrong=wrong,
     )
 
 
-async def event(visit: Visit) -> Response:
-    story, detail = await find(visit)
-    form = _form(visit.query.get("as"))
-    queue = await queue_of(visit.desk.store, detail)
+async def event(request: ConsoleRequest) -> Response:
+    story, detail = await find(request)
+    form = _form(request.query.get("as"))
+    queue = await queue_of(request.store, detail)
     shown, headers = None, dict[str, str]()
-    if visit.person.payloads:
-        shown = await asyncio.to_thread(payloads.show, detail, form, visit.desk.masks)
-        headers = await asyncio.to_thread(visit.desk.masks.headers, detail.headers)
-    return await visit.render(
+    if request.user.payloads:
+        shown = await asyncio.to_thread(payloads.show, detail, form, request.context.masks)
+        headers = await asyncio.to_thread(request.context.masks.headers, detail.headers)
+    return await request.render(
         "event.html",
         story=story,
         detail=detail,
@@ -52,61 +52,61 @@ async def event(visit: Visit) -> Response:
         shown=shown,
         headers=headers,
         forms=FORMS,
-        neighbours=await _neighbours(visit, detail, queue),
+        neighbours=await _neighbours(request, detail, queue),
         head=queue.first,
-        head_waits=await _why(visit, queue.first) if queue.first else "",
-        shut=[waits_for(view) for view in await shut(visit.desk.store, story._replace(events=[detail]))],
+        head_waits=await _why(request, queue.first) if queue.first else "",
+        shut=[waits_for(view) for view in await shut(request.store, story._replace(events=[detail]))],
         commands=_commands(detail),
     )
 
 
-async def payload(visit: Visit) -> Response:
+async def payload(request: ConsoleRequest) -> Response:
     """The payload as a file: a browser never shows it."""
-    _, detail = await find(visit)
-    if not visit.person.payloads:
-        raise Refused(403, "Your user lacks the right to see payloads.")
-    content = await asyncio.to_thread(payloads.download, detail, visit.desk.masks)
+    _, detail = await find(request)
+    if not request.user.payloads:
+        raise RequestError(403, "Your user lacks the right to see payloads.")
+    content = await asyncio.to_thread(payloads.download, detail, request.context.masks)
     if content is None:
-        raise Refused(403, "This payload is not JSON, so the masking rules cannot be applied to it.")
+        raise RequestError(403, "This payload is not JSON, so the masking rules cannot be applied to it.")
     headers = {"content-disposition": 'attachment; filename="payload"'}
     return Response(content, media_type="application/octet-stream", headers=headers)
 
 
-async def find(visit: Visit) -> tuple[Story, EventDetail]:
-    """The event that the URL names, on its way to one destination. Raises Refused."""
-    event_id = visit.request.query_params.get("id", "")
-    story = await visit.desk.store.admin.events.show(event_id)
+async def find(request: ConsoleRequest) -> tuple[Story, EventDetail]:
+    """The event that the URL names, on its way to one destination. Raises RequestError."""
+    event_id = request.http.query_params.get("id", "")
+    story = await request.store.admin.events.show(event_id)
     if not story.events:
-        raise Refused(404, f"Event {event_id!r} not found. Delivered events are deleted after their retention period.")
-    wanted = visit.request.query_params.get("destination")
+        raise RequestError(404, f"Event {event_id!r} not found. Delivered events expire after their retention period.")
+    wanted = request.http.query_params.get("destination")
     fitting = [detail for detail in story.events if wanted in (None, detail.destination)]
     if not fitting:
-        raise Refused(404, f"Event {event_id!r} has no delivery to {wanted!r}.")
+        raise RequestError(404, f"Event {event_id!r} has no delivery to {wanted!r}.")
     return story, fitting[0]
 
 
 async def _neighbours(
-    visit: Visit, detail: EventDetail, queue: QueueView
+    request: ConsoleRequest, detail: EventDetail, queue: QueueView
 ) -> list[ListedEvent | Neighbour | EventDetail]:
     """List a few events of the same key before and after it."""
     if detail.key is None:
         return []
     wanted = EventFilter(key=detail.key)
-    earlier = await visit.desk.store.admin.events.list(wanted, limit=NEIGHBOURS, after=place(detail))
+    earlier = await request.store.admin.events.list(wanted, limit=NEIGHBOURS, after=place(detail))
     return [*reversed(earlier.events), detail, *queue.later]
 
 
-async def _why(visit: Visit, head: FirstPending) -> str:
+async def _why(request: ConsoleRequest, head: FirstPending) -> str:
     """Say why the first pending event of a key is not sent."""
     match head.held:
         case Held.BLOCKED:
             return "blocked until an operator decides"
         case Held.PARKED:
-            steering = await visit.desk.store.destinations.overrides()
+            steering = await request.store.destinations.overrides()
             paused = any(row.paused for row in steering if row.destination in (EVERYWHERE, head.destination))
             return "destination paused" if paused else "destination unavailable"
         case _:
-            return f"retry {words.due(head.next_retry_at, visit.now)}"
+            return f"retry {formatting.due(head.next_retry_at, request.now)}"
 
 
 def _commands(detail: EventDetail) -> list[str]:

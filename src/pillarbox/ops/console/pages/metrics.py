@@ -5,21 +5,21 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from pillarbox.core.errors import StoreUnavailableError
-from pillarbox.ops.console.visiting import Refused, Visit
+from pillarbox.ops.console.request import ConsoleRequest, RequestError
 
 
-async def metrics(visit: Visit) -> Response:
+async def metrics(request: ConsoleRequest) -> Response:
     """Needs a login: a scraper authenticates as a viewer with HTTP Basic."""
     try:
         from prometheus_client.exposition import choose_encoder
 
         from pillarbox.telemetry.prometheus import StoreMetrics
     except ImportError:
-        raise Refused(501, 'Metrics need one more package: pip install "pillarbox[metrics]".') from None
+        raise RequestError(501, 'Metrics need one more package: pip install "pillarbox[metrics]".') from None
     gauges = StoreMetrics()
     try:
-        gauges.show((await visit.desk.lookout.glance()).seen)
+        gauges.show((await request.context.overview.snapshot()).overview)
     except StoreUnavailableError:
         gauges.show(None)
-    encode, content_type = choose_encoder(visit.request.headers.get("accept", ""))
+    encode, content_type = choose_encoder(request.http.headers.get("accept", ""))
     return Response(encode(gauges.registry), headers={"content-type": content_type})

@@ -17,7 +17,7 @@ from pillarbox.ops import replay_runs
 from pillarbox.ops.console import command_line
 from pillarbox.ops.console.fields import TOKEN, check_names, texts_of
 from pillarbox.ops.console.filters import found_or, given, moment, whole
-from pillarbox.ops.console.visiting import Refused, Visit
+from pillarbox.ops.console.request import ConsoleRequest, RequestError
 from pillarbox.ops.replay_runs import Count
 from pillarbox.relay.routing import per_second
 
@@ -29,13 +29,13 @@ _LONGEST = 1_000_000_000
 _log = logging.getLogger("pillarbox.console")
 
 
-async def confirm(visit: Visit) -> Response:
+async def confirm(request: ConsoleRequest) -> Response:
     """Ask for confirmation; counts only if a filter is given."""
-    check_names(visit.query, FIELDS)
-    asked = given(visit.query, FIELDS)
-    count, wrong = await found_or(None, _counted(visit.desk.store, asked))
-    said = {} if count is None else {"many": many(count), "nothing": nothing(count)}
-    return await visit.render("replay.html", asked=asked, count=count, command=_command(asked), wrong=wrong, **said)
+    check_names(request.query, FIELDS)
+    asked = given(request.query, FIELDS)
+    count, wrong = await found_or(None, _counted(request.store, asked))
+    said = {} if count is None else {"many": count_text(count), "nothing": nothing_text(count)}
+    return await request.render("replay.html", asked=asked, count=count, command=_command(asked), wrong=wrong, **said)
 
 
 async def _counted(store: AdminStore, asked: Mapping[str, str]) -> Count | None:
@@ -43,29 +43,29 @@ async def _counted(store: AdminStore, asked: Mapping[str, str]) -> Count | None:
     return await replay_runs.count(store, plan_of(asked), looks=QUERIES) if asked else None
 
 
-async def begin(visit: Visit) -> Response:
+async def begin(request: ConsoleRequest) -> Response:
     """Start a replay: it is audited before the response; the copies are made afterwards."""
-    _, said, rest = await begun(visit)
-    event_id = str(visit.form.get("id", ""))
+    _, said, rest = await start_replay(request)
+    event_id = str(request.form.get("id", ""))
     path, query = ("/event", {"id": event_id}) if event_id else ("/audit", {"what": "replay"})
-    redirect = visit.go(path, said, **query)
+    redirect = request.redirect(path, said, **query)
     redirect.background = rest
     return redirect
 
 
-async def begun(visit: Visit) -> tuple[Progress, str, BackgroundTask]:
-    """Return the replay, the message to show and the background task. Raises Refused, ConfigurationError."""
-    check_names(visit.form, (*FIELDS, TOKEN))
-    asked = texts_of(visit.form, FIELDS)
+async def start_replay(request: ConsoleRequest) -> tuple[Progress, str, BackgroundTask]:
+    """Return the replay, the message to show and the background task. Raises RequestError, ConfigurationError."""
+    check_names(request.form, (*FIELDS, TOKEN))
+    asked = texts_of(request.form, FIELDS)
     if not asked:
-        raise Refused(400, "The filter is empty: give an event, a type, a key, a destination or a time.")
-    plan, store = plan_of(asked), visit.desk.store
+        raise RequestError(400, "The filter is empty: give an event, a type, a key, a destination or a time.")
+    plan, store = plan_of(asked), request.store
     count = await replay_runs.count(store, plan, looks=QUERIES)
     if not count.found:
-        raise Refused(404 if count.among is None else 413, nothing(count))
-    progress = await store.admin.replays.begin(plan, by=visit.person.name, expected=count.expected)
-    said = f"Replay {progress.number} of {many(count)} started; the audit shows its progress."
-    return progress, said, BackgroundTask(_go_on, store, progress)
+        raise RequestError(404 if count.among is None else 413, nothing_text(count))
+    progress = await store.admin.replays.begin(plan, by=request.user.name, expected=count.expected)
+    said = f"Replay {progress.number} of {count_text(count)} started; the audit shows its progress."
+    return progress, said, BackgroundTask(_copy_all, store, progress)
 
 
 def plan_of(asked: Mapping[str, str]) -> Replay:
@@ -85,7 +85,7 @@ def plan_of(asked: Mapping[str, str]) -> Replay:
     )
 
 
-def many(count: Count) -> str:
+def count_text(count: Count) -> str:
     """Format the count; says whether it is a lower bound."""
     if count.found > COUNTED:
         return f"{COUNTED:,} or more deliveries"
@@ -93,7 +93,7 @@ def many(count: Count) -> str:
     return found if count.among is None else f"at least {found}"
 
 
-def nothing(count: Count) -> str:
+def nothing_text(count: Count) -> str:
     """Say why there is nothing to replay."""
     if count.among is None:
         return "The history has no matching deliveries. Delivered events are deleted after their retention period."
@@ -103,7 +103,7 @@ def nothing(count: Count) -> str:
     )
 
 
-async def _go_on(store: AdminStore, progress: Progress) -> None:
+async def _copy_all(store: AdminStore, progress: Progress) -> None:
     try:
         await replay_runs.resume(store, progress)
     except PillarboxError as error:

@@ -16,10 +16,10 @@ from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import PillarboxError
 from pillarbox.core.statistics import EVERY, BacklogStatistics, DeliveryStatistics, Sample
 from pillarbox.core.store import EVERYWHERE, Override
-from pillarbox.ops.console.patience import PATIENCE, within
+from pillarbox.ops.console.timeouts import TIMEOUT, within
 from pillarbox.ops.flow import LONG, DestinationView, Flow, destinations_of, flow
 
-FRESH = 1.0
+MAX_AGE = 1.0
 """Seconds for which a snapshot is cached."""
 SPAN = 300.0
 """Seconds over which the rates of a destination are averaged."""
@@ -29,22 +29,22 @@ SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
+class OverviewSnapshot:
     """A snapshot of the state of the outbox."""
 
-    seen: Overview
-    steering: Sequence[Override]
+    overview: Overview
+    overrides: Sequence[Override]
     destinations: Sequence[DestinationView]
     flow: Flow
     paused: bool
     """An operator paused every destination."""
 
     @property
-    def alive(self) -> int:
-        return sum(relay.lease > 0 for relay in self.seen.relays)
+    def running_relays(self) -> int:
+        return sum(relay.lease > 0 for relay in self.overview.relays)
 
 
-class Lookout:
+class OverviewCache:
     """Caches one snapshot for all requests."""
 
     def __init__(self, store: AdminStore, *, allowed: float = LONG, clock: Clock | None = None) -> None:
@@ -52,19 +52,19 @@ class Lookout:
         self._store = store
         self._allowed = allowed
         self._clock = clock or SystemClock()
-        self._turn = asyncio.Lock()
-        self._found: Glance | PillarboxError | None = None
+        self._lock = asyncio.Lock()
+        self._found: OverviewSnapshot | PillarboxError | None = None
         self._stale_at = 0.0
 
-    async def glance(self) -> Glance:
+    async def snapshot(self) -> OverviewSnapshot:
         """Return a snapshot at most a second old. Raises the error of the store to every caller that waited for it."""
-        async with self._turn:
+        async with self._lock:
             if self._found is None or self._clock.monotonic() >= self._stale_at:
                 try:
-                    self._found = await within(PATIENCE, look(self._store, allowed=self._allowed))
+                    self._found = await within(TIMEOUT, take_snapshot(self._store, allowed=self._allowed))
                 except PillarboxError as error:
                     self._found = error
-                self._stale_at = self._clock.monotonic() + FRESH
+                self._stale_at = self._clock.monotonic() + MAX_AGE
             if isinstance(self._found, PillarboxError):
                 raise self._found.with_traceback(None)
             return self._found
@@ -74,23 +74,23 @@ class Lookout:
         self._found = None
 
 
-async def look(store: AdminStore, *, allowed: float = LONG) -> Glance:
+async def take_snapshot(store: AdminStore, *, allowed: float = LONG) -> OverviewSnapshot:
     """Take a snapshot of the store."""
-    seen = await store.admin.inspection.overview()
-    steering = await store.destinations.overrides()
-    destinations = destinations_of(seen.relays, steering)
-    paused = any(row.destination == EVERYWHERE and row.paused for row in steering)
-    return Glance(
-        seen=seen,
-        steering=steering,
+    overview = await store.admin.inspection.overview()
+    overrides = await store.destinations.overrides()
+    destinations = destinations_of(overview.relays, overrides)
+    paused = any(row.destination == EVERYWHERE and row.paused for row in overrides)
+    return OverviewSnapshot(
+        overview=overview,
+        overrides=overrides,
         destinations=destinations,
-        flow=flow(seen, destinations, paused=paused, allowed=allowed),
+        flow=flow(overview, destinations, paused=paused, allowed=allowed),
         paused=paused,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class TimeSeries:
     """Statistics over time, one value per step; None without a measurement."""
 
     step: float
@@ -105,14 +105,14 @@ class Course:
     """Seconds from recording to confirmation, as bounds of buckets."""
 
 
-def step_of(seconds: float) -> float:
+def step_width(seconds: float) -> float:
     """Return a step width for about a hundred steps, at least the interval of the samples."""
     return max(EVERY, round(seconds / 90 / EVERY) * EVERY)
 
 
-def course(samples: Sequence[Sample], *, now: datetime, seconds: float) -> Course:
+def time_series(samples: Sequence[Sample], *, now: datetime, seconds: float) -> TimeSeries:
     """Aggregate the samples of the last `seconds` into steps."""
-    step = step_of(seconds)
+    step = step_width(seconds)
     last = int(now.timestamp() // step)
     steps = range(last - int(seconds // step) + 1, last + 1)
     carried: dict[int, DeliveryStatistics] = {}
@@ -120,12 +120,12 @@ def course(samples: Sequence[Sample], *, now: datetime, seconds: float) -> Cours
     for sample in samples:
         at = int(sample.at.timestamp() // step)
         match sample.values:
-            case DeliveryStatistics() as figures:
-                carried.setdefault(at, DeliveryStatistics()).add(figures)
+            case DeliveryStatistics() as sums:
+                carried.setdefault(at, DeliveryStatistics()).add(sums)
             case BacklogStatistics(recorded=recorded):
                 highest[at] = max(recorded, highest.get(at, 0))
     lags = {name: [_lag(carried.get(at), share) for at in steps] for name, share in SHARES.items()}
-    return Course(
+    return TimeSeries(
         step=step,
         times=[(at + 1) * step for at in steps],
         recorded=[_rate(highest, at, step) for at in steps],
@@ -135,7 +135,7 @@ def course(samples: Sequence[Sample], *, now: datetime, seconds: float) -> Cours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class DestinationRates:
     """Rates of a destination over `SPAN`."""
 
     published: float
@@ -149,29 +149,31 @@ class Pace:
         return self.failed >= FAILING
 
 
-async def lately(store: AdminStore) -> dict[str, Pace]:
+async def recent_rates(store: AdminStore) -> dict[str, DestinationRates]:
     """Return the recent rates of each destination."""
-    return paces(await store.admin.samples.since(SPAN), seconds=SPAN)
+    return rates_by_destination(await store.admin.samples.since(SPAN), seconds=SPAN)
 
 
-def troubled(destinations: Iterable[DestinationView], fared: Mapping[str, Pace]) -> list[DestinationView]:
+def unavailable_or_failing(
+    destinations: Iterable[DestinationView], rates: Mapping[str, DestinationRates]
+) -> list[DestinationView]:
     """List destinations that are unavailable or failing."""
-    return [one for one in destinations if not one.is_available or (one.name in fared and fared[one.name].fails)]
+    return [one for one in destinations if not one.is_available or (one.name in rates and rates[one.name].fails)]
 
 
-def paces(samples: Iterable[Sample], *, seconds: float) -> dict[str, Pace]:
+def rates_by_destination(samples: Iterable[Sample], *, seconds: float) -> dict[str, DestinationRates]:
     """Aggregate the samples by destination."""
     sums: dict[str, DeliveryStatistics] = {}
     for sample in samples:
         if isinstance(sample.values, DeliveryStatistics):
             sums.setdefault(sample.destination, DeliveryStatistics()).add(sample.values)
-    return {name: _pace(carried, seconds) for name, carried in sums.items()}
+    return {name: _rates(carried, seconds) for name, carried in sums.items()}
 
 
-def _pace(carried: DeliveryStatistics, seconds: float) -> Pace:
+def _rates(carried: DeliveryStatistics, seconds: float) -> DestinationRates:
     failed = carried.retried + carried.dead
     sends = carried.published + failed
-    return Pace(
+    return DestinationRates(
         published=carried.published / seconds,
         failed=failed / sends if sends else 0.0,
         p95=_lag(carried, 0.95),

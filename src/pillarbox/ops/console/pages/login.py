@@ -7,10 +7,10 @@ import logging
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from pillarbox.ops.console.errors import context_of
 from pillarbox.ops.console.logins import UserLogin
-from pillarbox.ops.console.refusing import desk_of
+from pillarbox.ops.console.request import ConsoleRequest, is_https, read_form
 from pillarbox.ops.console.sessions import SESSION, sign_session
-from pillarbox.ops.console.visiting import Visit, is_https, read_form
 
 _log = logging.getLogger("pillarbox.console")
 
@@ -21,21 +21,21 @@ async def show_login(request: Request) -> Response:
 
 async def login(request: Request) -> Response:
     """Check the password, start a session and redirect to the requested page."""
-    desk, form = desk_of(request), await read_form(request)
+    context, form = context_of(request), await read_form(request)
     name, password, wanted = (str(form.get(field, "")) for field in ("name", "password", "next"))
-    if not isinstance(desk.login, UserLogin):
+    if not isinstance(context.login, UserLogin):
         return RedirectResponse(f"{_base(request)}/", status_code=303)
-    address = desk.login.address(request)
-    person = await desk.login.enter(name, password, address=address)
-    if person is None:
+    address = context.login.address(request)
+    user = await context.login.enter(name, password, address=address)
+    if user is None:
         _log.warning("login of %r from %s failed", name[:64], address)
         return _drawn(request, wanted=wanted, name=name, wrong=True)
-    _log.info("%s logged in from %s", person.name, address)
+    _log.info("%s logged in from %s", user.name, address)
     answer = RedirectResponse(f"{_base(request)}{_within(wanted)}", status_code=303)
     answer.set_cookie(
         SESSION,
-        sign_session(desk.signer, desk.login.begin(person), life=desk.session),
-        max_age=int(desk.session),
+        sign_session(context.signer, context.login.begin(user), life=context.session),
+        max_age=int(context.session),
         path=f"{_base(request)}/",
         httponly=True,
         samesite="strict",
@@ -44,20 +44,20 @@ async def login(request: Request) -> Response:
     return answer
 
 
-async def logout(visit: Visit) -> Response:
+async def logout(request: ConsoleRequest) -> Response:
     """End the session: a kept copy of its cookie becomes invalid."""
-    desk = visit.desk
-    if visit.known.by_session:
-        await desk.logouts.add(visit.known.holder, by=visit.person.name)
-    answer = RedirectResponse(visit.link("/login"), status_code=303)
-    answer.delete_cookie(SESSION, path=f"{visit.base}/", httponly=True, samesite="strict")
+    context = request.context
+    if request.identity.by_session:
+        await context.logouts.add(request.identity.holder, by=request.user.name)
+    answer = RedirectResponse(request.link("/login"), status_code=303)
+    answer.delete_cookie(SESSION, path=f"{request.base}/", httponly=True, samesite="strict")
     return answer
 
 
 def _drawn(request: Request, *, wanted: str, name: str = "", wrong: bool = False) -> Response:
-    desk = desk_of(request)
-    drawn = desk.templates.get_template("login.html").render(
-        base=_base(request), wanted=wanted, name=name, wrong=wrong, title_of_console=desk.title
+    context = context_of(request)
+    drawn = context.templates.get_template("login.html").render(
+        base=_base(request), wanted=wanted, name=name, wrong=wrong, title_of_console=context.title
     )
     return HTMLResponse(drawn, status_code=401 if wrong else 200)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from starlette.responses import Response, StreamingResponse
 
 
-async def file_of(lines: AsyncIterator[str], name: str, *, media_type: str) -> Response:
+async def stream_file(lines: AsyncIterator[str], name: str, *, media_type: str) -> Response:
     """The first line is fetched before anything is sent: where there is none to be had, that is what is answered."""
     first = await anext(lines, "")
 

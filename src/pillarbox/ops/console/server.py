@@ -21,7 +21,7 @@ class BrowserProtocol(BoundedProtocol):
     wanted = 256
 
 
-class Service:
+class ConsoleServer:
     """Answers on a port; `stop` may be called from a signal handler of the running loop."""
 
     def __init__(self, console: Console, *, root_path: str = "") -> None:

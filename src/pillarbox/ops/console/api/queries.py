@@ -12,14 +12,13 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import exports
 from pillarbox.ops.console import payloads
 from pillarbox.ops.console.api.endpoint import Endpoint
-from pillarbox.ops.console.figures import course as course_of
-from pillarbox.ops.console.figures import lately
 from pillarbox.ops.console.filters import MOST, PER_PAGE, dead_letter_page, event_page, letter_filter, whole
+from pillarbox.ops.console.pages.audit import audit_page
 from pillarbox.ops.console.pages.destinations import listed
-from pillarbox.ops.console.pages.insight import audit_page
-from pillarbox.ops.console.pages.overview import WINDOWS, figures
-from pillarbox.ops.console.patience import LONG
-from pillarbox.ops.console.visiting import Refused, Visit
+from pillarbox.ops.console.pages.overview import WINDOWS, statistics
+from pillarbox.ops.console.request import ConsoleRequest, RequestError
+from pillarbox.ops.console.statistics import recent_rates, time_series
+from pillarbox.ops.console.timeouts import LONG_TIMEOUT
 from pillarbox.ops.dead_letter_groups import MOST_GROUPS, groups
 from pillarbox.ops.inbox import read_inbox
 from pillarbox.ops.waiting_reasons import earlier_events, shut
@@ -33,63 +32,63 @@ _EVENTS = {
 }
 
 
-async def live_figures(visit: Visit) -> dict[str, Any]:
-    return figures(await visit.desk.lookout.glance(), visit.desk)
+async def live_statistics(request: ConsoleRequest) -> dict[str, Any]:
+    return statistics(await request.context.overview.snapshot(), request.context)
 
 
-async def status(visit: Visit) -> dict[str, Any]:
-    glance = await visit.desk.lookout.glance()
-    seen = glance.seen
+async def status(request: ConsoleRequest) -> dict[str, Any]:
+    snapshot = await request.context.overview.snapshot()
+    overview = snapshot.overview
     return {
-        "state": glance.flow.state,
-        "reason": glance.flow.reason,
-        "backlog": seen.backlog,
-        "oldest_seconds": None if seen.oldest is None else round(seen.oldest, 3),
-        "exact": seen.exact,
-        "dead_letters": seen.dead,
-        "paused": glance.paused,
-        "lanes": [lane._asdict() for lane in seen.lanes],
+        "state": snapshot.flow.state,
+        "reason": snapshot.flow.reason,
+        "backlog": overview.backlog,
+        "oldest_seconds": None if overview.oldest is None else round(overview.oldest, 3),
+        "exact": overview.exact,
+        "dead_letters": overview.dead,
+        "paused": snapshot.paused,
+        "lanes": [lane._asdict() for lane in overview.lanes],
     }
 
 
-async def course(visit: Visit) -> dict[str, Any]:
-    window = visit.query.get("window", "15m")
+async def timeseries(request: ConsoleRequest) -> dict[str, Any]:
+    window = request.query.get("window", "15m")
     if window not in WINDOWS:
         raise ConfigurationError(f"unknown window {window!r}: use {', '.join(WINDOWS)}")
-    samples = await visit.desk.store.admin.samples.since(WINDOWS[window])
-    return asdict(course_of(samples, now=visit.now, seconds=WINDOWS[window]))
+    samples = await request.store.admin.samples.since(WINDOWS[window])
+    return asdict(time_series(samples, now=request.now, seconds=WINDOWS[window]))
 
 
-async def events(visit: Visit) -> dict[str, Any]:
-    page = await event_page(visit.desk.store, visit.query)
+async def events(request: ConsoleRequest) -> dict[str, Any]:
+    page = await event_page(request.store, request.query)
     after = None if page.after is None else str(page.after)
     return {"events": [exports.listed_event(event) for event in page.events], "after": after}
 
 
-async def event(visit: Visit) -> dict[str, Any]:
-    event_id = visit.query.get("id", "")
-    story = await visit.desk.store.admin.events.show(event_id)
+async def event(request: ConsoleRequest) -> dict[str, Any]:
+    event_id = request.query.get("id", "")
+    story = await request.store.admin.events.show(event_id)
     if not story.events:
-        raise Refused(404, f"event {event_id!r} not found")
+        raise RequestError(404, f"event {event_id!r} not found")
     return {
         "event_id": event_id,
-        "events": [await asyncio.to_thread(_detail, visit, detail) for detail in story.events],
+        "events": [await asyncio.to_thread(_detail, request, detail) for detail in story.events],
         "failures": [exports.failure(failure) for failure in story.failures],
         "requests": [exports.open_request(asked) for asked in story.requests],
-        "waiting_for_events": [exports.first_pending(one) for one in await earlier_events(visit.desk.store, story)],
-        "waiting_for_destinations": [exports.held_by_destination(one) for one in await shut(visit.desk.store, story)],
+        "waiting_for_events": [exports.first_pending(one) for one in await earlier_events(request.store, story)],
+        "waiting_for_destinations": [exports.held_by_destination(one) for one in await shut(request.store, story)],
     }
 
 
-async def dead(visit: Visit) -> dict[str, Any]:
-    page = await dead_letter_page(visit.desk.store, visit.query)
+async def dead(request: ConsoleRequest) -> dict[str, Any]:
+    page = await dead_letter_page(request.store, request.query)
     return {"dead_letters": [exports.listed_letter(letter) for letter in page.letters], "before": page.before}
 
 
-async def dead_groups(visit: Visit) -> dict[str, Any]:
-    found = await groups(visit.desk.store, letter_filter(visit.query))
-    limit = whole(visit.query.get("limit"), "limit", default=PER_PAGE, most=MOST)
-    start = whole(visit.query["after"], "after", default=0, most=MOST_GROUPS) if "after" in visit.query else 0
+async def dead_groups(request: ConsoleRequest) -> dict[str, Any]:
+    found = await groups(request.store, letter_filter(request.query))
+    limit = whole(request.query.get("limit"), "limit", default=PER_PAGE, most=MOST)
+    start = whole(request.query["after"], "after", default=0, most=MOST_GROUPS) if "after" in request.query else 0
     end = start + limit
     return {
         "groups": [exports.letter_group(group) for group in found.groups[start:end]],
@@ -98,72 +97,72 @@ async def dead_groups(visit: Visit) -> dict[str, Any]:
     }
 
 
-async def destinations(visit: Visit) -> dict[str, Any]:
-    glance = await visit.desk.lookout.glance()
-    pace = await lately(visit.desk.store)
+async def destinations(request: ConsoleRequest) -> dict[str, Any]:
+    snapshot = await request.context.overview.snapshot()
+    rates = await recent_rates(request.store)
     return {
-        "paused": glance.paused,
+        "paused": snapshot.paused,
         "destinations": [
-            asdict(view) | {"rates": asdict(pace[view.name]) if view.name in pace else None}
-            for view in await listed(visit)
+            asdict(view) | {"rates": asdict(rates[view.name]) if view.name in rates else None}
+            for view in await listed(request)
         ],
     }
 
 
-async def keys(visit: Visit) -> dict[str, Any]:
-    blocked, hot = await visit.desk.store.admin.keys.blocked(), await visit.desk.store.admin.keys.busiest()
+async def keys(request: ConsoleRequest) -> dict[str, Any]:
+    blocked, hot = await request.store.admin.keys.blocked(), await request.store.admin.keys.busiest()
     return {
         "blocked": [exports.blocked_key(one) for one in blocked],
         "hot": [one._asdict() for one in hot],
     }
 
 
-async def relays(visit: Visit) -> dict[str, Any]:
-    seen = (await visit.desk.lookout.glance()).seen
-    lanes = Counter(lane.owner for lane in seen.lanes)
-    return {"relays": [exports.relay(relay, lanes=lanes[relay.id]) for relay in seen.relays]}
+async def relays(request: ConsoleRequest) -> dict[str, Any]:
+    overview = (await request.context.overview.snapshot()).overview
+    lanes = Counter(lane.owner for lane in overview.lanes)
+    return {"relays": [exports.relay(relay, lanes=lanes[relay.id]) for relay in overview.relays]}
 
 
-async def inbox(visit: Visit) -> dict[str, Any]:
-    return (await read_inbox(visit.desk.store, retention=visit.desk.retention)).as_json()
+async def inbox(request: ConsoleRequest) -> dict[str, Any]:
+    return (await read_inbox(request.store, retention=request.context.retention)).as_json()
 
 
-async def store(visit: Visit) -> dict[str, Any]:
-    status = await visit.desk.store.schema.status()
-    return {"schema": asdict(status)} | exports.table_sizes(await visit.desk.store.diagnosis.table_sizes())
+async def store(request: ConsoleRequest) -> dict[str, Any]:
+    status = await request.store.schema.status()
+    return {"schema": asdict(status)} | exports.table_sizes(await request.store.diagnosis.table_sizes())
 
 
-async def audit(visit: Visit) -> dict[str, Any]:
-    page = await audit_page(visit)
+async def audit(request: ConsoleRequest) -> dict[str, Any]:
+    page = await audit_page(request)
     return {"audit": [exports.audit_entry(entry) for entry in page.entries], "before": page.before}
 
 
-async def doctor(visit: Visit) -> dict[str, Any]:
-    if visit.desk.examination is None:
-        raise Refused(404, "this console has no settings to check: run `pillarbox doctor`")
-    report, at = await visit.desk.examination.last()
+async def doctor(request: ConsoleRequest) -> dict[str, Any]:
+    if request.context.doctor is None:
+        raise RequestError(404, "this console has no settings to check: run `pillarbox doctor`")
+    report, at = await request.context.doctor.report()
     return {
         "result": report.worst,
-        "examined_at": exports.written(at),
+        "checked_at": exports.written(at),
         "findings": [asdict(finding) for finding in report.findings],
     }
 
 
-def _detail(visit: Visit, detail: EventDetail) -> dict[str, Any]:
+def _detail(request: ConsoleRequest, detail: EventDetail) -> dict[str, Any]:
     """Omit payload and headers for users who may not see them; mask them for all others."""
     told = exports.event_detail(detail)
     for name in ("headers", "payload", "payload_base64"):
         told.pop(name, None)
-    return told | payloads.content(detail, visit.desk.masks) if visit.person.payloads else told
+    return told | payloads.content(detail, request.context.masks) if request.user.payloads else told
 
 
-READINGS = (
-    Endpoint(path="/statistics", summary="The numbers of the overview, formatted", answer=live_figures),
+QUERIES = (
+    Endpoint(path="/statistics", summary="The numbers of the overview, formatted", answer=live_statistics),
     Endpoint(path="/status", summary="Whether events flow, and the reason if not", answer=status),
     Endpoint(
         path="/timeseries",
         summary="Rates and latencies over time",
-        answer=course,
+        answer=timeseries,
         fields={"window": ", ".join(WINDOWS)},
     ),
     Endpoint(
@@ -231,6 +230,6 @@ READINGS = (
         path="/doctor",
         summary="Findings of the doctor, at most half a minute old; changes nothing",
         answer=doctor,
-        patience=LONG,
+        timeout=LONG_TIMEOUT,
     ),
 )

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pillarbox.admin.overview import Overview
-from pillarbox.ops.console import words
+from pillarbox.ops.console import formatting
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -21,22 +21,22 @@ NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
     ],
 )
 def test_spans(seconds: float | None, told: str) -> None:
-    assert words.span(seconds) == told
+    assert formatting.span(seconds) == told
 
 
 def test_before_and_after_now() -> None:
-    assert words.ago(NOON - timedelta(seconds=5), NOON) == "5 s ago"
-    assert words.ago(NOON + timedelta(minutes=2), NOON) == "in 2 min"
+    assert formatting.ago(NOON - timedelta(seconds=5), NOON) == "5 s ago"
+    assert formatting.ago(NOON + timedelta(minutes=2), NOON) == "in 2 min"
 
 
 def test_what_is_late_is_due() -> None:
-    assert words.due(NOON - timedelta(seconds=636), NOON) == "due"
-    assert words.due(NOON + timedelta(minutes=2), NOON) == "in 2 min"
+    assert formatting.due(NOON - timedelta(seconds=636), NOON) == "due"
+    assert formatting.due(NOON + timedelta(minutes=2), NOON) == "in 2 min"
 
 
 def test_of_a_long_id_its_end_is_told() -> None:
-    assert words.tail("0193c2f0-6b1e-7c3a-9f57-00000000002a") == "\N{HORIZONTAL ELLIPSIS}00000000002a"
-    assert words.tail("thirteen-long") == "thirteen-long"
+    assert formatting.tail("0193c2f0-6b1e-7c3a-9f57-00000000002a") == "\N{HORIZONTAL ELLIPSIS}00000000002a"
+    assert formatting.tail("thirteen-long") == "thirteen-long"
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,14 @@ def test_of_a_long_id_its_end_is_told() -> None:
 )
 def test_an_estimate_says_so(backlog: int, exact: bool, told: str) -> None:
     seen = Overview(backlog=backlog, oldest=None, exact=exact, dead=0, lanes=[], relays=[])
-    assert words.backlog(seen) == told
+    assert formatting.backlog(seen) == told
 
 
 def test_controls_are_written_out() -> None:
-    assert words.clean("a\x00b\u202ec\nd") == "a\\x00b\\u202ec\nd"
-    assert words.clean(None) == ""
+    assert formatting.clean("a\x00b\u202ec\nd") == "a\\x00b\\u202ec\nd"
+    assert formatting.clean(None) == ""
 
 
 def test_what_stands_between_backticks_is_code_and_never_markup() -> None:
-    assert words.commands("run `a <b>`, then <i>") == "run <code>a &lt;b&gt;</code>, then &lt;i&gt;"
-    assert words.commands("one ` alone") == "one <code> alone</code>"
+    assert formatting.commands("run `a <b>`, then <i>") == "run <code>a &lt;b&gt;</code>, then &lt;i&gt;"
+    assert formatting.commands("one ` alone") == "one <code> alone</code>"

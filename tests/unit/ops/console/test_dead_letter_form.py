@@ -6,7 +6,7 @@ import pytest
 
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import RecordError
-from pillarbox.ops.console.letter_form import LetterForm, Line, compared
+from pillarbox.ops.console.dead_letter_form import DeadLetterForm, DiffLine, diff_lines
 from pillarbox.ops.console.payloads import SHOWN
 
 JSON, TEXT = "application/json", "text/plain"
@@ -23,7 +23,7 @@ def letter(payload: bytes = b'{"id":1}', kind: str = JSON, **headers: object) ->
 def sent(had: EventDetail, **fields: str) -> tuple[bytes, dict[str, str]]:
     """What a letter carries after a browser sent the form with these fields."""
     as_browsers_do = {name: text.replace("\n", "\r\n") for name, text in fields.items()}
-    change = LetterForm.of(had).filled(as_browsers_do).amendment(had, max_payload=LIMIT)
+    change = DeadLetterForm.of(had).filled(as_browsers_do).amendment(had, max_payload=LIMIT)
     return change.payload, dict(change.headers)
 
 
@@ -47,7 +47,7 @@ def sent(had: EventDetail, **fields: str) -> tuple[bytes, dict[str, str]]:
 )
 def test_a_payload_is_offered_as_text_if_it_comes_back_the_same(payload: bytes, kind: str, shown: str | None) -> None:
     had = letter(payload, kind)
-    assert LetterForm.of(had).payload == shown
+    assert DeadLetterForm.of(had).payload == shown
     assert sent(had, payload=shown or "typed nevertheless") == (payload, {})
 
 
@@ -67,7 +67,7 @@ def test_what_was_typed_is_written_as_the_letter_was(had: EventDetail, typed: st
 
 def test_headers_are_changed_added_and_removed() -> None:
     had = letter(tenant="acme", debug="1", url="https://a/b")
-    assert LetterForm.of(had).headers == "tenant: acme\ndebug: 1\nurl: https://a/b\n"
+    assert DeadLetterForm.of(had).headers == "tenant: acme\ndebug: 1\nurl: https://a/b\n"
     assert sent(had, headers="\ntenant:umbrella  \nnew: a: b\nempty:\n")[1] == {
         "tenant": "umbrella",
         "new": "a: b",
@@ -78,14 +78,14 @@ def test_headers_are_changed_added_and_removed() -> None:
 
 def test_the_mark_of_an_earlier_edit_is_not_for_people() -> None:
     had = letter(tenant="acme", amended="0" * 64)
-    assert LetterForm.of(had).headers == "tenant: acme\n"
+    assert DeadLetterForm.of(had).headers == "tenant: acme\n"
     assert sent(had, headers="")[1] == {"amended": "0" * 64}
 
 
 @pytest.mark.parametrize("value", ["two\nlines", " blank", "\u202e", 1])
 def test_headers_that_would_not_come_back_the_same_stay(value: object) -> None:
     had = letter(odd=value)
-    assert LetterForm.of(had).headers is None
+    assert DeadLetterForm.of(had).headers is None
     assert sent(had, payload="{}", headers="") == (b"{}", {"odd": value})
 
 
@@ -109,11 +109,12 @@ def test_what_could_not_be_recorded_is_refused(fields: dict[str, str], said: str
 def test_what_changes_is_shown_with_what_is_around_it() -> None:
     before = "".join(f"{number}\n" for number in range(20))
     after = before.replace("5\n", "five\n", 1).replace("18\n", "")
-    found = list(compared(before, after))
+    found = list(diff_lines(before, after))
     assert found == [
-        Line("same", "3"), Line("same", "4"), Line("removed", "5"), Line("added", "five"), Line("same", "6"),
-        Line("same", "7"), Line("gap", found[6].text),
-        Line("same", "16"), Line("same", "17"), Line("removed", "18"), Line("same", "19"),
+        DiffLine("same", "3"), DiffLine("same", "4"), DiffLine("removed", "5"), DiffLine("added", "five"),
+        DiffLine("same", "6"),
+        DiffLine("same", "7"), DiffLine("gap", found[6].text),
+        DiffLine("same", "16"), DiffLine("same", "17"), DiffLine("removed", "18"), DiffLine("same", "19"),
     ]  # fmt: skip
-    assert list(compared(before, before)) == []
-    assert list(compared("a", "a\n")) == [Line("same", "a"), Line("added", "")]
+    assert list(diff_lines(before, before)) == []
+    assert list(diff_lines("a", "a\n")) == [DiffLine("same", "a"), DiffLine("added", "")]

@@ -14,7 +14,7 @@ from pillarbox.admin.dead_letters import AMENDED, Amendment
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import RecordError
 from pillarbox.core.text import escape_json
-from pillarbox.ops.console import words
+from pillarbox.ops.console import formatting
 from pillarbox.ops.console.payloads import SHOWN
 from pillarbox.ops.dead_letter_edit import amendment, drafted
 
@@ -23,7 +23,7 @@ _AROUND = 2
 _KINDS = {" ": "same", "+": "added", "-": "removed", "@": "gap"}
 
 
-class LetterForm(NamedTuple):
+class DeadLetterForm(NamedTuple):
     """What the fields hold, lines ended as browsers show them; None where there is nothing to be edited."""
 
     payload: str | None
@@ -53,14 +53,14 @@ class LetterForm(NamedTuple):
         return amendment(letter, payload=payload, headers=headers, removed=removed, max_payload=max_payload)
 
 
-class Line(NamedTuple):
+class DiffLine(NamedTuple):
     """A line of a comparison, and whether it is same, added, removed, or a gap: lines that stay and are not shown."""
 
     kind: str
     text: str
 
 
-def compared(before: str, after: str) -> Iterator[Line]:
+def diff_lines(before: str, after: str) -> Iterator[DiffLine]:
     """What changes between two texts, with a few lines around it."""
     if before.endswith("\n") and after.endswith("\n"):
         before, after = before[:-1], after[:-1]
@@ -68,7 +68,7 @@ def compared(before: str, after: str) -> Iterator[Line]:
     for number, line in enumerate(lines):
         # The first two name files, and the third begins the first stretch.
         if number > 2:
-            yield Line(_KINDS[line[0]], line[1:])
+            yield DiffLine(_KINDS[line[0]], line[1:])
 
 
 def _payload_text(letter: EventDetail) -> str | None:
@@ -82,7 +82,7 @@ def _payload_text(letter: EventDetail) -> str | None:
     if indented:
         return escape_json(text)
     lines = text.replace("\r\n", "\n")
-    return lines if words.clean(lines) == lines and _with_ends(lines, like=text) == text else None
+    return lines if formatting.clean(lines) == lines and _with_ends(lines, like=text) == text else None
 
 
 def _payload_of(typed: str, letter: EventDetail) -> bytes | None:
@@ -98,7 +98,7 @@ def _headers_text(letter: EventDetail) -> str | None:
     own = _own_headers(letter)
     lines = "".join(f"{name}: {value}\n" for name, value in own.items())
     try:
-        return lines if words.clean(lines) == lines and _headers_of(lines) == own else None
+        return lines if formatting.clean(lines) == lines and _headers_of(lines) == own else None
     except RecordError:
         return None
 

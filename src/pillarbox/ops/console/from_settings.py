@@ -20,7 +20,7 @@ from pillarbox.ops.settings.console import ConsoleSettings
 def open_console(settings: Settings, store: AdminStore, *, read_only: bool) -> Console:
     """The console that the settings describe. Raises ConfigurationError."""
     given = settings.console
-    refuse_strangers(settings)
+    check_listen_address(settings)
     return Console(
         store,
         login=make_login(given),
@@ -36,7 +36,7 @@ def open_console(settings: Settings, store: AdminStore, *, read_only: bool) -> C
     )
 
 
-def refuse_strangers(settings: Settings) -> None:
+def check_listen_address(settings: Settings) -> None:
     """Raises ConfigurationError for a console without a login that others could reach."""
     given = settings.console
     host = given.listen.rpartition(":")[0].strip("[]")
@@ -51,7 +51,7 @@ def make_login(given: ConsoleSettings) -> Login:
     """Raises ConfigurationError."""
     match given.login:
         case "none":
-            return NoLogin(_whoever_started_it())
+            return NoLogin(_current_user())
         case "proxy":
             return ProxyLogin(
                 addresses=given.proxy_addresses,
@@ -70,7 +70,7 @@ def make_login(given: ConsoleSettings) -> Login:
             raise ConfigurationError(f"console.login is {other!r}: write file, proxy, none, or MODULE:OBJECT")
 
 
-def _whoever_started_it() -> str:
+def _current_user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):

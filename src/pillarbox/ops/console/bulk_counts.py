@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from pillarbox.ops.console.visiting import Refused
+from pillarbox.ops.console.request import RequestError
 
 T = TypeVar("T")
 
@@ -14,18 +14,18 @@ COUNT_TIMEOUT = 10.0
 """Seconds for counting; each statement has its own timeout."""
 
 
-async def counted(work: Awaitable[T]) -> T:
-    """Return what `work` counts or selects. Raises Refused if it takes too long."""
+async def with_count_timeout(work: Awaitable[T]) -> T:
+    """Return what `work` counts or selects. Raises RequestError if it takes too long."""
     try:
         async with asyncio.timeout(COUNT_TIMEOUT):
             return await work
     except TimeoutError:
-        raise Refused(
+        raise RequestError(
             413, f"Counting took longer than {COUNT_TIMEOUT:g} s: narrow the filter, or use the command line."
         ) from None
 
 
 def check_count(count: int, confirmed: object) -> None:
-    """Raises Refused if the number differs from the confirmed one."""
+    """Raises RequestError if the number differs from the confirmed one."""
     if str(count) != str(confirmed):
-        raise Refused(409, f"The number changed to {count:,}. Go back and confirm it again.")
+        raise RequestError(409, f"The number changed to {count:,}. Go back and confirm it again.")

@@ -1,4 +1,4 @@
-"""The store, the inbox and the audit."""
+"""The audit log: a page and an export."""
 
 from __future__ import annotations
 
@@ -10,48 +10,30 @@ from starlette.responses import Response
 
 from pillarbox.admin.audit import AuditEntry, AuditFilter, AuditPage
 from pillarbox.core.statistics import COUNTED
-from pillarbox.ops.console import words
-from pillarbox.ops.console.fields import is_yes
-from pillarbox.ops.console.files import file_of
+from pillarbox.ops.console import formatting
+from pillarbox.ops.console.downloads import stream_file
 from pillarbox.ops.console.filters import MOST, PER_PAGE, found_or, given, moment, whole
-from pillarbox.ops.console.visiting import Visit
-from pillarbox.ops.inbox import read_inbox
+from pillarbox.ops.console.request import ConsoleRequest
 
 AUDIT_FIELDS = ("who", "what", "since")
 
 
-async def store(visit: Visit) -> Response:
-    """Show tables and sizes and, on demand, the findings of the doctor."""
-    status = await visit.desk.store.schema.status()
-    taken = await visit.desk.store.diagnosis.table_sizes()
-    doctor = visit.desk.examination
-    examined = await doctor.last() if doctor is not None and is_yes(visit.query, "doctor") else None
-    return await visit.render(
-        "store.html", status=status, taken=taken, examined=examined, has_doctor=doctor is not None
-    )
-
-
-async def inbox(visit: Visit) -> Response:
-    """Show per-consumer inbox statistics."""
-    return await visit.render("inbox.html", seen=await read_inbox(visit.desk.store, retention=visit.desk.retention))
-
-
-async def audit(visit: Visit) -> Response:
-    page, wrong = await found_or(AuditPage([], None), audit_page(visit))
+async def audit(request: ConsoleRequest) -> Response:
+    page, wrong = await found_or(AuditPage([], None), audit_page(request))
     running = any("replay" in entry.detail and not entry.detail["done"] for entry in page.entries)
-    asked = given(visit.query, AUDIT_FIELDS)
-    return await visit.render("audit.html", page=page, asked=asked, running=running, counted=COUNTED, wrong=wrong)
+    asked = given(request.query, AUDIT_FIELDS)
+    return await request.render("audit.html", page=page, asked=asked, running=running, counted=COUNTED, wrong=wrong)
 
 
-async def audit_page(visit: Visit) -> AuditPage:
+async def audit_page(request: ConsoleRequest) -> AuditPage:
     """Raises ConfigurationError."""
-    wanted, before = audit_filter(visit.query), before_of(visit.query)
-    return await visit.desk.store.admin.audit.list(wanted, limit=PER_PAGE, before=before)
+    wanted, before = audit_filter(request.query), before_of(request.query)
+    return await request.store.admin.audit.list(wanted, limit=PER_PAGE, before=before)
 
 
-async def export_audit(visit: Visit) -> Response:
+async def export_audit(request: ConsoleRequest) -> Response:
     """Export matching entries as CSV."""
-    wanted, audit = audit_filter(visit.query), visit.desk.store.admin.audit
+    wanted, audit = audit_filter(request.query), request.store.admin.audit
 
     async def lines() -> AsyncIterator[str]:
         page = await audit.list(wanted, limit=MOST)
@@ -63,7 +45,7 @@ async def export_audit(visit: Visit) -> Response:
                 return
             page = await audit.list(wanted, limit=MOST, before=page.before)
 
-    return await file_of(lines(), "audit.csv", media_type="text/csv; charset=utf-8")
+    return await stream_file(lines(), "audit.csv", media_type="text/csv; charset=utf-8")
 
 
 def audit_filter(query: Mapping[str, str]) -> AuditFilter:
@@ -78,7 +60,7 @@ def before_of(query: Mapping[str, str]) -> int | None:
 def _row(entry: AuditEntry) -> list[str]:
     return [
         str(entry.id),
-        words.iso(entry.at),
+        formatting.iso(entry.at),
         entry.who,
         entry.what,
         entry.subject,

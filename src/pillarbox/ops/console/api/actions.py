@@ -9,17 +9,18 @@ from pillarbox.ops import dead_letter_edit, decisions, operator_requests
 from pillarbox.ops.bulk_actions import Scope
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.api.endpoint import Endpoint
-from pillarbox.ops.console.counting import check_count
+from pillarbox.ops.console.bulk_counts import check_count
 from pillarbox.ops.console.fields import is_yes, texts_of
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_filter
-from pillarbox.ops.console.pages.acting import action_of, delay_of, do_to_event, pause_or_resume, waiting_for
-from pillarbox.ops.console.pages.dead import CHOICE_FIELDS, chosen
-from pillarbox.ops.console.pages.destinations import steer_one
-from pillarbox.ops.console.pages.editing import amend, letter_of
+from pillarbox.ops.console.pages.dead_letter_edit import amend, dead_letter_of
+from pillarbox.ops.console.pages.dead_letters import CHOICE_FIELDS, chosen
+from pillarbox.ops.console.pages.destinations import override_destination
+from pillarbox.ops.console.pages.keys import act_on_first
+from pillarbox.ops.console.pages.operator_requests import act_on_one, action_of, delay_of, select_pending, set_pause
+from pillarbox.ops.console.pages.relays import drain_relay
 from pillarbox.ops.console.pages.replays import FIELDS as REPLAY_FIELDS
-from pillarbox.ops.console.pages.replays import begun
-from pillarbox.ops.console.pages.running import do_to_head, drain_one
-from pillarbox.ops.console.visiting import Visit
+from pillarbox.ops.console.pages.replays import start_replay
+from pillarbox.ops.console.request import ConsoleRequest
 from pillarbox.ops.decisions import Decision
 from pillarbox.ops.ndjson import payload_of
 from pillarbox.record.encoding import encode
@@ -37,33 +38,33 @@ _CHOICE = {
 }
 
 
-async def retry(visit: Visit) -> dict[str, Any]:
-    return await _decide(visit, "retry")
+async def retry(request: ConsoleRequest) -> dict[str, Any]:
+    return await _decide(request, "retry")
 
 
-async def discard(visit: Visit) -> dict[str, Any]:
-    return await _decide(visit, "discard")
+async def discard(request: ConsoleRequest) -> dict[str, Any]:
+    return await _decide(request, "discard")
 
 
-async def _decide(visit: Visit, decision: Decision) -> dict[str, Any]:
-    body, store = visit.form, visit.desk.store
+async def _decide(request: ConsoleRequest, decision: Decision) -> dict[str, Any]:
+    body, store = request.form, request.store
     ids = _texts("ids", body.get("ids") or [])
     asked = texts_of(body, CHOICE_FIELDS)
     if not (ids or asked or is_yes(body, "all")):
         raise ConfigurationError("no dead letters selected: give ids, a filter or all")
-    choice = await chosen(visit, asked, ids)
+    choice = await chosen(request, asked, ids)
     if "count" in body:
         check_count(choice.count, body["count"])
     done = requested = 0
     dry_run = is_yes(body, "dry_run")
     if not dry_run:
-        done, requested = await decisions.carry_out(store, decision, choice, by=visit.person.name)
+        done, requested = await decisions.carry_out(store, decision, choice, by=request.user.name)
     return {"matched": choice.count, "done": done, "requested": requested, "dry_run": dry_run}
 
 
-async def edit(visit: Visit) -> dict[str, Any]:
-    body = visit.form
-    letter = await letter_of(visit, body.get("dead_letter_id"), gone=409)
+async def edit(request: ConsoleRequest) -> dict[str, Any]:
+    body = request.form
+    letter = await dead_letter_of(request, body.get("dead_letter_id"), gone=409)
     payload = payload_of(body)
     headers: object = body.get("headers") or {}
     if not isinstance(headers, dict):
@@ -73,56 +74,56 @@ async def edit(visit: Visit) -> dict[str, Any]:
         payload=None if payload is None else encode(payload),
         headers=cast("dict[str, Any]", headers),
         removed=_texts("removed", body.get("removed") or []),
-        max_payload=visit.desk.max_payload,
+        max_payload=request.context.max_payload,
     )
     dry_run = is_yes(body, "dry_run")
     done = change.changes and not dry_run
     if done:
-        await amend(visit, letter, change)
+        await amend(request, letter, change)
     facts = {"event_id": letter.event_id, "destination": letter.destination, "dead_letter_id": letter.dead_letter_id}
     return facts | change.told | {"changed": change.changes, "done": done, "dry_run": dry_run}
 
 
-async def act_on_event(visit: Visit) -> dict[str, Any]:
-    return {"message": await do_to_event(visit)}
+async def act_on_event(request: ConsoleRequest) -> dict[str, Any]:
+    return {"message": await act_on_one(request)}
 
 
-async def act_on_events(visit: Visit) -> dict[str, Any]:
-    body = visit.form
+async def act_on_events(request: ConsoleRequest) -> dict[str, Any]:
+    body = request.form
     asked, do = texts_of(body, EVENT_FIELDS), action_of(str(body.get("do", "")))
     if not asked:
         raise ConfigurationError("no events selected: give a filter")
     delay = delay_of(body) if do == "reschedule" else 0
-    waiting = await waiting_for(visit, asked)
+    waiting = await select_pending(request, asked)
     if "count" in body:
         check_count(len(waiting), body["count"])
     requested, dry_run = 0, is_yes(body, "dry_run")
     if not dry_run:
         scope = Scope(wanted=event_filter(asked))
         requested = await operator_requests.request_all(
-            visit.desk.store, do, waiting, scope, delay=delay, by=visit.person.name
+            request.store, do, waiting, scope, delay=delay, by=request.user.name
         )
     return {"matched": len(waiting), "requested": requested, "dry_run": dry_run}
 
 
-async def steer(visit: Visit) -> dict[str, Any]:
-    return {"message": await steer_one(visit)}
+async def override(request: ConsoleRequest) -> dict[str, Any]:
+    return {"message": await override_destination(request)}
 
 
-async def everything(visit: Visit) -> dict[str, Any]:
-    return {"message": await pause_or_resume(visit)}
+async def everything(request: ConsoleRequest) -> dict[str, Any]:
+    return {"message": await set_pause(request)}
 
 
-async def drain(visit: Visit) -> dict[str, Any]:
-    return {"message": await drain_one(visit)}
+async def drain(request: ConsoleRequest) -> dict[str, Any]:
+    return {"message": await drain_relay(request)}
 
 
-async def head(visit: Visit) -> dict[str, Any]:
-    return {"message": await do_to_head(visit)}
+async def head(request: ConsoleRequest) -> dict[str, Any]:
+    return {"message": await act_on_first(request)}
 
 
-async def replay(visit: Visit) -> dict[str, Any]:
-    progress, said, visit.later = await begun(visit)
+async def replay(request: ConsoleRequest) -> dict[str, Any]:
+    progress, said, request.later = await start_replay(request)
     return {"replay": progress.number, "message": said}
 
 
@@ -204,7 +205,7 @@ ACTIONS = (
     Endpoint(
         path="/destinations/override",
         summary="Pause, resume or limit a destination, or force its breaker; the last two need the role admin",
-        answer=steer,
+        answer=override,
         fields={
             "destination": "its name",
             "do": "pause, resume, open, closed, release or limit",

@@ -1,0 +1,117 @@
+"""Edit and retry: an operator corrects the payload or headers of a dead letter and sends it again.
+
+Invariant: a user edits only what that user may see. Saving a payload without its masked parts would destroy them, so
+the console refuses to edit a dead letter with masked parts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from starlette.responses import Response
+
+from pillarbox.admin.dead_letters import Amendment
+from pillarbox.admin.listing import EventDetail
+from pillarbox.core.errors import RecordError
+from pillarbox.ops.console import command_line, payloads
+from pillarbox.ops.console.access import Role
+from pillarbox.ops.console.dead_letter_form import DeadLetterForm, DiffLine, diff_lines
+from pillarbox.ops.console.filters import whole
+from pillarbox.ops.console.request import ConsoleRequest, RequestError, check_role
+
+
+async def edit(request: ConsoleRequest) -> Response:
+    """Show the form with the current content."""
+    letter = await dead_letter_of(request, request.query.get("dead_letter_id"), gone=404)
+    return await _form(request, letter, DeadLetterForm.of(letter))
+
+
+async def decide(request: ConsoleRequest) -> Response:
+    """Show the changes for confirmation, or send them with do=send; invalid input returns to the form."""
+    letter = await dead_letter_of(request, request.form.get("dead_letter_id"), gone=409)
+    typed, do = DeadLetterForm.of(letter).filled(request.form), request.form.get("do")
+    if do == "edit":
+        return await _form(request, letter, typed)
+    try:
+        change = typed.amendment(letter, max_payload=request.context.max_payload)
+    except RecordError as error:
+        return await _form(request, letter, typed, wrong=str(error))
+    if not change.changes:
+        return await _form(
+            request, letter, typed, wrong="Nothing was changed. To retry the event unchanged, use Retry on its page."
+        )
+    if do == "send":
+        await amend(request, letter, change)
+        said = f"Dead letter {letter.dead_letter_id} retried with edited content."
+        return request.redirect("/event", said, id=letter.event_id, destination=letter.destination)
+    return await _confirm(request, letter, typed, change)
+
+
+async def dead_letter_of(request: ConsoleRequest, number: object, *, gone: int) -> EventDetail:
+    """Raises RequestError if this person may not edit it, or if it is `gone`, with that status; ConfigurationError."""
+    check_role(request.user, Role.OPERATOR)
+    if not request.user.payloads:
+        raise RequestError(403, "Your user lacks the right to see payloads, and therefore to edit them.")
+    wanted = whole(str(number), "dead_letter_id", default=0, most=2**63 - 1)
+    for letter in await request.store.admin.dead_letters.details([wanted]):
+        if await asyncio.to_thread(payloads.hides, letter, request.context.masks):
+            raise RequestError(
+                403,
+                "Masking rules hide a part of this event, and saving it here would destroy that part. "
+                f"Edit it on the command line: {command(letter)}",
+            )
+        return letter
+    raise RequestError(
+        gone,
+        f"Dead letter {wanted} no longer exists: it was retried or discarded; the audit shows by whom. "
+        "Nothing was changed.",
+    )
+
+
+async def amend(request: ConsoleRequest, letter: EventDetail, change: Amendment) -> None:
+    """Raises RequestError if it cannot be done any more."""
+    letters, number = request.store.admin.dead_letters, letter.dead_letter_id or 0
+    if not await letters.edit(number, payload=change.payload, headers=change.headers, by=request.user.name):
+        raise RequestError(
+            409,
+            f"Dead letter {letter.dead_letter_id} was skipped: event {letter.event_id!r} is already pending for "
+            f"{letter.destination!r}, or changed concurrently. Check the event before you retry.",
+        )
+
+
+def command(letter: EventDetail) -> str:
+    """Return the equivalent CLI command."""
+    return command_line.command("dead edit", letter.event_id, {"dead-letter": letter.dead_letter_id})
+
+
+async def _form(request: ConsoleRequest, letter: EventDetail, form: DeadLetterForm, *, wrong: str = "") -> Response:
+    return await request.render(
+        "dead_edit.html",
+        letter=letter,
+        form=form,
+        first=DeadLetterForm.of(letter),
+        largest=payloads.SHOWN,
+        wrong=wrong,
+        command=command(letter),
+    )
+
+
+async def _confirm(request: ConsoleRequest, letter: EventDetail, typed: DeadLetterForm, change: Amendment) -> Response:
+    before = DeadLetterForm.of(letter)
+    after = DeadLetterForm.of(letter._replace(payload=change.payload))
+    return await request.render(
+        "dead_edit_confirm.html",
+        letter=letter,
+        kept={"dead_letter_id": letter.dead_letter_id}
+        | {name: text for name, text in typed._asdict().items() if text is not None},
+        payload=await _changes(before.payload, after.payload or typed.payload),
+        headers=await _changes(before.headers, typed.headers),
+        sizes=(len(change.old_payload), len(change.payload)),
+        command=command(letter),
+    )
+
+
+async def _changes(before: str | None, after: str | None) -> Sequence[DiffLine]:
+    # In a thread: comparing two long texts takes time and would block other requests.
+    return await asyncio.to_thread(lambda: list(diff_lines(before or "", after or "")))

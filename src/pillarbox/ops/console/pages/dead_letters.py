@@ -1,0 +1,115 @@
+"""Dead letters: listed by reason or one by one, retried, discarded, exported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from starlette.responses import Response
+
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.dead_letters import DeadLetterPage
+from pillarbox.admin.listing import EventFilter
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops import decisions
+from pillarbox.ops.console import command_line, formatting, payloads
+from pillarbox.ops.console.bulk_counts import check_count, with_count_timeout
+from pillarbox.ops.console.downloads import stream_file
+from pillarbox.ops.console.fields import TOKEN, check_names
+from pillarbox.ops.console.filters import LETTER_FIELDS, dead_letter_page, found_or, given, group_of, letter_filter
+from pillarbox.ops.console.pages.messages import answer
+from pillarbox.ops.console.request import ConsoleRequest
+from pillarbox.ops.dead_letter_export import lines
+from pillarbox.ops.dead_letter_groups import Groups, groups
+from pillarbox.ops.decisions import Choice, Decision
+
+CHOICE_FIELDS = (*LETTER_FIELDS, "group")
+_DONE = {"retry": "retried", "discard": "discarded"}
+
+
+async def dead(request: ConsoleRequest) -> Response:
+    """Show dead letters by reason, or with view=letters one by one."""
+    store, asked = request.store, given(request.query, CHOICE_FIELDS)
+    held = await store.admin.events.list(EventFilter(blocked=True), limit=1)
+    one_by_one, narrowed = request.query.get("view") == "letters", given(asked, LETTER_FIELDS)
+    common = {"asked": asked if one_by_one else narrowed, "narrowed": narrowed, "held": bool(held.events)}
+    if one_by_one:
+        page, wrong = await found_or(DeadLetterPage([], None), dead_letter_page(store, request.query))
+        return await request.render("dead_letters.html", page=page, command=command(narrowed), wrong=wrong, **common)
+    found, wrong = await found_or(Groups([], complete=True), _groups(store, narrowed))
+    return await request.render(
+        "dead_groups.html", found=found, command=command(narrowed, "groups"), wrong=wrong, **common
+    )
+
+
+async def _groups(store: AdminStore, asked: Mapping[str, str]) -> Groups:
+    """Raises ConfigurationError."""
+    return await groups(store, letter_filter(asked))
+
+
+async def export(request: ConsoleRequest) -> Response:
+    """Export matching dead letters, one line of JSON each; payloads only for users who may see them."""
+    content = partial(payloads.content, masks=request.context.masks) if request.user.payloads else None
+    found = lines(
+        request.store,
+        letter_filter(request.query),
+        content,
+        group=group_of(request.query),
+        hide=request.context.masks.answer,
+    )
+    return await stream_file(found, "dead-letters.ndjson", media_type="application/x-ndjson")
+
+
+async def confirm(request: ConsoleRequest) -> Response:
+    """Ask for confirmation, with the exact number."""
+    check_names(request.query, (*CHOICE_FIELDS, "do"))
+    asked, do = given(request.query, CHOICE_FIELDS), decision_of(request.query.get("do", ""))
+    choice = await chosen(request, asked)
+    return await request.render(
+        "confirm_dead_letters.html", do=do, asked=asked, choice=choice, command=command(asked, do)
+    )
+
+
+async def decide(request: ConsoleRequest) -> Response:
+    """Act on every matching dead letter, if the number is still the confirmed one."""
+    check_names(request.form, (*CHOICE_FIELDS, "do", "count", TOKEN))
+    posted = {name: str(value) for name, value in request.form.items() if str(value).strip()}
+    asked, do = given(posted, CHOICE_FIELDS), decision_of(posted.get("do", ""))
+    choice = await chosen(request, asked)
+    check_count(choice.count, posted.get("count"))
+    done, requested = await decisions.carry_out(request.store, do, choice, by=request.user.name)
+    return request.redirect("/dead", await told(request, do, choice, done, requested))
+
+
+async def chosen(request: ConsoleRequest, asked: Mapping[str, str], event_ids: list[str] | None = None) -> Choice:
+    """Select the dead letters. Raises RequestError if that takes too long, ConfigurationError for a wrong filter."""
+    choice = decisions.choose(request.store, event_ids or (), letter_filter(asked), group=group_of(asked))
+    return await with_count_timeout(choice)
+
+
+async def told(request: ConsoleRequest, do: Decision, choice: Choice, done: int, requested: int) -> str:
+    """Return the message to show."""
+    said = f"{formatting.plural(done, 'dead letter')} {_DONE[do]}."
+    if requested:
+        held = f"{formatting.plural(requested, 'blocking event')}: requested from the relays."
+        said = await answer(request, f"{said} {held}")
+    if left := len(choice.letters) - done:
+        said += f" {left:,} skipped: already pending, or changed concurrently."
+    return said
+
+
+def decision_of(text: str) -> Decision:
+    """Raises ConfigurationError."""
+    match text:
+        case "retry" | "discard":
+            return text
+        case _:
+            raise ConfigurationError(f"unknown action {text!r}: use retry or discard")
+
+
+def command(asked: Mapping[str, str], verb: str = "list") -> str:
+    """Return the equivalent CLI command."""
+    options = {name: value for name, value in asked.items() if name != "id"}
+    if not asked and verb in _DONE:
+        verb += " --all"
+    return command_line.command(f"dead {verb}", asked.get("id"), options)
