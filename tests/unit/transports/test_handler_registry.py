@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.transports.handlers import HandlerAddress, HandlerContext, Handlers, ReceivedEvent, registry
+from pillarbox.transports.handlers import HandlerAddress, HandlerContext, Handlers, ReceivedEvent, transport
 from tests.unit.transports.batches import call
 
 
@@ -57,7 +57,7 @@ def test_of_many_handlers_only_those_with_a_pattern_are_asked_about_a_type(monke
         asked.append(pattern)
         return fnmatchcase(event_type, pattern)
 
-    monkeypatch.setattr(registry, "fnmatchcase", matches)
+    monkeypatch.setattr(transport, "fnmatchcase", matches)
     assert handlers.names_for("type 7") == ["h7", "pattern", "last"]
     assert handlers.names_for("kind 7") == ["h7", "pattern"]
     assert handlers.names_for("kind 99") == ["h99"]

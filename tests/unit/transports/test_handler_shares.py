@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pillarbox.transports.handlers.shares import free_calls, total_calls
+from pillarbox.transports.handlers.transport import free_calls, total_calls
 
 
 @given(most=st.integers(1, 64), count=st.integers(1, 40), data=st.data())

@@ -10,8 +10,8 @@ from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerAddress, HandlerContext, Handlers, ReceivedEvent
-from pillarbox.transports.handlers.calls import Calls
-from pillarbox.transports.handlers.registry import Handler
+from pillarbox.transports.handlers.calls import Call, Calls
+from pillarbox.transports.handlers.registry import handler_of
 from tests.unit.transports.batches import call
 
 
@@ -60,7 +60,8 @@ async def test_a_call_whose_time_is_up_before_it_began_is_not_begun() -> None:
 
     calls, out = Calls(set(), 30.0), outgoing("a", HandlerAddress(name="h"))
     context = HandlerContext(attempt=1, headers={}, epoch=0, destination="h")
-    calls.begin([calls.add(0, Handler.of(note, ["*"], "h"), ReceivedEvent(out), context)])
+    call = calls.open[0] = Call(calls, 0, handler_of(note, ["*"], "h"), ReceivedEvent(out), context)
+    calls.begin([call])
     calls.expire()
     [(position, answer)] = await calls.next()
     assert (position, type(answer)) == (0, RejectedError)

@@ -1,11 +1,10 @@
-"""The handler calls of one batch, and their results in the order in which they arrive.
+"""The calls of one batch of events: what a handler receives, and the results in the order in which calls return.
 
-A task or a wake-up of a thread for each event would take longer than most handlers. So the events of a batch share:
+A task or a wake-up of a thread for each event would cost more than most handlers do. So the events of a batch share:
 
-- One task calls the async handlers one after another, as long as each returns without waiting. As soon as one waits,
-  the task belongs to that call, and every later event gets its own task. Each call has its own context: no event sees
-  the context variables of another.
-- Sync handlers wait in one queue for the threads, see `pillarbox.threads`.
+- One task calls the async handlers one after another as long as each returns without waiting. As soon as one waits,
+  that task is its own, and every event after it gets a task. Each call has its own context variables.
+- Sync handlers share one queue of the threads, see `pillarbox.threads`.
 """
 
 from __future__ import annotations
@@ -14,26 +13,138 @@ import asyncio
 import inspect
 import time
 from collections import deque
-from collections.abc import Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextvars import Context, copy_context
+from dataclasses import dataclass
+from datetime import datetime
 from types import coroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 from pillarbox.core.errors import RejectedError, SendError, UnavailableError, primary_text
-from pillarbox.core.transport import Result
-from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent
-from pillarbox.transports.handlers.registry import Handler
+from pillarbox.core.text import Upcast, decoded
+from pillarbox.core.transport import Outgoing, Result
 
 LONGEST_ERROR = 500
 """Characters of an exception's first line that are kept."""
 CLOSE_TIMEOUT = 5.0
 """Seconds to wait for handlers that were cancelled or closed."""
-
 CLOSED = "handlers: closed while the relay stops; the event is handled after the next start"
+_UNREAD = object()
+
+
+class HandlerContext(NamedTuple):
+    """The context of one call."""
+
+    attempt: int
+    """The number of this send, from 1; attempts and deferrals count."""
+    headers: Mapping[str, str]
+    epoch: int
+    """A fencing token: it grows whenever another relay takes over the events of this key. A handler may reject events
+    with a lower epoch than it has seen."""
+    destination: str
+
+
+class ReceivedEvent:
+    """An event as its handler sees it: a read-only view on the message, which decodes nothing until asked."""
+
+    __slots__ = ("_out", "_payload", "_upcast")
+
+    def __init__(self, out: Outgoing, upcast: Upcast | None = None) -> None:
+        self._out = out
+        self._upcast = upcast
+        self._payload = _UNREAD
+
+    @property
+    def event_id(self) -> str:
+        """The same on every attempt: handlers detect duplicates by it."""
+        return self._out.message.event_id
+
+    @property
+    def event_type(self) -> str:
+        return self._out.message.event_type
+
+    @property
+    def aggregate_type(self) -> str | None:
+        return self._out.message.aggregate_type
+
+    @property
+    def aggregate_id(self) -> str | None:
+        return self._out.message.aggregate_id
+
+    @property
+    def key(self) -> str | None:
+        """The ordering key: events of one key are handled one after another, in order."""
+        return self._out.message.key
+
+    @property
+    def payload(self) -> Any:
+        """JSON as Python values, upcast if there is an upcaster; anything else as bytes. Raises PermanentError for
+        invalid JSON."""
+        if self._payload is _UNREAD:
+            self._payload = decoded(
+                self._out.body,
+                self._out.content_type,
+                event_id=self.event_id,
+                event_type=self.event_type,
+                version=self.schema_version,
+                upcast=self._upcast,
+            )
+        return self._payload
+
+    @property
+    def payload_bytes(self) -> bytes:
+        """The payload as it was sent."""
+        return self._out.body
+
+    @property
+    def content_type(self) -> str:
+        return self._out.content_type
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._out.headers
+
+    @property
+    def schema_version(self) -> int:
+        """The version with which the event was recorded; `payload` may be upcast to a later one."""
+        return self._out.message.schema_version
+
+    @property
+    def correlation_id(self) -> str | None:
+        return self._out.message.correlation_id
+
+    @property
+    def causation_id(self) -> str | None:
+        return self._out.message.causation_id
+
+    @property
+    def trace_id(self) -> str | None:
+        return self._out.message.trace_id
+
+    @property
+    def occurred_at(self) -> datetime:
+        return self._out.message.occurred_at
+
+    def __repr__(self) -> str:
+        return f"<ReceivedEvent {self.event_type} {self.event_id}>"
+
+
+HandlerFunction = Callable[[ReceivedEvent, HandlerContext], Any]
+"""Sync or async; its result is ignored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handler:
+    """A function, its name, and its event types or patterns."""
+
+    name: str
+    event_types: tuple[str, ...]
+    function: HandlerFunction
+    is_async: bool
 
 
 class Call:
-    """The call of a handler with one event; a job for a thread if the handler is sync."""
+    """One event for one handler; a job for a thread if the handler is sync."""
 
     __slots__ = ("_calls", "_result", "context", "event", "handler", "is_late", "own_context", "position", "task")
 
@@ -45,10 +156,8 @@ class Call:
         self.handler = handler
         self.event = event
         self.context = context
-        self.task: asyncio.Task[None] | None = None
-        """The task of an async call that has begun."""
-        self.is_late = False
-        """Whether it timed out."""
+        self.task: asyncio.Task[None] | None = None  # of an async call, once it has begun
+        self.is_late = False  # the timeout expired before it returned
         self.own_context = copy_context()
         self._result: Result | KeyboardInterrupt = None
 
@@ -71,16 +180,13 @@ class Call:
         else:
             self._calls.finish(self, self._result)
 
-    def timed_out(self) -> RejectedError:
-        return _timed_out(self.handler.name, self._calls.timeout)
-
 
 class Calls:
-    """The calls of one batch; used from one event loop. `running` contains the running calls of all batches."""
+    """The calls of one batch; used on one event loop. `running` has the running calls of all batches."""
 
     def __init__(self, running: set[Call], timeout: float | None) -> None:
         self.running = running
-        """Threads change it, too: adding to a set and removing from it are atomic."""
+        """Threads change it, too: adding to a set and discarding from it are atomic."""
         self.timeout = timeout
         self.open: dict[int, Call] = {}
         """Calls without a result, by position."""
@@ -89,21 +195,17 @@ class Calls:
         self._interrupt: KeyboardInterrupt | None = None
         self._waiter: asyncio.Future[None] | None = None
 
-    def add(self, position: int, handler: Handler, event: ReceivedEvent, context: HandlerContext) -> Call:
-        """Add a call that has not begun."""
-        call = self.open[position] = Call(self, position, handler, event, context)
-        return call
-
     def begin(self, calls: Sequence[Call]) -> None:
-        """Begin the calls of async handlers."""
+        """Call the async handlers of these."""
         waiting = deque(calls)
         self._start(waiting)
-        # After the first step of that task: a call that it has not begun by then follows one that waits.
+        # After the first step of that task: calls that it has not begun by then would wait for another call.
         self._loop.call_soon(self._start_each, waiting)
 
     def reject(self, position: int, result: Result) -> None:
         """Set the result of an event without a handler."""
-        self._put(position, result)
+        self._results.append((position, result))
+        self._wake()
 
     def finish(self, call: Call, result: Result) -> None:
         """Set the result of a call, unless it has one."""
@@ -113,7 +215,7 @@ class Calls:
                 self._wake()
 
     async def next(self) -> list[tuple[int, Result]]:
-        """Wait for results since the previous call, at least one; each with its position."""
+        """The results since the last time, at least one, with their positions."""
         if not self._results and self._interrupt is None:
             self._waiter = self._loop.create_future()
             await self._waiter
@@ -123,13 +225,13 @@ class Calls:
         return results
 
     def expire(self) -> None:
-        """Time out: cancel async calls. Calls in threads cannot be stopped."""
+        """The timeout has expired: cancel async calls; a call in a thread cannot be stopped."""
         for call in list(self.open.values()):
             if call.task is not None:
                 call.is_late = True
                 call.task.cancel()
             elif call.handler.is_async:
-                self.finish(call, call.timed_out())
+                self.finish(call, _timed_out(call.handler.name, self.timeout))
 
     async def abandon(self) -> None:
         """Cancel async calls and wait for them a while; calls in threads get a result at once and run on."""
@@ -144,12 +246,8 @@ class Calls:
             await asyncio.wait(tasks, timeout=CLOSE_TIMEOUT)
 
     def interrupt(self, error: KeyboardInterrupt) -> None:
-        """Raise the interrupt in the task that waits for results."""
+        """Raise it from `next`."""
         self._interrupt = error
-        self._wake()
-
-    def _put(self, position: int, result: Result) -> None:
-        self._results.append((position, result))
         self._wake()
 
     def _wake(self) -> None:
@@ -182,12 +280,12 @@ class Calls:
                     result = await _in_context(call.own_context, work, awaited)
             finally:
                 self.running.discard(call)
-            self.finish(call, call.timed_out() if call.is_late else result)
+            self.finish(call, _timed_out(call.handler.name, self.timeout) if call.is_late else result)
 
 
 @coroutine
 def _in_context(context: Context, work: Coroutine[Any, Any, Result], awaited: Any) -> Generator[Any, Any, Result]:
-    """Continue `work`, which is waiting: every step in `context` and in the caller's task."""
+    """Continue `work`, which waits for something: every step in `context` and in the caller's task."""
     while True:
         try:
             step, given = work.send, (yield awaited)
@@ -207,7 +305,7 @@ async def _awaited(call: Call) -> Result:
         raise
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
-        # A cancellation of something that the handler awaits is an error like any other.
+        # If the handler awaits something that was cancelled, that is an error like any other.
         return UnavailableError(CLOSED) if task is not None and task.cancelling() else _error_of(call.handler, error)
     except BaseException as error:
         return _error_of(call.handler, error)
@@ -226,9 +324,7 @@ def _called(call: Call, timeout: float | None) -> Result:
     if returned is not None and inspect.isawaitable(returned):
         if inspect.iscoroutine(returned):
             returned.close()
-        return RejectedError(
-            f"handler {handler.name} returned an awaitable, which is not awaited; define it with `async def`"
-        )
+        return RejectedError(f"handler {handler.name} returned an awaitable; define it with `async def`")
     if timeout is not None and time.monotonic() - began > timeout:
         return _timed_out(handler.name, timeout)
     return None
@@ -238,18 +334,15 @@ def _error_of(handler: Handler, error: BaseException) -> SendError:
     """A SendError of the handler passes; any other exception, also SystemExit, rejects the message."""
     if isinstance(error, (RejectedError, UnavailableError)):
         return error
-    rejected = RejectedError(f"handler {handler.name} raised {_first_line(error)}")
-    rejected.__cause__ = error
-    return rejected
-
-
-def _first_line(error: BaseException) -> str:
     try:
         text = primary_text(error).strip()
-    except Exception:  # its `__str__` may raise
+    except Exception:  # its __str__ raised
         text = ""
     first = text.splitlines()[0][:LONGEST_ERROR] if text else ""
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+    raised = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    rejected = RejectedError(f"handler {handler.name} raised {raised}")
+    rejected.__cause__ = error
+    return rejected
 
 
 def _timed_out(name: str, timeout: float | None) -> RejectedError:

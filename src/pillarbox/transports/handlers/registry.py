@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import re
-from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
-from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent
+from pillarbox.transports.handlers.calls import Handler, HandlerContext, HandlerFunction, ReceivedEvent
+from pillarbox.transports.handlers.transport import HandlerTransport
 
-_PATTERN = re.compile(r"[*?[]")
-
-HandlerFunction = Callable[[ReceivedEvent, HandlerContext], Any]
-"""Sync or async; its result is ignored."""
+F = TypeVar("F", bound=HandlerFunction)
 
 
 class HandlerObject(Protocol):
@@ -33,78 +27,53 @@ class HandlerObject(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handler:
-    """A handler function, its name and its event types."""
+class Handlers(HandlerTransport):
+    """A registry of handlers to decorate functions with, and the transport that calls them.
 
-    name: str
-    event_types: tuple[str, ...]
-    function: HandlerFunction
-    is_async: bool
+    timeout, workers, upcast: as in `HandlerTransport`.
+    """
 
-    @classmethod
-    def of(cls, function: HandlerFunction, event_types: Sequence[str], name: str) -> Handler:
-        """Create a handler. Raises ConfigurationError for an invalid name, event type or function."""
-        if not event_types:
-            raise ConfigurationError(f'handler {name}: name at least one event type; "*" stands for all')
-        for text in (name, *event_types):
-            _check_name(f"handler {name!r}", text)
-        _check_function(name, function)
-        return cls(name=name, event_types=tuple(event_types), function=function, is_async=_is_async(function))
+    def on(self, *event_types: str, name: str | None = None) -> Callable[[F], F]:
+        """Decorate a function `(event, context)`, sync or async, as the handler of these event types.
 
-    def matches(self, event_type: str) -> bool:
-        """Whether one of its types or patterns, such as `order.*`, matches; case-sensitive."""
-        return any(fnmatchcase(event_type, pattern) for pattern in self.event_types)
+        An event type may be a pattern such as `order.*`. `name` defaults to module.qualname.
+        Raises ConfigurationError if the name is in use.
+        """
 
+        def decorate(function: F) -> F:
+            self.register(handler_of(function, event_types, name or _default_name(function)))
+            return function
 
-class Registry:
-    """Handlers by name, in the order in which they were added."""
+        return decorate
 
-    def __init__(self) -> None:
-        self._handlers: dict[str, Handler] = {}
-        self._like: dict[bool, set[str]] = {True: set(), False: set()}
-        self._by_type: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        """Event type → handlers without patterns, each with its number."""
-        self._by_pattern: list[tuple[int, Handler]] = []
+    def add(self, handler: HandlerObject) -> None:
+        """Add an object with `event_type` (one or several) and `handle(event, context)`.
 
-    def add(self, handler: Handler) -> None:
-        """Add a handler. Raises ConfigurationError if the name is in use."""
-        if handler.name in self._handlers:
-            raise ConfigurationError(
-                f"handler {handler.name} is already registered; give each handler its own name, "
-                "and pass all event types of a handler at once"
-            )
-        number = len(self._handlers)
-        self._handlers[handler.name] = handler
-        self._like[handler.is_async].add(handler.name)
-        if any(_PATTERN.search(given) for given in handler.event_types):
-            self._by_pattern.append((number, handler))
-        else:
-            for event_type in handler.event_types:
-                self._by_type[event_type][handler.name] = number
+        The object may have a `name`, and an `aclose()`, which `Handlers.aclose` awaits.
 
-    def find(self, name: str) -> Handler | None:
-        """The handler with this name; None if there is none."""
-        return self._handlers.get(name)
-
-    @property
-    def names(self) -> list[str]:
-        return list(self._handlers)
-
-    def like(self, *, is_async: bool) -> Collection[str]:
-        """The names of the async ones, or of the sync ones."""
-        return self._like[is_async]
-
-    def names_for(self, event_type: str) -> list[str]:
-        """The names of all handlers of this type, in the order in which they were added. The cost depends only on the
-        number of handlers with a pattern."""
-        names = {handler.name: number for number, handler in self._by_pattern if handler.matches(event_type)}
-        names |= self._by_type.get(event_type, {})
-        return sorted(names, key=names.__getitem__)
+        Raises ConfigurationError if the name is in use.
+        """
+        types = handler.event_type
+        name = getattr(handler, "name", None) or _default_name(type(handler))
+        self.register(handler_of(handler.handle, [types] if isinstance(types, str) else types, name))
+        if close := getattr(handler, "aclose", None):
+            self._closing.append(close)
 
 
-def default_name(thing: Any) -> str:
-    """module.qualname of a function or a class."""
+def handler_of(function: HandlerFunction, event_types: Sequence[str], name: str) -> Handler:
+    """Create a handler. Raises ConfigurationError for an invalid name, event type or function."""
+    if not event_types:
+        raise ConfigurationError(f'handler {name}: name at least one event type; "*" stands for all')
+    for text in (name, *event_types):
+        try:
+            check_text(f"handler {name!r}", text, LONGEST_TEXT)
+        except RecordError as error:
+            raise ConfigurationError(str(error)) from None
+    _check_function(name, function)
+    return Handler(name=name, event_types=tuple(event_types), function=function, is_async=_is_async(function))
+
+
+def _default_name(thing: Any) -> str:
     return f"{thing.__module__}.{thing.__qualname__}"
 
 
@@ -125,10 +94,3 @@ def _check_function(name: str, function: Any) -> None:
         ) from None
     except ValueError:
         return  # some built-ins have no signature
-
-
-def _check_name(where: str, value: object) -> None:
-    try:
-        check_text(where, value, LONGEST_TEXT)
-    except RecordError as error:
-        raise ConfigurationError(str(error)) from None

@@ -1,42 +1,41 @@
-"""The transport that calls handlers, limits their time and turns their exceptions into results.
+"""Handlers as a transport: calls them, limits their time, and turns what they raise into results.
 
-One timer per batch limits the time of async handlers. A sync handler runs in a thread and cannot be stopped: its result
-is known when it returns, and its key waits as long. The same holds for an async handler that ignores its cancellation.
-Results are returned as soon as they are known. Each handler has a share of the threads and tasks, so that one that
-hangs does not stop the others.
+One timer per batch limits the time of async handlers. A sync handler runs in a thread and cannot be stopped: its
+message gets its result when the handler returns, so that it blocks its key until then. So does an async handler that
+ignores its cancellation. Each result is available as soon as its handler has returned. Each handler has its own share
+of threads and tasks, so that a hanging handler leaves the others theirs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TypeVar
+from fnmatch import fnmatchcase
 
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, RejectedError, UnavailableError
 from pillarbox.core.text import Upcast
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 from pillarbox.threads import Threads
-from pillarbox.transports.handlers.calls import CLOSE_TIMEOUT, CLOSED, Call, Calls
-from pillarbox.transports.handlers.received import HandlerContext, ReceivedEvent
-from pillarbox.transports.handlers.registry import (
+from pillarbox.transports.handlers.calls import (
+    CLOSE_TIMEOUT,
+    CLOSED,
+    Call,
+    Calls,
     Handler,
-    HandlerFunction,
-    HandlerObject,
-    Registry,
-    default_name,
+    HandlerContext,
+    ReceivedEvent,
 )
-from pillarbox.transports.handlers.shares import free_calls, total_calls
 
 CALLS = 256
 """Async handlers that run at once."""
 BATCH = 128
-
-F = TypeVar("F", bound=HandlerFunction)
+_PATTERN = re.compile(r"[*?[]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +46,12 @@ class HandlerAddress(Address):
 
 
 class HandlerTransport:
-    """Calls the handlers of a registry. See `pillarbox.adapters.Transport`; to decorate functions use `Handlers`."""
+    """Calls the registered handlers. See `pillarbox.adapters.Transport`; `Handlers` adds the decorators."""
 
     address_type = HandlerAddress
 
-    def __init__(
-        self, registry: Registry, *, timeout: Duration = "30s", workers: int = 32, upcast: Upcast | None = None
-    ) -> None:
+    def __init__(self, *, timeout: Duration = "30s", workers: int = 32, upcast: Upcast | None = None) -> None:
         """
-        registry: the handlers to call.
         timeout: how long one call may take; 0: no limit.
         workers: threads for sync handlers; each sync handler can always use at least one of them.
         upcast: converts payloads of older versions, for example `EventTypes.upcast`.
@@ -65,7 +61,12 @@ class HandlerTransport:
         self._timeout = seconds(timeout, field="handlers.timeout") or None
         self._workers = workers
         self._upcast = upcast
-        self._registry = registry
+        self._handlers: dict[str, Handler] = {}
+        self._async_names: dict[bool, set[str]] = {True: set(), False: set()}
+        """The names of the async handlers, and of the sync ones."""
+        self._by_type: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        """The names of the handlers of a type without patterns, each with its number."""
+        self._by_pattern: list[tuple[int, Handler]] = []
         self._threads = Threads(workers)
         self._running: set[Call] = set()
         """Running calls, also those whose result is no longer needed."""
@@ -74,6 +75,24 @@ class HandlerTransport:
         self._closing: list[Callable[[], Awaitable[None]]] = []
         self._closed = False
 
+    def register(self, handler: Handler) -> None:
+        """Add a handler. Raises ConfigurationError if the name is in use."""
+        if handler.name in self._handlers:
+            raise ConfigurationError(
+                f"handler {handler.name} is already registered; give each handler its own name, "
+                "and pass all event types of a handler at once"
+            )
+        number = len(self._handlers)
+        self._handlers[handler.name] = handler
+        self._async_names[handler.is_async].add(handler.name)
+        if any(_PATTERN.search(event_type) for event_type in handler.event_types):
+            self._by_pattern.append((number, handler))
+        else:
+            for event_type in handler.event_types:
+                self._by_type[event_type][handler.name] = number
+        self._threads.most = total_calls(self._workers, len(self._async_names[False]))
+        self.pace = self._make_pace()
+
     def to(self, name: str) -> HandlerAddress:
         """The address of the handler with this name, which may be added later."""
         return HandlerAddress(name=name)
@@ -81,11 +100,18 @@ class HandlerTransport:
     @property
     def names(self) -> list[str]:
         """The names of all handlers, in the order in which they were added."""
-        return self._registry.names
+        return list(self._handlers)
 
     def names_for(self, event_type: str) -> list[str]:
-        """The names of all handlers of a type, in the order in which they were added."""
-        return self._registry.names_for(event_type)
+        """The names of all handlers of a type, in the order in which they were added; matches only patterns one by
+        one, however many handlers there are."""
+        numbers = {
+            handler.name: number
+            for number, handler in self._by_pattern
+            if any(fnmatchcase(event_type, pattern) for pattern in handler.event_types)
+        }
+        numbers |= self._by_type.get(event_type, {})
+        return sorted(numbers, key=numbers.__getitem__)
 
     def defaults(self, event_type: str) -> Mapping[str, Address]:
         """Every handler of the type; each is a destination."""
@@ -139,13 +165,8 @@ class HandlerTransport:
             else:
                 closing.cancel()
 
-    def _register(self, handler: Handler) -> None:
-        self._registry.add(handler)
-        self._threads.most = total_calls(self._workers, len(self._registry.like(is_async=False)))
-        self.pace = self._make_pace()
-
     def _make_pace(self) -> Pace:
-        tasks = total_calls(CALLS, len(self._registry.like(is_async=True)))
+        tasks = total_calls(CALLS, len(self._async_names[True]))
         overdue = None if self._timeout is None else self._timeout + min(1.0, self._timeout)
         return Pace(
             batch_size=BATCH,
@@ -157,8 +178,8 @@ class HandlerTransport:
         )
 
     def _window(self, address: Address, sending: Mapping[Address, int]) -> int:
-        """How many more calls the handler at this address may begin."""
-        handler = self._registry.find(address.name) if isinstance(address, HandlerAddress) else None
+        """How many more calls the handler at this address may get."""
+        handler = self._handlers.get(address.name) if isinstance(address, HandlerAddress) else None
         if handler is None:
             return BATCH  # there is no handler to call
         running = Counter([call.handler.name for call in self._running.copy()])  # threads change it meanwhile
@@ -169,21 +190,21 @@ class HandlerTransport:
         # Calls whose result is no longer needed are not in flight, but still occupy their thread.
         running |= begun
         most = CALLS if handler.is_async else self._workers
-        return free_calls(handler.name, running, self._registry.like(is_async=handler.is_async), most=most)
+        return free_calls(handler.name, running, self._async_names[handler.is_async], most=most)
 
     def _begin(self, calls: Calls, batch: Sequence[Outgoing]) -> None:
         on_loop: list[Call] = []
         on_threads: list[Call] = []
         for position, one in enumerate(batch):
-            name = _name(one)
-            handler = self._registry.find(name)
+            name = one.address.name if isinstance(one.address, HandlerAddress) else repr(one.address)
+            handler = self._handlers.get(name)
             if handler is None:
                 error = RejectedError(f"handler {name!r} does not exist here; deploy it, or correct the route")
                 calls.reject(position, error)
                 continue
             event = ReceivedEvent(one, self._upcast)
             context = HandlerContext(one.attempt, one.headers, one.epoch, one.message.destination or name)
-            call = calls.add(position, handler, event, context)
+            call = calls.open[position] = Call(calls, position, handler, event, context)
             (on_loop if handler.is_async else on_threads).append(call)
         if on_threads:
             self._threads.begin_all(on_threads)
@@ -191,41 +212,19 @@ class HandlerTransport:
             calls.begin(on_loop)
 
 
-class Handlers(HandlerTransport):
-    """A registry of handlers to decorate functions with, and the transport that calls them.
+def total_calls(most: int, handlers: int) -> int:
+    """How many calls may run at once: `most`, or one per handler if there are more handlers."""
+    return max(most, handlers)
 
-    timeout, workers, upcast: as in `HandlerTransport`.
+
+def free_calls(name: str, running: Mapping[str, int], handlers: Collection[str], *, most: int) -> int:
+    """How many more calls of the handler `name` may begin, given the running calls of each of `handlers`.
+
+    A handler that hangs uses up its own share and the common rest, never the share of another: each of the others can
+    run at least one call at a time. The cost depends on the number of running handlers, not of all.
     """
-
-    def __init__(self, *, timeout: Duration = "30s", workers: int = 32, upcast: Upcast | None = None) -> None:
-        super().__init__(Registry(), timeout=timeout, workers=workers, upcast=upcast)
-
-    def on(self, *event_types: str, name: str | None = None) -> Callable[[F], F]:
-        """Decorate a function `(event, context)`, sync or async, as the handler of these event types.
-
-        An event type may be a pattern such as `order.*`. `name` defaults to module.qualname.
-        Raises ConfigurationError if the name is in use.
-        """
-
-        def decorate(function: F) -> F:
-            self._register(Handler.of(function, event_types, name or default_name(function)))
-            return function
-
-        return decorate
-
-    def add(self, handler: HandlerObject) -> None:
-        """Add an object with `event_type` (one or several) and `handle(event, context)`.
-
-        The object may have a `name`, and an `aclose()`, which `Handlers.aclose` awaits.
-
-        Raises ConfigurationError if the name is in use.
-        """
-        types = handler.event_type
-        name = getattr(handler, "name", None) or default_name(type(handler))
-        self._register(Handler.of(handler.handle, [types] if isinstance(types, str) else types, name))
-        if close := getattr(handler, "aclose", None):
-            self._closing.append(close)
-
-
-def _name(one: Outgoing) -> str:
-    return one.address.name if isinstance(one.address, HandlerAddress) else repr(one.address)
+    count = max(1, len(handlers))
+    own = max(1, most // (2 * count))
+    common = total_calls(most, count) - own * count
+    borrowed = sum(max(0, calls - own) for other, calls in running.items() if other != name and other in handlers)
+    return own + max(0, common - borrowed) - running.get(name, 0)
