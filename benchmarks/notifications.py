@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from apps.notifications.database import migrate
-from apps.notifications.words import Audience
+from apps.notifications.domain import Audience
 from pillarbox import Event, Outbox
+from tests.apps.notifications.app_database import AppDatabase
 from tests.apps.notifications.processes import SETTINGS, Process
-from tests.apps.notifications.town import Town
 from tests.integration.rabbitmq.consumer import take_all
 from tests.servers.postgres import PostgresServer
 from tests.servers.rabbitmq import RabbitMQServer
@@ -59,11 +59,11 @@ def peak_memory(pid: int) -> float:
     return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) / 1024
 
 
-def fill(town: Town, events: int) -> None:
+def fill(app: AppDatabase, events: int) -> None:
     """Events for all audiences in turn, in one transaction: the relay sees all of them, or none."""
     audiences = list(Audience)
     payload = {"guest_name": "Ada", "party_size": 2, "note": "x" * 250}
-    with town.engine.begin() as connection:
+    with app.engine.begin() as connection:
         for first in range(0, events, BATCH):
             Outbox().record(
                 connection,
@@ -79,7 +79,7 @@ def fill(town: Town, events: int) -> None:
             )
 
 
-def carry(pg: PostgresServer, mq: RabbitMQServer, events: int, folder: Path) -> Figures:
+def run_relay(pg: PostgresServer, mq: RabbitMQServer, events: int, folder: Path) -> Figures:
     pg.create_database("bench")
     url = pg.url("bench")
     migrate(url)
@@ -92,17 +92,17 @@ def carry(pg: PostgresServer, mq: RabbitMQServer, events: int, folder: Path) -> 
         PILLARBOX_RELAY__INITIAL_DELAY="0s",
     )
     try:
-        with Town.of(url) as town:
-            wait_until(lambda: town.number("SELECT count(*) FROM outbox_relay") == 1, bound=BOUND, what="it lives")
+        with AppDatabase.of(url) as app:
+            wait_until(lambda: app.number("SELECT count(*) FROM outbox_relay") == 1, bound=BOUND, what="it lives")
             began = processor_time(relay.pid)
-            fill(town, events)
+            fill(app, events)
             wall = time.perf_counter()
-            wait_until(lambda: not town.number(WAITING), bound=BOUND, what="nothing waits any more")
+            wait_until(lambda: not app.number(WAITING), bound=BOUND, what="nothing waits any more")
             wall = time.perf_counter() - wall
             used, memory = processor_time(relay.pid) - began, peak_memory(relay.pid)
             relay.terminate()
-            assert relay.wait() == 0, relay.story()
-            assert town.number("SELECT count(*) FROM outbox_ledger WHERE status = 'SUCCESS'") == events
+            assert relay.wait() == 0, relay.log_text()
+            assert app.number("SELECT count(*) FROM outbox_ledger WHERE status = 'SUCCESS'") == events
         return Figures(events, wall, used, memory, duplicates(mq.url(), events))
     finally:
         relay.end()
@@ -124,7 +124,7 @@ def duplicates(url: str, events: int) -> int:
 def main() -> None:
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     with PostgresServer(durable=True) as pg, RabbitMQServer() as mq, TemporaryDirectory() as folder:
-        runs = [carry(pg, mq, count, Path(folder)) for count in (events // 10, events)]
+        runs = [run_relay(pg, mq, count, Path(folder)) for count in (events // 10, events)]
     print("one relay with the settings of apps/notifications (batches of 100, ledger), fsync on, quorum queues")
     heads = {
         "events": 8,

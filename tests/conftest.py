@@ -70,7 +70,7 @@ def rabbitmq_server() -> Iterator[RabbitMQServer]:
 
 
 @pytest.fixture
-def mortal_rabbitmq() -> Iterator[RabbitMQServer]:
+def private_rabbitmq() -> Iterator[RabbitMQServer]:
     """A broker for one test, to be restarted or killed: it is not always quite itself afterwards."""
     with available(RabbitMQServer) as server:
         yield server

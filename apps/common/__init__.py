@@ -7,6 +7,6 @@ metrics.py       metrics of HTTP requests, and the page /metrics
 timestamps.py    times as text
 topology.py      the topology on RabbitMQ, declared at the start
 consuming.py     the health of a process that consumes
-port.py          /metrics and /health of a process that takes no other requests
+port.py          /metrics and /health of a process that serves nothing else
 relaying.py      `pillarbox relay` with the settings of an application, in this process
 """

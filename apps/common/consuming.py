@@ -17,8 +17,8 @@ from pillarbox.observations import (
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 
-PATIENCE = 3.0
-"""Seconds that the database has to answer."""
+DATABASE_TIMEOUT = 3.0
+"""Seconds within which the database must respond."""
 
 
 class ConsumerHealth:
@@ -42,10 +42,10 @@ class ConsumerHealth:
             case SourceRestored(consumer=consumer):
                 self._errors.pop(consumer, None)
 
-    async def look(self) -> tuple[bool, Mapping[str, object]]:
-        """UP unless a consumer has stopped or the database does not answer. A broker that is away is waited for, so it
-        is shown and no reason to restart the process."""
-        database = await self._database_answers()
+    async def check(self) -> tuple[bool, Mapping[str, object]]:
+        """Return whether the process is UP, and the details: DOWN if a consumer has stopped or the database does not
+        respond. An unavailable broker appears in the details only: consumers reconnect, so a restart would not help."""
+        database = await self._database_responds()
         up = database and bool(self._running) and all(self._running.values())
         return up, {
             "database": "UP" if database else "DOWN",
@@ -53,9 +53,9 @@ class ConsumerHealth:
             "lastSourceErrors": dict(self._errors),
         }
 
-    async def _database_answers(self) -> bool:
+    async def _database_responds(self) -> bool:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(DATABASE_TIMEOUT):
                 await self._store.admin.inspection.overview()
         except (PillarboxError, TimeoutError):
             return False

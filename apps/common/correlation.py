@@ -1,6 +1,6 @@
-"""The correlation id of whatever this task or thread is busy with: from the request or the event, into every log line.
+"""The correlation id of the request or event that this task or thread handles; every log line carries it.
 
-It is never reset: each request and each event has a context of its own.
+The id is never reset, because each request and each event has its own context.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def current() -> str:
 
 
 class Stamp(logging.Filter):
-    """Puts the correlation id on every record that has none of its own (`of`)."""
+    """Adds the correlation id to every log record that has none yet (see `of`)."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not hasattr(record, "correlation_id"):
@@ -47,13 +47,13 @@ class Stamp(logging.Filter):
 
 
 def of(correlation_id: str | None) -> dict[str, str]:
-    """`extra` of a line about an event that this task is not busy with, such as a relay's."""
+    """`extra` of a log line about an event that this task does not handle itself, such as a relay's."""
     given = correlation_id or NONE
     return {"correlation_id": given if is_valid(given) else NONE}
 
 
 class Correlation:
-    """Takes X-Correlation-ID from the request, or makes one where there is none that is usable; answers with it."""
+    """Takes X-Correlation-ID from the request, or generates one if missing or invalid; adds it to the response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,6 +1,6 @@
 """Metrics of HTTP requests, and the page /metrics.
 
-What must stay true: labels are routes, methods and status codes, never paths: the number of series is bounded.
+Invariant: labels are routes, methods and status codes, never paths: the number of series is bounded.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class HttpMetrics:
     def __init__(self, app: ASGIApp, *, registry: CollectorRegistry) -> None:
         self._app = app
         labels = ["method", "route", "status"]
-        self._requests = Counter("http_requests", "Requests that were answered.", labels, registry=registry)
+        self._requests = Counter("http_requests", "Requests answered.", labels, registry=registry)
         self._duration = Histogram(
             "http_request_duration_seconds",
-            "From the head of a request to the head of its answer.",
+            "From the start of a request to the start of its response.",
             ["method", "route"],
             buckets=BUCKETS,
             registry=registry,
@@ -53,7 +53,7 @@ class HttpMetrics:
 def metrics_page(
     registry: CollectorRegistry, before: Callable[[], Awaitable[None]] | None = None
 ) -> Callable[[Request], Awaitable[Response]]:
-    """The page /metrics. before: brings up to date what is read only when somebody asks."""
+    """The page /metrics. before: updates the metrics that are read only when the page is requested."""
 
     async def page(request: Request) -> Response:
         if before is not None:

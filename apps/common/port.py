@@ -1,6 +1,6 @@
-"""/metrics and /health of a process that takes no other requests: a consumer, a relay.
+"""/metrics and /health of a process that serves nothing else: a consumer, a relay.
 
-The port is served on the event loop of the work itself: if that hangs, nothing answers, and the health check fails.
+The port is served on the event loop of the consumer or relay: if the loop hangs, the health check fails.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ OFF = ("0", "off")
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.-]+):(\d{1,5})")
 
 Health = Callable[[], Awaitable[tuple[bool, Mapping[str, object]]]]
-"""Whether the process is UP, and what else to show."""
+"""Whether the process is UP, and further details."""
 
 
 class ApiProtocol(BoundedProtocol):
-    """Of an API: clients keep connections open, and followers of a live stream one each."""
+    """For an API: clients keep connections open, and each client of a live stream has one."""
 
     wanted = 1024
     share = 2
@@ -44,7 +44,7 @@ class PortError(Exception):
 
 
 def read_address(variable: str, default: str) -> tuple[str, bool]:
-    """The address that the variable says, '' for none, and whether it was chosen by it. Raises PortError."""
+    """Return the address, '' for none, and whether the variable set it. Raises PortError."""
     given = os.environ.get(variable, "").strip()
     if not given:
         return default, False
@@ -57,7 +57,7 @@ def read_address(variable: str, default: str) -> tuple[str, bool]:
 
 
 def open_port(variable: str, default: str) -> socket.socket | None:
-    """The port for metrics and health; None where the variable says `off`, or where it is not set and the default
+    """Open the port for metrics and health; None if the variable is `off`, or if it is not set and the default
     port is in use (several processes on one machine; a warning says so). Raises PortError."""
     address, chosen = read_address(variable, default)
     if not address:
@@ -67,10 +67,12 @@ def open_port(variable: str, default: str) -> socket.socket | None:
     try:
         return socket.create_server((host.strip("[]"), int(port)), family=family, backlog=64)
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         if chosen:
-            raise PortError(f"{variable}: cannot listen on {address}: {why}; name a free port, or off") from None
-        log.warning("No metrics and no health: cannot listen on %s: %s; set %s to a free port", address, why, variable)
+            raise PortError(f"{variable}: cannot listen on {address}: {reason}; choose a free port, or off") from None
+        log.warning(
+            "No metrics and no health: cannot listen on %s: %s; set %s to a free port", address, reason, variable
+        )
         return None
 
 
@@ -82,9 +84,9 @@ async def serving(
     *,
     before: Callable[[], Awaitable[None]] | None = None,
 ) -> AsyncIterator[None]:
-    """Answer on the port while the block is open; then close it. Without a port do nothing.
+    """Serve the port while the block runs, then close it. Without a port, do nothing.
 
-    before: brings metrics up to date that are read only when somebody asks.
+    before: updates the metrics that are read only when the page is requested.
     """
     if port is None:
         yield
@@ -94,14 +96,14 @@ async def serving(
         up, facts = await health()
         return JSONResponse({"status": "UP" if up else "DOWN", **facts}, 200 if up else 503)
 
-    async def show_life(_: Request) -> Response:
+    async def show_liveness(_: Request) -> Response:
         return JSONResponse({"status": "UP"})
 
     pages = Starlette(
         routes=[
             Route("/metrics", metrics_page(registry, before)),
             Route("/health", show_health),
-            Route("/health/live", show_life),
+            Route("/health/live", show_liveness),
         ]
     )
     limit_descriptor_logs()
@@ -127,7 +129,7 @@ async def serving(
 
 
 class _Server(uvicorn.Server):
-    """One that leaves the signals to the process it is part of."""
+    """A server that leaves signal handling to its process."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

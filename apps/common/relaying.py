@@ -1,4 +1,4 @@
-"""`pillarbox relay` with the settings file of an application, in this process: signals and spans are its own."""
+"""Runs `pillarbox relay` with the settings file of an application in this process, so that it handles the signals."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from socket import socket
 
 
 def run_relay(config: Path, *, store: str, transport: str, settings: Mapping[str, str]) -> None:
-    """Run it until it is stopped, which ends this process.
+    """Run the relay until it is stopped; then the process exits.
 
-    store, transport: the servers of the application, whatever PILLARBOX_STORE and PILLARBOX_TRANSPORT name: they may be
-    those of another one. settings: PILLARBOX_… variables; those that the environment sets already win.
+    store, transport: the servers of the application; they override PILLARBOX_STORE and PILLARBOX_TRANSPORT, which may
+    belong to another application. settings: PILLARBOX_… variables; the environment takes precedence.
     """
     os.environ.update(PILLARBOX_STORE=store, PILLARBOX_TRANSPORT=transport)
     for name, value in settings.items():
@@ -24,7 +24,7 @@ def run_relay(config: Path, *, store: str, transport: str, settings: Mapping[str
 
 
 def listening(port: socket | None) -> dict[str, str]:
-    """The setting for a port that is free; the relay opens it itself."""
+    """The setting for a free port; the port is closed here, because the relay opens it itself."""
     if port is None:
         return {}
     host, number = port.getsockname()[:2]

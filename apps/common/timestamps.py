@@ -6,6 +6,6 @@ from datetime import UTC, datetime
 
 
 def timestamp(at: datetime) -> str:
-    """27 characters. A time without zone is taken for UTC."""
+    """27 characters. A time without a time zone is taken as UTC."""
     utc = at if at.tzinfo is None else at.astimezone(UTC)
     return utc.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

@@ -1,4 +1,4 @@
-"""The topology on RabbitMQ, declared at the start of a process that has no relay and no consumer of its own."""
+"""Declares the topology on RabbitMQ at the start of a process that runs neither a relay nor a consumer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAUSE = 1.0
 
 @asynccontextmanager
 async def declaring(broker: RabbitMQTransport) -> AsyncIterator[None]:
-    """Declare exchanges, queues and bindings while the block goes on; a broker that is away is tried again."""
+    """Declare exchanges, queues and bindings in the background while the block runs; retries an unavailable broker."""
     async with aclosing(broker):
         task = asyncio.create_task(_declare(broker))
         try:
@@ -35,7 +35,7 @@ async def _declare(broker: RabbitMQTransport) -> None:
             await broker.declare_topology()
         except UnavailableError as error:
             if str(error) != last:
-                log.warning("RabbitMQ cannot be reached, trying again every %g s: %s", PAUSE, error)
+                log.warning("RabbitMQ is unavailable, retrying every %g s: %s", PAUSE, error)
             last = str(error)
         except ConfigurationError as error:
             log.error("The topology on RabbitMQ differs from that of this service: %s", error)

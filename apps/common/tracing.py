@@ -1,8 +1,8 @@
-"""OpenTelemetry: one trace from the request over the event and its publication to the consumer.
+"""OpenTelemetry: one trace for the request, the event, its publication and the consumer.
 
-Only the API is needed. Where spans go is said by the variables of OpenTelemetry: with OTEL_TRACES_EXPORTER set to
-`console`, `otlp` or any other installed exporter, the SDK exports them. Without it no span is made, and the trace of an
-incoming request still travels with its events.
+Only the API package is required. The variables of OpenTelemetry configure the export: with OTEL_TRACES_EXPORTER set to
+`console`, `otlp` or any other installed exporter, the SDK exports spans. Without it no span is created, and the trace
+of an incoming request still propagates to its events.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 if TYPE_CHECKING:
-    # Only the API needs FastAPI, and consumers and relays start in two thirds of the time without.
+    # Only the API needs FastAPI; consumers and relays start a third faster without it.
     from fastapi.telemetry import TelemetryConfig
 
 EXPORTER = "OTEL_TRACES_EXPORTER"
 SERVICE = "OTEL_SERVICE_NAME"
 OURS_ONLY: TelemetryConfig = {"tracing": False}
-"""For `FastAPI(telemetry=…)`: `HttpTracing` makes the span of a request. One of FastAPI's own would be a second
-one, and the root of a trace that no event belongs to."""
+"""For `FastAPI(telemetry=…)`: `HttpTracing` creates the span of a request. FastAPI's own span would be a duplicate, and
+the root of a trace without events."""
 
 
 class TracingError(Exception):
-    """Spans cannot be exported as the environment asks; the text says what to install or change."""
+    """Spans cannot be exported as configured; the text says what to install or change."""
 
 
 def configure(service: str) -> None:
@@ -48,7 +48,7 @@ def configure(service: str) -> None:
     for name in wanted.split(","):
         provider.add_span_processor(BatchSpanProcessor(_exporter(name.strip())))
     trace.set_tracer_provider(provider)
-    atexit.register(provider.shutdown)  # which exports what is left
+    atexit.register(provider.shutdown)  # exports the remaining spans
 
 
 def _exporter(name: str) -> Any:
@@ -60,12 +60,12 @@ def _exporter(name: str) -> Any:
 
 
 def span(name: str) -> AbstractContextManager[object]:
-    """A span around a block; what is recorded in it carries its trace on."""
+    """A span around a block; events recorded in it carry its trace."""
     return trace.get_tracer("apps").start_as_current_span(name)
 
 
 class HttpTracing:
-    """A span around every request, a child of the caller's `traceparent`; what is recorded in it carries it on."""
+    """A span around every request, a child of the caller's `traceparent`; events recorded in it carry its trace."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -82,7 +82,7 @@ class HttpTracing:
             attributes={"http.request.method": scope["method"], "url.path": scope["path"]},
         ) as span:
 
-            async def send_noted(message: Message) -> None:
+            async def send_traced(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     span.set_attribute("http.response.status_code", message["status"])
                     if message["status"] >= 500:
@@ -90,7 +90,7 @@ class HttpTracing:
                 await send(message)
 
             try:
-                await self._app(scope, receive, send_noted)
+                await self._app(scope, receive, send_traced)
             finally:
                 if (route := getattr(scope.get("route"), "path", None)) is not None:
                     span.update_name(f"{scope['method']} {route}")

@@ -18,7 +18,7 @@ LONGEST = 366 * 86_400.0
 
 
 class Variables:
-    """Those of one prefix. Every value that cannot work is kept as a mistake, so that all are reported at once."""
+    """The variables of one prefix. Collects every invalid value, so that all are reported at once."""
 
     def __init__(self, environment: Mapping[str, str], prefix: str) -> None:
         self._prefix = prefix
@@ -27,16 +27,16 @@ class Variables:
 
     @property
     def mistakes(self) -> list[str]:
-        """What cannot work, including every variable of the prefix that nobody asked for."""
+        """Every invalid value, and every variable of the prefix that is unknown."""
         return [*self._mistakes, *(f"{name} is not a setting of this service" for name in self._left)]
 
     def text(self, name: str) -> str | None:
-        """The value; None where the variable is not set or empty. `name` is the rest of it: POLLING_INTERVAL."""
+        """The value; None if the variable is not set or empty. `name` is without the prefix: POLLING_INTERVAL."""
         _, value = self._take(name)
         return value or None
 
     def seconds(self, name: str, *, zero: bool = False) -> float | None:
-        """A duration: 500ms, 2s, 1h, or a number of milliseconds. zero: whether it may be none at all."""
+        """A duration in seconds: 500ms, 2s, 1h, or a number of milliseconds. zero: whether 0 is allowed."""
         variable, value = self._take(name)
         if not value:
             return None
@@ -75,7 +75,7 @@ class Variables:
         return value or None
 
     def _take(self, name: str) -> tuple[str, str]:
-        """The variable's name as it was written, and its value."""
+        """The name of the variable as it is set, and its value."""
         found = {one for one in self._left if _squeezed(one) == _squeezed(self._prefix + name)}
         values = {one: self._left.pop(one) for one in sorted(found)}
         if len(values) > 1:
@@ -84,9 +84,9 @@ class Variables:
 
 
 def rabbitmq_url(environment: Mapping[str, str], mistakes: list[str]) -> str:
-    """The broker that SPRING_RABBITMQ_HOST, _PORT, _USERNAME, _PASSWORD and _VIRTUAL_HOST name; '' without a host.
+    """The URL from SPRING_RABBITMQ_HOST, _PORT, _USERNAME, _PASSWORD and _VIRTUAL_HOST; '' without a host.
 
-    Other variables of Spring's are left to Spring. Adds to `mistakes` what cannot work.
+    Ignores other variables of Spring. Adds invalid values to `mistakes`.
     """
     known = ("HOST", "PORT", "USERNAME", "PASSWORD", "VIRTUAL_HOST", "VIRTUALHOST")
     given = Variables({name: environment[name] for one in known if (name := RABBITMQ + one) in environment}, RABBITMQ)
@@ -100,8 +100,8 @@ def rabbitmq_url(environment: Mapping[str, str], mistakes: list[str]) -> str:
     if host is None or mistakes:
         return ""
     login = f"{quote(user or 'guest', safe='')}:{quote(password or 'guest', safe='')}"
-    place = f"[{host}]" if ":" in host else host
-    return f"amqp://{login}@{place}:{port or 5672}/{quote(virtual_host or '/', safe='')}"
+    address = f"[{host}]" if ":" in host else host
+    return f"amqp://{login}@{address}:{port or 5672}/{quote(virtual_host or '/', safe='')}"
 
 
 def _squeezed(name: str) -> str:

@@ -1,4 +1,4 @@
-"""`python -m apps.ingestion`: one command per process of the system."""
+"""`python -m apps.ingestion`: one command per process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def main() -> None:
 @main.command()
 @click.option("--wait", type=click.FloatRange(0, 3600), default=0, metavar="SECONDS", help="Wait for the database.")
 def migrate(wait: float) -> None:
-    """Bring the database up to date; twice is as good as once."""
+    """Create or upgrade the tables; safe to run again."""
     from apps.ingestion.running import bring_up_to_date
 
     _run(bring_up_to_date(_settings("ingestion-migrate"), wait=wait))
@@ -38,7 +38,7 @@ def migrate(wait: float) -> None:
 
 @main.command()
 def serve() -> None:
-    """The HTTP API, with the relay inside unless INGESTION_RELAY says otherwise. SIGTERM drains."""
+    """Serve the HTTP API, with an embedded relay unless INGESTION_RELAY says otherwise. SIGTERM drains."""
     import uvicorn
 
     from apps.common.port import ApiProtocol
@@ -48,7 +48,7 @@ def serve() -> None:
 
     settings = _settings("ingestion-service")
     _run(check(settings))
-    # What uvicorn does after it has drained: raise the signal once more. It was served, so this is a good end.
+    # After draining, uvicorn raises the signal again; exit with code 0 then.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     limit_descriptor_logs()
     uvicorn.run(
@@ -64,7 +64,7 @@ def serve() -> None:
 
 @main.command()
 def validate() -> None:
-    """validation-service: works off document.uploaded.q until SIGTERM."""
+    """Run validation-service: consume document.uploaded.q until SIGTERM."""
     from apps.ingestion.consumers.validation import validation
     from apps.ingestion.running import consume
     from apps.ingestion.topology import UPLOADED_QUEUE
@@ -75,7 +75,7 @@ def validate() -> None:
 
 @main.command()
 def enrich() -> None:
-    """enrichment-service: works off document.validated.q until SIGTERM."""
+    """Run enrichment-service: consume document.validated.q until SIGTERM."""
     from apps.ingestion.consumers.enrichment import enrichment
     from apps.ingestion.running import consume
     from apps.ingestion.topology import VALIDATED_QUEUE
@@ -86,7 +86,7 @@ def enrich() -> None:
 
 @main.command()
 def relay() -> None:
-    """The relay beside the service (INGESTION_RELAY=beside), as a process of its own. SIGTERM drains.
+    """Run the relay as a separate process (INGESTION_RELAY=separate). SIGTERM drains.
 
     It is `pillarbox relay` with apps/ingestion/pillarbox.toml; OUTBOX_PUBLISHER_… and INGESTION_… apply.
     """
@@ -99,7 +99,7 @@ def relay() -> None:
 
 @main.command()
 def probe() -> None:
-    """Whether the service on this machine answers; for the container's health check."""
+    """Exit with 0 if the service on this machine responds; for the container's health check."""
     settings = _settings("probe")
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - nothing is bound
     address = f"[{host}]:{settings.port}" if ":" in host else f"{host}:{settings.port}"
@@ -107,11 +107,11 @@ def probe() -> None:
         with urllib.request.urlopen(f"http://{address}/health/live", timeout=3):
             return
     except OSError as error:
-        raise click.ClickException(f"no answer from {address}: {error}") from None
+        raise click.ClickException(f"no response from {address}: {error}") from None
 
 
 def _settings(service: str, *, broker: bool = False) -> Settings:
-    """What the environment says, with logs and spans going where it says. service: the name in spans."""
+    """Read the settings, and configure logs and spans. service: the name in spans."""
     from apps.common import tracing
     from apps.ingestion import logs
 
@@ -121,7 +121,7 @@ def _settings(service: str, *, broker: bool = False) -> Settings:
     except (SettingsError, tracing.TracingError) as error:
         raise click.UsageError(str(error)) from None
     if broker and not settings.transport:
-        raise click.UsageError("INGESTION_TRANSPORT is not set; without a broker the service itself does this step")
+        raise click.UsageError("INGESTION_TRANSPORT is not set; without a broker the embedded relay runs this step")
     logs.configure(settings.log_level)
     return settings
 
@@ -135,10 +135,10 @@ def _port(default: str) -> socket | None:
         raise click.UsageError(str(error)) from None
 
 
-def _run(errand: Coroutine[Any, Any, None]) -> None:
+def _run(task: Coroutine[Any, Any, None]) -> None:
     from apps.ingestion.running import CannotRun
 
     try:
-        asyncio.run(errand)
+        asyncio.run(task)
     except CannotRun as error:
         raise click.ClickException(str(error)) from None

@@ -1,4 +1,4 @@
-"""The engine of the business tables, and the store of the outbox: two ways into one database."""
+"""Opens the engine of the business tables and the store of the outbox, both on one database."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 
 THREADS = 40
-"""Requests at once: as many as FastAPI has threads for, so that none waits for a connection."""
-BUSY = "10000"
-"""Milliseconds a writer of SQLite waits for the one before it."""
+"""Concurrent requests: as many as FastAPI has threads, so that none waits for a connection."""
+BUSY_TIMEOUT = "10000"
+"""Milliseconds that a writer of SQLite waits for the previous one."""
 
 
 def open_engine(url: str) -> Engine:
-    """No connection is made before the first transaction."""
+    """The engine connects with its first transaction."""
     if url.startswith("sqlite"):
         engine = create_engine(url)
         event.listen(engine, "connect", _prepare_sqlite)
@@ -29,16 +29,16 @@ def open_engine(url: str) -> Engine:
 
 
 def open_store(url: str) -> PostgresStore | SqliteStore:
-    """What the relay and the health read. No connection is made before it is used."""
+    """The store for the relay and `/health`; it connects on first use."""
     return SqliteStore(url) if url.startswith("sqlite") else PostgresStore(url)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    connection.isolation_level = None  # BEGIN is ours, below
-    for pragma in ("journal_mode = WAL", f"busy_timeout = {BUSY}", "foreign_keys = ON"):
+    connection.isolation_level = None  # _begin_immediate sends BEGIN
+    for pragma in ("journal_mode = WAL", f"busy_timeout = {BUSY_TIMEOUT}", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_immediate(connection: Connection) -> None:
-    """Two transactions that read first and write later would refuse each other; so each writes from its beginning."""
+    """Start as a writer: two transactions that read first and write later would make each other fail."""
     connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""A document and the statements about it. Each runs in the transaction it is given and commits nothing itself."""
+"""A document, and its statements. Each runs in the caller's transaction and does not commit."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from apps.ingestion.tables import documents
 
 
 class Status(StrEnum):
-    """The way of a document; it never goes back."""
+    """The states of a document, in order; it never goes back."""
 
     UPLOADED = "UPLOADED"
     VALIDATED = "VALIDATED"
     ENRICHED = "ENRICHED"
 
 
-BEFORE = {Status.VALIDATED: Status.UPLOADED, Status.ENRICHED: Status.VALIDATED}
+PREVIOUS = {Status.VALIDATED: Status.UPLOADED, Status.ENRICHED: Status.VALIDATED}
 
 
 class DocumentNotFound(Exception):
     """There is no document with this id."""
 
 
-class OutOfTurn(Exception):
-    """The document is not where this step begins."""
+class InvalidTransition(Exception):
+    """The document is not in the state from which this step starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """What somebody uploads."""
+    """The fields of a new document."""
 
     name: str
     content_type: str
@@ -77,12 +77,12 @@ class Document:
         )
 
     def as_uploaded(self) -> Document:
-        """As it was when it was uploaded, whatever became of it since."""
+        """The document as it was uploaded."""
         return replace(self, status=Status.UPLOADED, updated_at=self.created_at, updated_by=self.created_by)
 
 
 class Position(NamedTuple):
-    """Where a page ends: its last document."""
+    """The last document of a page."""
 
     created_at: datetime
     id: UUID
@@ -101,25 +101,25 @@ def find(connection: Connection, document_id: UUID) -> Document:
 
 
 def newest(connection: Connection, *, after: Position | None, most: int) -> list[Document]:
-    """Documents from the newest on, or from below a position on; cheap however far down that is."""
-    place = tuple_(documents.c.created_at, documents.c.id)
+    """Documents, newest first, or those after a position; reads only one page of the index."""
+    position = tuple_(documents.c.created_at, documents.c.id)
     statement = select(documents).order_by(documents.c.created_at.desc(), documents.c.id.desc()).limit(most)
     if after is not None:
-        statement = statement.where(place < tuple_(after.created_at, after.id, types=[one.type for one in place]))
+        statement = statement.where(position < tuple_(after.created_at, after.id, types=[one.type for one in position]))
     return [_document(row) for row in connection.execute(statement)]
 
 
 def advance(connection: Connection, document_id: UUID, *, to: Status, by: str) -> Document:
-    """One step on its way. Raises DocumentNotFound and OutOfTurn."""
+    """Advance the document by one step. Raises DocumentNotFound and InvalidTransition."""
     row = connection.execute(
         update(documents)
-        .where(documents.c.id == document_id, documents.c.status == BEFORE[to])
+        .where(documents.c.id == document_id, documents.c.status == PREVIOUS[to])
         .values(status=to, updated_at=datetime.now(UTC), updated_by=by)
         .returning(*documents.c)
     ).one_or_none()
     if row is None:
         found = find(connection, document_id)
-        raise OutOfTurn(f"document {document_id} is {found.status} and cannot become {to}")
+        raise InvalidTransition(f"document {document_id} is {found.status} and cannot become {to}")
     return _document(row)
 
 

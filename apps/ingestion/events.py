@@ -1,4 +1,4 @@
-"""What is announced. These bodies are a contract with other services: add to them, never take away."""
+"""The events of the service. Their bodies are a contract with other services: add fields, never remove one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UPLOADED = "DocumentUploaded"
 VALIDATED = "DocumentValidated"
 AGGREGATE = "Document"
 FIELDS = BodyFields(event_id="eventId", event_type="eventType", aggregate_id="aggregateId")
-"""Where a body says what its message's properties do not, if another service sent it without any."""
+"""The body fields to use if another service sends a message without properties."""
 
 
 def document_uploaded(document: Document, *, correlation_id: str | None = None) -> Event:

@@ -1,4 +1,4 @@
-"""UP or DOWN, and the figures behind it."""
+"""UP or DOWN, with the backlog and the state of the relay."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import asyncio
 from dataclasses import dataclass
 from typing import Literal
 
-from apps.ingestion.settings import RelayWay
+from apps.ingestion.settings import RelayMode
 from pillarbox import PillarboxError
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 
 State = Literal["UP", "DOWN"]
-PATIENCE = 3.0
-"""Seconds a database may take to answer."""
+DATABASE_TIMEOUT = 3.0
+"""Seconds within which the database must respond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What `GET /health` tells."""
+    """The result of `GET /health`."""
 
     status: State
     database: State
@@ -31,23 +31,23 @@ class Health:
     reason: str | None = None
 
 
-async def look(store: PostgresStore | SqliteStore, *, relay: RelayWay, most_backlog: int) -> Health:
-    """DOWN without a database, with too large a backlog, or where a relay should be at work and none is."""
+async def check(store: PostgresStore | SqliteStore, *, relay: RelayMode, most_backlog: int) -> Health:
+    """DOWN if the database does not respond, the backlog is too large, or no relay runs although one should."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(DATABASE_TIMEOUT):
             seen = await store.admin.inspection.overview()
     except (PillarboxError, TimeoutError):
-        return Health(status="DOWN", database="DOWN", relay=relay, reason="the database does not answer")
+        return Health(status="DOWN", database="DOWN", relay=relay, reason="the database does not respond")
     alive = any(one.lease > 0 for one in seen.relays)
     reasons = []
     if relay != "off" and not alive:
-        reasons.append("no relay is at work")
+        reasons.append("no relay is running")
     if seen.backlog > most_backlog:
-        reasons.append(f"more than {most_backlog} events wait")
+        reasons.append(f"more than {most_backlog} events are pending")
     return Health(
         status="DOWN" if reasons else "UP",
         database="UP",
-        relay=f"{relay}, {'at work' if alive else 'not at work'}",
+        relay=f"{relay}, {'running' if alive else 'not running'}",
         backlog=seen.backlog,
         oldest_seconds=seen.oldest,
         dead=seen.dead,

@@ -1,7 +1,7 @@
-"""One answer per Idempotency-Key: the key is written in the transaction of what it guards.
+"""One response per Idempotency-Key: the key is inserted in the transaction of the upload.
 
-Whoever comes second with a key waits, in the database, until the first has committed or rolled back, and is then told
-which document it made. A key that is older than the retention counts as not there.
+A second request with the same key waits in the database until the first commits or rolls back, and then returns the
+document of the first. A key past its retention period is treated as new.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from apps.ingestion.documents import Upload
 from apps.ingestion.tables import idempotency_keys
 
 _GRACE = timedelta(hours=1)
-"""Keys are removed that much later than they expire: nobody who has just met one finds it gone."""
+"""Keys are deleted this much later than they expire, so that `claim` still finds a key that it just conflicted with."""
 
 
 class KeyReused(Exception):
-    """The key came with another body before."""
+    """The key was used with another body before."""
 
 
 def fingerprint(upload: Upload) -> str:
@@ -32,7 +32,7 @@ def fingerprint(upload: Upload) -> str:
 
 
 def claim(connection: Connection, key: str, upload: Upload, document_id: UUID, *, keep: timedelta) -> UUID | None:
-    """None: the key is new and belongs to this document now; else the document that it belongs to. Raises KeyReused."""
+    """Claim the key for this document; returns None, or the document that has claimed it before. Raises KeyReused."""
     now, print_ = datetime.now(UTC), fingerprint(upload)
     row = {"key": key, "fingerprint": print_, "document_id": document_id, "created_at": now}
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
@@ -46,12 +46,12 @@ def claim(connection: Connection, key: str, upload: Upload, document_id: UUID, *
         return None
     known = connection.execute(select(idempotency_keys).where(idempotency_keys.c.key == key)).one()
     if known.fingerprint != print_:
-        raise KeyReused("this Idempotency-Key was used with another body; take a new key for a new upload")
+        raise KeyReused("this Idempotency-Key was used with another body; use a new key for a new upload")
     earlier: UUID = known.document_id
     return earlier
 
 
-def forget(connection: Connection, *, keep: timedelta) -> int:
-    """Remove what has expired; returns how many."""
+def delete_expired(connection: Connection, *, keep: timedelta) -> int:
+    """Delete expired keys; returns how many."""
     cutoff = datetime.now(UTC) - keep - _GRACE
     return connection.execute(delete(idempotency_keys).where(idempotency_keys.c.created_at < cutoff)).rowcount

@@ -1,4 +1,4 @@
-"""Log lines: where they go, and what is said about the relay and the consumers, in the words of this service."""
+"""Log configuration, and the log lines of relay and consumers in the format of the guide."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from pillarbox.observations import (
 from pillarbox.telemetry.log_lines import LineFormatter
 
 TRACE = 5
-"""Below DEBUG: what happens again and again while nothing happens."""
+"""Below DEBUG: lines that an idle relay repeats."""
 logging.addLevelName(TRACE, "TRACE")
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s [%(correlation_id)s] %(message)s"
@@ -53,89 +53,89 @@ def configure(level: str) -> None:
     handler.addFilter(correlation.Stamp())
     handler.setFormatter(LineFormatter(FORMAT))
     logging.basicConfig(level=level, handlers=[handler])
-    # What these say about a lost connection, the lines below say shorter.
+    # The lines below report a lost connection already.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
     logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
-def log_relay(told: Observation) -> None:
+def log_relay(seen: Observation) -> None:
     """An observer of a relay."""
-    match told:
+    match seen:
         case EmptyFetch():
             _relay.log(TRACE, "No pending outbox events")
         case BatchFetched():
-            _relay.info("Found %d pending outbox events to publish", len(told.messages))
+            _relay.info("Found %d pending outbox events to publish", len(seen.messages))
         case Sending():
-            for message in told.messages:
+            for message in seen.messages:
                 text = "Publishing event: eventId=%s, eventType=%s, aggregateId=%s, attempt=%d, destination=%s"
                 which = (message.event_id, message.event_type, message.aggregate_id, message.failures + 1)
-                _relay.debug(text, *which, told.destination, extra=correlation.of(message.correlation_id))
+                _relay.debug(text, *which, seen.destination, extra=correlation.of(message.correlation_id))
         case EventDelivered():
-            _relay.info("Successfully published event: %s", _which(told), extra=_correlated(told))
+            _relay.info("Successfully published event: %s", _which(seen), extra=_correlated(seen))
         case EventRetried():
             text = "Failed to publish event: %s, attempt=%d: %s"
-            _relay.error(text, _which(told), told.attempt, _line(told.error), extra=_correlated(told))
-            again = datetime.now(UTC) + timedelta(seconds=told.delay)
+            _relay.error(text, _which(seen), seen.attempt, _line(seen.error), extra=_correlated(seen))
+            again = datetime.now(UTC) + timedelta(seconds=seen.delay)
             text = "Will retry event: %s, attempt=%d, nextRetry=%s"
-            _relay.warning(text, _which(told), told.attempt, timestamp(again), extra=_correlated(told))
+            _relay.warning(text, _which(seen), seen.attempt, timestamp(again), extra=_correlated(seen))
         case EventDeadLettered():
-            text = "Gave up on event: %s, attempt=%d: %s"
-            _relay.error(text, _which(told), told.attempt, _line(told.error), extra=_correlated(told))
+            text = "Dead-lettered event: %s, attempt=%d: %s"
+            _relay.error(text, _which(seen), seen.attempt, _line(seen.error), extra=_correlated(seen))
         case BatchSettled():
             text = "Outbox publish batch completed. Success: %d, Failures: %d"
-            _relay.info(text, told.delivered, told.retried + told.dead)
+            _relay.info(text, seen.delivered, seen.retried + seen.dead)
         case BreakerChanged(state="closed", error=""):
-            _relay.info("Destination %s: circuit breaker closed", told.destination)
+            _relay.info("Destination %s: circuit breaker closed", seen.destination)
         case BreakerChanged():
-            _relay.warning("Destination %s: circuit breaker %s: %s", told.destination, told.state, _line(told.error))
+            _relay.warning("Destination %s: circuit breaker %s: %s", seen.destination, seen.state, _line(seen.error))
         case StoreFailed():
-            _relay.warning("Database is away, trying again in %.1f s: %s", told.delay, _line(told.error))
+            _relay.warning("Database is unavailable, retrying in %.1f s: %s", seen.delay, _line(seen.error))
         case StoreRestored():
-            _relay.info("Database is back after %.1f s", told.seconds)
+            _relay.info("Database is available again after %.1f s", seen.seconds)
         case TransportFailed():
-            _relay.warning("RabbitMQ cannot be reached, trying again in %.1f s: %s", told.delay, _line(told.error))
+            _relay.warning("RabbitMQ is unavailable, retrying in %.1f s: %s", seen.delay, _line(seen.error))
         case TransportConnected():
-            how = f"RabbitMQ is back after {told.seconds:.1f} s" if told.seconds else "Connected to RabbitMQ"
+            how = f"RabbitMQ is available again after {seen.seconds:.1f} s" if seen.seconds else "Connected to RabbitMQ"
             _relay.info("%s: exchanges, queues and bindings are declared", how)
         case LeaseLost():
-            _relay.warning("Lost the lease, starting over: %s", _line(told.reason))
+            _relay.warning("Lost the lease, starting over: %s", _line(seen.reason))
         case RelayStarted():
             _relay.info("Relay started")
         case StopRequested():
-            _relay.info("Relay asked to stop, draining")
+            _relay.info("Relay stopping, draining")
         case RelayStopped():
-            _relay.info("Relay stopped, %s", "drained" if told.drained else "with events in flight")
+            _relay.info("Relay stopped, %s", "drained" if seen.drained else "with events in flight")
 
 
-def log_consumer(told: ConsumerObservation) -> None:
+def log_consumer(seen: ConsumerObservation) -> None:
     """An observer of a consumer."""
-    match told:
+    match seen:
         case EventProcessed():
-            _consumer.info("%s handled event: eventId=%s", told.consumer, told.event_id)
+            _consumer.info("%s processed event: eventId=%s", seen.consumer, seen.event_id)
         case DuplicateSkipped():
-            _consumer.warning("%s had this event already: eventId=%s", told.consumer, told.event_id)
+            _consumer.warning("%s skipped a duplicate: eventId=%s", seen.consumer, seen.event_id)
         case HandlingFailed():
-            text = "%s failed, event comes again in %.0f s: eventId=%s, attempt=%d: %s"
-            _consumer.error(text, told.consumer, told.delay, told.event_id, told.attempt, _line(told.error))
+            text = "%s failed, retrying in %.0f s: eventId=%s, attempt=%d: %s"
+            _consumer.error(text, seen.consumer, seen.delay, seen.event_id, seen.attempt, _line(seen.error))
         case MessageDeadLettered():
-            text = "%s gave up, event is with the dead letters: eventId=%s, attempt=%d: %s"
-            _consumer.error(text, told.consumer, told.event_id, told.attempt, _line(told.error))
+            text = "%s dead-lettered the event: eventId=%s, attempt=%d: %s"
+            _consumer.error(text, seen.consumer, seen.event_id, seen.attempt, _line(seen.error))
         case SourceFailed():
-            _consumer.warning("%s cannot receive, trying again: %s", told.consumer, _line(told.error))
+            _consumer.warning("%s cannot receive, retrying: %s", seen.consumer, _line(seen.error))
         case SourceRestored():
-            _consumer.info("%s receives again after %.1f s", told.consumer, told.seconds)
+            _consumer.info("%s receives again after %.1f s", seen.consumer, seen.seconds)
         case ConsumerStarted():
-            _consumer.info("%s started", told.consumer)
+            _consumer.info("%s started", seen.consumer)
         case ConsumerStopped():
-            _consumer.info("%s stopped, %s", told.consumer, "drained" if told.drained else "with events in hand")
+            _consumer.info("%s stopped, %s", seen.consumer, "drained" if seen.drained else "with events in flight")
 
 
-def _which(told: EventDelivered | EventRetried | EventDeadLettered) -> str:
-    return f"eventId={told.message.event_id}, aggregateId={told.message.aggregate_id}"
+def _which(seen: EventDelivered | EventRetried | EventDeadLettered) -> str:
+    return f"eventId={seen.message.event_id}, aggregateId={seen.message.aggregate_id}"
 
 
-def _correlated(told: EventDelivered | EventRetried | EventDeadLettered) -> dict[str, str]:
-    return correlation.of(told.message.correlation_id)
+def _correlated(seen: EventDelivered | EventRetried | EventDeadLettered) -> dict[str, str]:
+    return correlation.of(seen.message.correlation_id)
 
 
 def _line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Metrics of a process of this service: those of the library, and the names of the guide.
+"""Metrics of a process of this service: those of the library, and those with the names of the guide.
 
 outbox.published.count, outbox.failed.count, outbox.retry.count and outbox.backlog.gauge become
 outbox_published_count_total, … in Prometheus; outbox.publish.duration is outbox_publish_duration_seconds.
@@ -10,7 +10,7 @@ import asyncio
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from apps.ingestion.health import PATIENCE
+from apps.ingestion.health import DATABASE_TIMEOUT
 from pillarbox import PillarboxError
 from pillarbox.observations import EventDeadLettered, EventDelivered, EventRetried, Observation
 from pillarbox.stores.postgres import PostgresStore
@@ -19,7 +19,7 @@ from pillarbox.telemetry.prometheus import ConsumerMetrics, RecordMetrics, Relay
 
 
 class ServiceMetrics:
-    """Of `serve`: what is recorded, published and consumed here, and how the store fares."""
+    """Metrics of `serve`: recorded, published and processed events, and the state of the store."""
 
     def __init__(self, store: PostgresStore | SqliteStore) -> None:
         self._store = store
@@ -30,19 +30,19 @@ class ServiceMetrics:
         """For a relay."""
         self.consumer = ConsumerMetrics(self.registry)
         """For a consumer."""
-        self._figures = StoreMetrics(self.registry)
+        self._store_metrics = StoreMetrics(self.registry)
         self._backlog = Gauge("outbox_backlog_gauge", "Events that are not published yet.", registry=self.registry)
 
     async def refresh(self) -> None:
-        """Read what only the store knows; a store that does not answer shows as `outbox_store_up 0`."""
+        """Read the metrics of the store; if it does not respond, `outbox_store_up` is 0."""
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(DATABASE_TIMEOUT):
                 seen = await self._store.admin.inspection.overview()
         except (PillarboxError, TimeoutError):
-            self._figures.show(None)
+            self._store_metrics.show(None)
             self._backlog.set(float("nan"))
         else:
-            self._figures.show(seen)
+            self._store_metrics.show(seen)
             self._backlog.set(seen.backlog)
 
 

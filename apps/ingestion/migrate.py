@@ -1,4 +1,4 @@
-"""A database up to date: the business tables by Alembic, the outbox's by Pillarbox. Twice is as good as once."""
+"""Creates and upgrades the tables: business tables by Alembic, those of the outbox by Pillarbox. Idempotent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pillarbox.stores.sqlite import SqliteStore
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 LOCK = 8_081_001
-"""Of PostgreSQL's advisory locks: two who migrate at once do so one after the other."""
+"""The advisory lock of PostgreSQL that serializes concurrent migrations."""
 PAUSE = 1.0
 
 
@@ -27,7 +27,7 @@ class NotMigrated(Exception):
 
 
 def wait_for_database(engine: Engine, seconds: float) -> None:
-    """Until it takes a connection. Raises OperationalError when the time is over."""
+    """Wait until the database accepts a connection. Raises OperationalError after `seconds`."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -40,7 +40,7 @@ def wait_for_database(engine: Engine, seconds: float) -> None:
 
 
 async def migrate(engine: Engine, store: PostgresStore | SqliteStore) -> None:
-    """The aliases are views under the names that operators know: `outbox_events`."""
+    """Upgrade all tables, and create the compatibility view `outbox_events`."""
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
@@ -49,7 +49,7 @@ async def migrate(engine: Engine, store: PostgresStore | SqliteStore) -> None:
 
 
 async def check_migrated(engine: Engine, store: PostgresStore | SqliteStore) -> None:
-    """Raises NotMigrated, and OperationalError for a database that cannot be reached."""
+    """Raises NotMigrated, or OperationalError if the database is unavailable."""
     with engine.begin() as connection:
         found = MigrationContext.configure(connection).get_current_heads()
         wanted = ScriptDirectory.from_config(alembic_config(connection)).get_heads()

@@ -1,4 +1,4 @@
-"""How the outbox publisher works: the properties `outbox.publisher.*`, by OUTBOX_PUBLISHER_… variables."""
+"""The settings of the outbox publisher: the properties `outbox.publisher.*` as OUTBOX_PUBLISHER_… variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publisher:
-    """Durations are seconds. `read` makes one from the environment."""
+    """Durations are seconds. `read` creates it from the environment."""
 
     enabled: bool = True
     """OUTBOX_PUBLISHER_ENABLED: false leaves every event PENDING."""
@@ -30,7 +30,7 @@ class Publisher:
     max_retry_delay: float = HOUR
     """OUTBOX_PUBLISHER_MAX_RETRY_DELAY: the longest."""
     outages: Literal["wait", "count"] = "wait"
-    """OUTBOX_PUBLISHER_OUTAGES: `wait` for a broker that is away, or `count` each attempt as a retry."""
+    """OUTBOX_PUBLISHER_OUTAGES: `wait` while the broker is unavailable, or `count` each attempt as a retry."""
     fixed_delay: bool = False
     """OUTBOX_PUBLISHER_FIXED_DELAY: true polls after exactly the polling interval, as a scheduler does."""
 
@@ -57,7 +57,7 @@ class Publisher:
 
     @property
     def as_relay_settings(self) -> dict[str, str]:
-        """The same as variables of `pillarbox relay`, for a relay beside the service."""
+        """The same as variables of `pillarbox relay`, for a separate relay."""
         return {
             "PILLARBOX_RELAY__ENABLED": str(self.enabled).lower(),
             "PILLARBOX_RELAY__POLL_INTERVAL": f"{self.polling_interval}s",
@@ -72,7 +72,7 @@ class Publisher:
 
 
 def read(environment: Mapping[str, str], mistakes: list[str]) -> Publisher:
-    """What the environment says; adds to `mistakes` what cannot work."""
+    """Read the settings from the environment; adds invalid values to `mistakes`."""
     given = Variables(environment, PREFIX)
     values: dict[str, Any] = {
         "enabled": given.flag("ENABLED"),

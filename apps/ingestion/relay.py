@@ -1,4 +1,4 @@
-"""The relay inside the service: to RabbitMQ, or, without a broker, straight to the two consumers."""
+"""The embedded relay: it publishes to RabbitMQ or, without a broker, calls the two consumers."""
 
 from __future__ import annotations
 
@@ -61,5 +61,5 @@ def relay_to_consumers(
 
 
 def open_broker(url: str) -> RabbitMQTransport:
-    """It declares exchange, queues and bindings with its first connection."""
+    """The transport declares exchange, queues and bindings when it connects."""
     return RabbitMQTransport(url, exchanges=[EVENTS], queues=QUEUES)

@@ -1,4 +1,4 @@
-"""What the commands run, from the check of the database to the last ack."""
+"""Runs the processes: waits for the database, checks the tables, and consumes until a signal."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ MakeConsumer = Callable[[Engine, RabbitMQSource], Consumer]
 
 
 class CannotRun(Exception):
-    """Something outside is not as it must be; the text says what to do about it."""
+    """A server or the schema is not ready; the text says what to do."""
 
 
 async def bring_up_to_date(settings: Settings, *, wait: float) -> None:
-    """Raises CannotRun."""
+    """Create or upgrade the tables. Raises CannotRun."""
     async with _database(settings) as (engine, store):
         await asyncio.to_thread(wait_for_database, engine, wait)
         await migrate(engine, store)
 
 
 async def check(settings: Settings) -> None:
-    """Wait for the database. Raises CannotRun unless its tables are there and up to date."""
+    """Wait for the database. Raises CannotRun unless its tables are up to date."""
     async with _database(settings) as (engine, store):
-        await _answering(store)
+        await _wait_for_store(store)
         await check_migrated(engine, store)
 
 
 async def consume(settings: Settings, queue: Queue, make: MakeConsumer, port: socket | None) -> None:
-    """Until SIGTERM or SIGINT, which let what is in hand be finished. Raises CannotRun.
+    """Consume until SIGTERM or SIGINT, then finish the messages in flight. Raises CannotRun.
 
     port: where to serve metrics and health.
     """
     async with _database(settings) as (engine, store):
-        await _answering(store)
+        await _wait_for_store(store)
         await check_migrated(engine, store)
         consumer = make(engine, RabbitMQSource(settings.transport, queue=queue, exchanges=[EVENTS]))
         metrics, health = ConsumerMetrics(), ConsumerHealth(store)
@@ -65,20 +65,20 @@ async def consume(settings: Settings, queue: Queue, make: MakeConsumer, port: so
             consumer.observe(observer)
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, consumer.stop)
-        async with serving(port, metrics.registry, health.look):
+        async with serving(port, metrics.registry, health.check):
             await consumer.run()
 
 
-async def _answering(store: PostgresStore | SqliteStore) -> None:
-    """Wait for a server that starts later than this process; a file is there or is not."""
+async def _wait_for_store(store: PostgresStore | SqliteStore) -> None:
+    """Wait for a server that starts later than this process; a SQLite file exists or does not."""
     while isinstance(store, PostgresStore):
         try:
             await store.schema.check()
         except StoreUnavailableError as error:
-            log.warning("Database cannot be reached, trying again in %.0f s: %s", PAUSE, error)
+            log.warning("Database is unavailable, retrying in %.0f s: %s", PAUSE, error)
             await asyncio.sleep(PAUSE)
         except SchemaError:
-            return  # it answers; `check_migrated` tells what to do
+            return  # it responds; `check_migrated` says what to do
         else:
             return
 
@@ -101,7 +101,7 @@ def _explained() -> Iterator[None]:
     except NotMigrated as error:
         raise CannotRun(f"{error}; run `python -m apps.ingestion migrate`") from error
     except DBAPIError as error:
-        told = str(error.orig).strip().splitlines() or [type(error).__name__]
-        raise CannotRun(f"INGESTION_STORE: {told[0]}") from error
+        lines = str(error.orig).strip().splitlines() or [type(error).__name__]
+        raise CannotRun(f"INGESTION_STORE: {lines[0]}") from error
     except PillarboxError as error:
         raise CannotRun(str(error)) from error

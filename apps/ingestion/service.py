@@ -1,4 +1,4 @@
-"""The use cases. Every method is one transaction: the document and its event are there together, or neither is."""
+"""The use cases. Every method is one transaction: the document and its event are committed together or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class DocumentService:
-    """What can be done with documents. Knows nothing of HTTP, RabbitMQ or the relay."""
+    """The operations on documents, independent of HTTP, RabbitMQ and the relay."""
 
     def __init__(
         self, engine: Engine, outbox: Outbox | None = None, *, keep_keys: timedelta = timedelta(hours=24)
@@ -27,7 +27,7 @@ class DocumentService:
         self._keep_keys = keep_keys
 
     def upload(self, upload: Upload, *, key: str | None = None, correlation_id: str | None = None) -> Document:
-        """A new document, or, for a key that came with the same upload before, the one it made. Raises KeyReused."""
+        """Create a document; for a known key with the same upload, return the existing one. Raises KeyReused."""
         document = Document.uploaded(upload)
         with self._engine.begin() as connection:
             if key is not None:
@@ -48,7 +48,7 @@ class DocumentService:
         with self._engine.begin() as connection:
             return documents.newest(connection, after=after, most=most)
 
-    def forget_keys(self) -> int:
-        """Remove expired Idempotency-Keys; returns how many."""
+    def delete_expired_keys(self) -> int:
+        """Delete expired Idempotency-Keys; returns how many."""
         with self._engine.begin() as connection:
-            return idempotency.forget(connection, keep=self._keep_keys)
+            return idempotency.delete_expired(connection, keep=self._keep_keys)

@@ -1,6 +1,6 @@
-"""Everything that can be set from outside, read once and checked before anything starts.
+"""The settings, read once from the environment and validated before anything starts.
 
-What must stay true: a password in a URL appears in no error, no log line and no `repr`.
+Invariant: a password in a URL appears in no error, no log line and no `repr`.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from apps.common.variables import RABBITMQ, rabbitmq_url
 from apps.ingestion import publisher
 from apps.ingestion.publisher import Publisher
 
-RelayWay = Literal["inside", "beside", "off"]
+RelayMode = Literal["embedded", "separate", "off"]
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 
 PREFIX = "INGESTION_"
 METRICS = "INGESTION_METRICS"
-"""host:port of /metrics and /health of a consumer or a relay beside; `off`: none."""
+"""host:port of /metrics and /health of a consumer or a separate relay; `off`: none."""
 STORES = ("postgresql", "postgres", "sqlite")
 BROKERS = ("amqp", "amqps")
 
 
 class SettingsError(Exception):
-    """The environment says something that cannot work; the text names every variable at fault."""
+    """Variables are invalid; the text names each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How the service runs. `read` makes one from the environment."""
+    """The settings of the service. `read` creates them from the environment."""
 
     store: str = field(default="sqlite:///ingestion.db", repr=False)
     """INGESTION_STORE: postgresql://… or sqlite:///file.db"""
     transport: str = field(default="", repr=False)
-    """INGESTION_TRANSPORT: amqp://…; empty: validation and enrichment are handlers of the relay inside."""
-    relay: RelayWay = "inside"
-    """INGESTION_RELAY: inside this service; beside it, as a process of its own; or off."""
+    """INGESTION_TRANSPORT: amqp://…; empty: validation and enrichment are handlers of the embedded relay."""
+    relay: RelayMode = "embedded"
+    """INGESTION_RELAY: embedded in this service; a separate process; or off."""
     publisher: Publisher = field(default_factory=Publisher)
     """OUTBOX_PUBLISHER_…: how the relay polls and retries."""
     host: str = "127.0.0.1"
     port: int = 8081
     """INGESTION_LISTEN: host:port"""
     keep_keys: timedelta = timedelta(hours=24)
-    """INGESTION_IDEMPOTENCY_HOURS: how long an Idempotency-Key is remembered."""
+    """INGESTION_IDEMPOTENCY_HOURS: how long an Idempotency-Key is kept."""
     most_backlog: int = 10_000
-    """INGESTION_MAX_BACKLOG: with more events waiting than this the health is DOWN."""
+    """INGESTION_MAX_BACKLOG: with more pending events than this, /health is DOWN."""
     log_level: LogLevel = "INFO"
     """INGESTION_LOG_LEVEL"""
 
@@ -59,12 +59,12 @@ class Settings:
 
 
 class _Reading:
-    """One pass over the environment; all mistakes are told at once."""
+    """One pass over the environment; reports all mistakes at once."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._left = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
-        self._left.pop(METRICS, None)  # read by the processes that have a port for metrics only
+        self._left.pop(METRICS, None)  # only consumers and separate relays read it
         self._mistakes: list[str] = []
         self._read: dict[str, Any] = {}
 
@@ -72,13 +72,13 @@ class _Reading:
         self._read["publisher"] = publisher.read(self._environment, self._mistakes)
         for take in (self._store, self._transport, self._relay, self._listen, self._numbers, self._log_level):
             take()
-        self._mistakes += [f"{name} is no setting of this service" for name in self._left]
+        self._mistakes += [f"{name} is not a setting of this service" for name in self._left]
         if self._mistakes:
             raise SettingsError("; ".join(self._mistakes))
         return self._read
 
     def _take(self, name: str) -> str:
-        """The value, which for a URL may also lie in the file named by …_FILE; '' where it is not set."""
+        """The value, for a URL also from the file named by …_FILE; '' if it is not set."""
         path = self._left.pop(f"{PREFIX}{name}_FILE", "") if name in ("STORE", "TRANSPORT") else ""
         value = self._left.pop(PREFIX + name, "")
         if not path:
@@ -108,10 +108,12 @@ class _Reading:
             self._read["transport"] = url or named
 
     def _relay(self) -> None:
-        way = self._choice("RELAY", get_args(RelayWay), "inside")
-        if way == "beside" and "transport" not in self._read:
-            self._mistakes.append(f"{PREFIX}RELAY=beside needs {PREFIX}TRANSPORT: handlers live inside")
-        self._read["relay"] = way if self._read["publisher"].enabled else "off"
+        mode = self._choice("RELAY", get_args(RelayMode), "embedded")
+        if mode == "separate" and "transport" not in self._read:
+            self._mistakes.append(
+                f"{PREFIX}RELAY=separate needs {PREFIX}TRANSPORT: without a broker the relay must be embedded"
+            )
+        self._read["relay"] = mode if self._read["publisher"].enabled else "off"
 
     def _log_level(self) -> None:
         self._read["log_level"] = self._choice("LOG_LEVEL", get_args(LogLevel), "INFO")
@@ -151,7 +153,7 @@ def _is_url(url: str, schemes: tuple[str, ...]) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in schemes and "://" in url and (parts.port or 1) > 0
-    except ValueError:  # a port that is none; the text of the error would show a part of the URL
+    except ValueError:  # an invalid port; the text of the error would contain a part of the URL
         return False
 
 

@@ -1,4 +1,4 @@
-"""The business tables, the same on PostgreSQL and SQLite. A change here needs a migration beside it."""
+"""The business tables, the same on PostgreSQL and SQLite. A change here needs a migration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """A moment. SQLite keeps no offset, so everything is UTC on the way in and on the way out."""
+    """A time. SQLite stores no offset, so values are converted to UTC when written and read."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -45,7 +45,7 @@ documents = Table(
     Column("content_type", String(255), nullable=False),
     Column("file_size", BigInteger(), nullable=False),
     Column("status", String(20), nullable=False),
-    Column("metadata", JSON(), nullable=False),  # not JSONB: it keeps the order in which it was sent
+    Column("metadata", JSON(), nullable=False),  # not JSONB, which would not keep the order of the keys
     Column("created_at", UtcTime(), nullable=False),
     Column("updated_at", UtcTime(), nullable=False),
     Column("created_by", String(255), nullable=False),

@@ -1,7 +1,7 @@
-"""What shall exist on RabbitMQ, and which event goes where. `pillarbox.toml` says the same for a relay beside.
+"""Exchange, queues and routes on RabbitMQ; `pillarbox.toml` defines the same for a separate relay.
 
-A full queue refuses: the event waits in the outbox, uncharged, until there is room. What expires is dead-lettered at
-least once: it leaves its queue when it is safe in the other.
+A full queue rejects messages: the event is deferred in the outbox, and no attempt is counted. Expired messages are
+dead-lettered at least once: a message leaves its queue after the dead-letter queue has confirmed it.
 """
 
 from __future__ import annotations

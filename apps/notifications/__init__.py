@@ -1,1 +1,1 @@
-"""The notification system of four audiences: one event in, one notification for each user and channel out."""
+"""A notification system for four audiences: each event becomes one notification per user and channel."""

@@ -1,4 +1,4 @@
-"""`python -m apps.notifications COMMAND`: the processes of the application, and a user and an event to try it with."""
+"""`python -m apps.notifications COMMAND`: the processes, and commands that add a recipient or record an event."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from apps.common import tracing
 from apps.common.consuming import ConsumerHealth
 from apps.common.port import PortError, open_port, serving
 from apps.notifications import database, settings
+from apps.notifications.domain import Audience, Channel
 from apps.notifications.listeners import LISTENERS, NotificationListener
 from apps.notifications.metrics import ListenerMetrics
 from apps.notifications.monitoring import backlog_health
 from apps.notifications.orchestration.recipients import NO_RECIPIENTS, count_recipients
 from apps.notifications.topology import source_of
-from apps.notifications.words import Audience, Channel
 from pillarbox import ConfigurationError, PillarboxError
 from pillarbox.telemetry.log_lines import log_to_stderr
 from pillarbox.telemetry.prometheus import ConsumerMetrics
@@ -35,36 +35,36 @@ logger = logging.getLogger("notifications")
 
 CONFIG = Path(__file__).with_name("pillarbox.toml")
 RELAY_PORT, LISTENERS_PORT, DELIVERY_PORT = "127.0.0.1:9464", "127.0.0.1:9465", "127.0.0.1:9466"
-"""Metrics and health of each process, unless NOTIFICATIONS_METRICS says otherwise; `serve` has them on its own port."""
+"""Addresses of metrics and health unless NOTIFICATIONS_METRICS is set; `serve` has both on the port of the API."""
 
 
 @click.group()
-@click.option("--verbose", is_flag=True, help="Also tell what is usual, such as each event.")
+@click.option("--verbose", is_flag=True, help="Also log routine steps, such as each event.")
 def commands(verbose: bool) -> None:
     """Notifications for four audiences. PILLARBOX_STORE names the database, PILLARBOX_TRANSPORT the broker."""
     log_to_stderr(logging.INFO)
     logging.getLogger("notifications").setLevel(logging.DEBUG if verbose else logging.INFO)
-    # What the driver has to say of an outage becomes a line of the listener's.
+    # The listener logs an outage itself.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
-    # It would tell every address that it calls, and a gateway's may hold a secret.
+    # httpx would log every URL it calls, and the URL of a gateway may contain a secret.
     logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 @commands.command()
 def migrate() -> None:
-    """Make the tables, or bring them up to date."""
+    """Create or upgrade the tables."""
     database.migrate(settings.database_url())
 
 
 @commands.command()
 @click.argument("audiences", nargs=-1, type=click.Choice(list(Audience), case_sensitive=False), metavar="[AUDIENCE]…")
 @click.option(
-    "--prefetch", default=10, show_default=True, type=click.IntRange(1), help="In hand at once, per audience."
+    "--prefetch", default=10, show_default=True, type=click.IntRange(1), help="Messages in flight per audience."
 )
 def listen(audiences: Sequence[str], prefetch: int) -> None:
-    """Turn the messages for these audiences, or for all, into notifications until told to stop.
+    """Turn the messages for these audiences, or for all, into notifications.
 
-    SIGTERM and Ctrl-C drain: nothing more is received, and what is in hand is finished.
+    SIGTERM and Ctrl-C drain: the process stops receiving and finishes the messages in flight.
     """
     _trace("notifications-listener")
     chosen = list(dict.fromkeys(Audience(audience.upper()) for audience in audiences)) or list(Audience)
@@ -85,7 +85,7 @@ def listen(audiences: Sequence[str], prefetch: int) -> None:
         for listener in listeners:
             listener.consumer.observe(consumed)
             listener.consumer.observe(health)
-        asyncio.run(_listen(listeners, store, serving(port, consumed.registry, health.look)))
+        asyncio.run(_listen(listeners, store, serving(port, consumed.registry, health.check)))
     finally:
         engine.dispose()
 
@@ -104,13 +104,13 @@ async def _listen(
 
 
 def _warn_without_recipients(engine: Engine) -> None:
-    """A new system would otherwise notify nobody, and say nothing about it."""
+    """Warn about an empty directory: otherwise a new system would silently drop every event."""
     try:
         with engine.begin() as connection:
             if not count_recipients(connection):
                 logger.warning("%s", NO_RECIPIENTS)
     except SQLAlchemyError as error:
-        logger.warning("the database cannot be asked for recipients yet: %s", type(error).__name__)
+        logger.warning("cannot count recipients yet: %s", type(error).__name__)
 
 
 def _stop(listeners: Sequence[NotificationListener]) -> None:
@@ -120,9 +120,9 @@ def _stop(listeners: Sequence[NotificationListener]) -> None:
 
 @commands.command()
 def deliver() -> None:
-    """Carry notifications to their users until told to stop; SIGTERM and Ctrl-C drain.
+    """Deliver notifications to their users; SIGTERM and Ctrl-C drain.
 
-    NOTIFICATIONS_SMTP, NOTIFICATIONS_FROM, NOTIFICATIONS_PUSH_URL and NOTIFICATIONS_SMS_URL say by which ways.
+    NOTIFICATIONS_SMTP, NOTIFICATIONS_FROM, NOTIFICATIONS_PUSH_URL and NOTIFICATIONS_SMS_URL configure the channels.
     """
     _trace("notifications-delivery")
     asyncio.run(_deliver(settings.database_url()))
@@ -151,7 +151,7 @@ async def _deliver(url: str) -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
 def serve(host: str, port: int) -> None:
-    """Answer users over HTTP until told to stop. It believes X-User-Id: put it behind a gateway that sets it."""
+    """Serve the HTTP API. It trusts the header X-User-Id: run it behind a gateway that sets it."""
     from apps.notifications.api.app import create_app
     from apps.notifications.api.serving import run
 
@@ -166,7 +166,7 @@ def serve(host: str, port: int) -> None:
 
 @commands.command()
 def relay() -> None:
-    """Publish events to the queues of their audiences until told to stop; SIGTERM and Ctrl-C drain.
+    """Publish events to the queues of their audiences; SIGTERM and Ctrl-C drain.
 
     It is `pillarbox relay` with apps/notifications/pillarbox.toml. NOTIFICATION_OUTBOX_POLL_INTERVAL, _BATCH_SIZE and
     _INITIAL_DELAY override that file.
@@ -182,34 +182,43 @@ def relay() -> None:
 @commands.command("add-recipient")
 @click.argument("user_id", type=click.IntRange(1, 2**63 - 1))
 @click.argument("name")
-@click.option("--audience", required=True, type=click.Choice(list(Audience), case_sensitive=False), help="Of which.")
-@click.option("--aggregate-id", required=True, type=click.IntRange(0, 2**63 - 1), help="Of which restaurant, say.")
+@click.option(
+    "--audience", required=True, type=click.Choice(list(Audience), case_sensitive=False), help="The audience."
+)
+@click.option(
+    "--aggregate-id",
+    required=True,
+    type=click.IntRange(0, 2**63 - 1),
+    help="The id of the restaurant, customer or agency.",
+)
 @click.option(
     "--channel",
     "channels",
     required=True,
     multiple=True,
     type=click.Choice(list(Channel), case_sensitive=False),
-    help="By which channel; may be given several times.",
+    help="A channel that the user wants; repeat it for more.",
 )
 @click.option("--email", help="The address for EMAIL.")
 @click.option("--phone", help="The number for SMS.")
 @click.option("--push-token", help="The token for PUSH.")
-@click.option("--time-zone", default="UTC", show_default=True, help="Of the user's clock.")
+@click.option("--time-zone", default="UTC", show_default=True, help="The time zone of the user.")
 def add_recipient(
     user_id: int, name: str, audience: str, aggregate_id: int, channels: Sequence[str], **addresses: str | None
 ) -> None:
-    """Add a user to an audience, or change one: who is told of the events of an aggregate, and by which channels."""
+    """Add a user to an audience, or change one: these channels notify the user of the events of the aggregate."""
     from apps.notifications.directory import add
 
     engine = database.open_engine(settings.database_url())
     try:
         wanted = [Channel(channel.upper()) for channel in channels]
-        place = Audience(audience.upper())
-        add(engine, user_id=user_id, name=name, audience=place, aggregate_id=aggregate_id, channels=wanted, **addresses)
+        target = Audience(audience.upper())
+        add(
+            engine, user_id=user_id, name=name, audience=target, aggregate_id=aggregate_id, channels=wanted, **addresses
+        )
     finally:
         engine.dispose()
-    click.echo(f"user {user_id} is told of the events of {place} {aggregate_id} by {', '.join(wanted)}")
+    click.echo(f"user {user_id} is notified of the events of {target} {aggregate_id} by {', '.join(wanted)}")
 
 
 @commands.command()
@@ -218,15 +227,15 @@ def add_recipient(
 @click.argument("aggregate_id", type=click.IntRange(0, 2**63 - 1))
 @click.argument("payload", metavar="JSON")
 def announce(event_type: str, audience: str, aggregate_id: int, payload: str) -> None:
-    """Record an event for everybody of an aggregate, as a business service does."""
+    """Record an event for all users of an aggregate, as a business service does."""
     from apps.notifications.producers.announcing import announcement, outbox
 
     try:
         body = json.loads(payload)
     except ValueError as error:
-        raise click.BadParameter(f"it is no JSON: {error}", param_hint="JSON") from None
+        raise click.BadParameter(f"not valid JSON: {error}", param_hint="JSON") from None
     if not isinstance(body, dict):
-        raise click.BadParameter("it is no JSON object", param_hint="JSON")
+        raise click.BadParameter("not a JSON object", param_hint="JSON")
     _trace("notifications-producer")
     engine = database.open_engine(settings.database_url())
     try:

@@ -1,7 +1,7 @@
-"""The database of the application: how it is opened, and how its tables come to be.
+"""Opens the database of the application and migrates its tables.
 
-One URL names it for everything: `postgresql://…` or `sqlite:///…`. What must stay true: on SQLite every transaction
-takes its place as a writer when it begins, so that two of them wait for each other instead of failing.
+One URL serves all processes: `postgresql://…` or `sqlite:///…`. Invariant: on SQLite every transaction begins as a
+writer, so that concurrent transactions wait for each other instead of failing.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite"}
 BUSY_SECONDS = 30
 DELIVERY_PREFIX = "delivery_"
-"""The outbox of what is to be delivered, beside the default one of business events."""
+"""The prefix of the outbox of deliveries; business events are in the default one."""
 
 Store = PostgresStore | SqliteStore
 
 
 def open_engine(url: str, *, pool_size: int = 10) -> Engine:
-    """An engine on the database. Opens nothing yet; `dispose` it. Raises ConfigurationError for a URL that is none."""
+    """Create an engine, which connects on first use. Dispose of it. Raises ConfigurationError for an invalid URL."""
     try:
         parsed = make_url(url)
         driver = DRIVERS[parsed.drivername]
@@ -41,8 +41,8 @@ def open_engine(url: str, *, pool_size: int = 10) -> Engine:
         raise ConfigurationError("the database's URL names no file; write for example sqlite:///notifications.db")
     engine = create_engine(parsed.set(drivername=driver), pool_size=pool_size)
     if driver == "sqlite":
-        event.listen(engine, "connect", _settle_in)
-        event.listen(engine, "begin", _take_turns)
+        event.listen(engine, "connect", _configure_sqlite)
+        event.listen(engine, "begin", _begin_immediate)
     return engine
 
 
@@ -52,19 +52,19 @@ def url_of(engine: Engine) -> str:
 
 
 def open_store(url: str, *, prefix: str = "outbox_", ledger: bool = False) -> Store:
-    """The outbox of that prefix in the database, for a relay. Raises ConfigurationError for a URL that is none."""
+    """The store of the outbox with that prefix. Raises ConfigurationError for an invalid URL."""
     if url.startswith("sqlite:"):
         return SqliteStore(url, prefix=prefix, ledger=ledger)
     return PostgresStore(url, prefix=prefix, ledger=ledger)
 
 
 def migrate(url: str) -> None:
-    """Bring the tables up to date: the application's own by Alembic, those of both outboxes by the library.
+    """Create or upgrade the tables: the application's own by Alembic, those of both outboxes by the library.
 
-    May be called again and again, and by several processes at once. Not from a running event loop: there it is
+    Idempotent, also when several processes call it at once. In a running event loop, call
     `await asyncio.to_thread(migrate, url)`. Raises StoreUnavailableError if there is no such database.
     """
-    # Every process opens the database, one migrates it.
+    # Imported here, because only one of the processes migrates.
     from alembic import command
     from alembic.config import Config
 
@@ -85,16 +85,16 @@ def migrate(url: str) -> None:
 async def _apply_outboxes(url: str) -> None:
     for prefix in ("outbox_", DELIVERY_PREFIX):
         async with aclosing(open_store(url, prefix=prefix)) as store:
-            # Producers and operators of the first layer know its table as `event_outbox`.
+            # Other producers insert into the compatibility view `event_outbox`.
             await store.schema.apply(aliases=prefix == "outbox_")
 
 
-def _settle_in(connection: sqlite3.Connection, _record: object) -> None:
-    connection.isolation_level = None  # the driver would begin as a reader; see _take_turns
+def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # the driver would begin as a reader; _begin_immediate sends BEGIN
     connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA foreign_keys = ON")
 
 
-def _take_turns(connection: Connection) -> None:
+def _begin_immediate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Who can be told: users, their addresses, and the audiences they belong to. Every function is one transaction."""
+"""The directory of users: their addresses and audiences."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from sqlalchemy import Engine, Insert, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
+from apps.notifications.domain import EVERY_EVENT, Audience, Channel
 from apps.notifications.tables import audience_member, channel_preference, recipient
-from apps.notifications.words import EVERY_EVENT, Audience, Channel
 
 
 def add(
@@ -21,9 +21,9 @@ def add(
     channels: Sequence[Channel],
     **addresses: str | None,
 ) -> None:
-    """Add a user to the audience of an aggregate, or change one who is there.
+    """Add a user to the audience of an aggregate, or update an existing user, in one transaction.
 
-    channels: by which the user wants to be told; all others are switched off.
+    channels: those that the user wants; all others are disabled.
     addresses: `email`, `phone`, `push_token`, `time_zone`.
     """
     user = {"user_id": user_id, "name": name, **addresses}

@@ -1,6 +1,6 @@
-"""Layers 1 and 2 in one process and one database, without a broker: the listeners are handlers of the relay.
+"""Layers 1 and 2 in one process without a broker: the listeners are handlers of the relay.
 
-What must stay true: each audience has a route to its own listener and to no other.
+Invariant: each audience has a route to its own listener and to no other.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ RETRY = ExponentialBackoff(base="1s", multiplier=5, max="1h", jitter="none", max
 
 @asynccontextmanager
 async def embedded_relay(url: str, engine: Engine, *, clock: Clock = utc_now) -> AsyncIterator[Relay]:
-    """A relay that calls the four listeners, to be run: `await relay.run()`, or `async with relay:`.
+    """Create a relay that calls the four listeners. Run it with `await relay.run()` or `async with relay:`.
 
-    The engine is one on the same database; it stays the caller's.
+    engine: connects to the same database; the caller disposes of it.
     """
     handlers = Handlers()
     for listener in LISTENERS.values():

@@ -1,9 +1,8 @@
-"""The message between the layers, read strictly: what is wrong now will be wrong at every repeat.
+"""The message between layers 1 and 2. An invalid message is dead-lettered at once, because a retry cannot succeed.
 
-It has two forms. On RabbitMQ the body is the relay's envelope, or the same JSON of another producer: without any
-properties its id and its type are read from the body, and a body that contradicts its properties is refused. In-process
-it is the bare payload, unless the destination says otherwise, and the facts around it are in the headers, where the
-relay always puts them.
+It has two forms. On RabbitMQ the body is the relay's envelope, or the same JSON of another producer: without properties
+the id and the type are read from the body, and a body that contradicts its properties is rejected. In one process the
+body is the payload, unless the destination is configured otherwise, and the other fields are in the headers.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
-from apps.notifications.words import Audience, RecipientType
+from apps.notifications.domain import Audience, RecipientType
 from pillarbox import PermanentError
 from pillarbox.inbox import ConsumedEvent
 
@@ -23,7 +22,7 @@ W = TypeVar("W", Audience, RecipientType)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationMessage:
-    """What happened, and whom it is for: no recipients and no channels, those are found out here and now."""
+    """An event and its audience. The listener resolves recipients and channels."""
 
     event_id: str
     event_type: str
@@ -34,7 +33,7 @@ class NotificationMessage:
 
     @classmethod
     def read(cls, event: ConsumedEvent) -> Self:
-        """Raises PermanentError, naming the event and the field, for a message that can never be understood."""
+        """Parse a message. Raises PermanentError with the event and the field if it is invalid."""
         try:
             facts = _enveloped(event) if _is_envelope(event.payload) else _bare(event)
             message = cls(
@@ -47,13 +46,13 @@ class NotificationMessage:
             )
             if message.recipient_type is RecipientType.SINGLE:
                 _number("payload.user_id", message.payload.get("user_id"))
-        except ValueError as wrong:
-            raise PermanentError(f"message {event.event_id} is no notification: {wrong}") from None
+        except ValueError as error:
+            raise PermanentError(f"message {event.event_id} is not a notification: {error}") from None
         return message
 
     @property
     def user_id(self) -> int:
-        """Whom a SINGLE message is for."""
+        """The recipient of a SINGLE message."""
         return _number("payload.user_id", self.payload.get("user_id"))
 
 
@@ -64,7 +63,7 @@ def _is_envelope(body: object) -> bool:
 def _enveloped(event: ConsumedEvent) -> Mapping[str, Any]:
     for name, outside in (("event_id", event.event_id), ("event_type", event.event_type)):
         if (inside := event.payload.get(name)) is not None and str(inside) != outside:
-            raise ValueError(f"its body says {name} {inside!r} and its properties say {outside!r}")
+            raise ValueError(f"{name} is {inside!r} in the body and {outside!r} in the properties")
     return {"recipientType": event.headers.get("recipientType"), **event.payload}
 
 
@@ -78,12 +77,12 @@ def _bare(event: ConsumedEvent) -> Mapping[str, Any]:
 
 
 def _recipient_type(value: object) -> RecipientType:
-    """Whoever does not say it means everybody."""
+    """The default is BROADCAST."""
     return RecipientType.BROADCAST if value is None else _word(RecipientType, "recipientType", value)
 
 
 def _aggregate_id(facts: Mapping[str, Any]) -> int:
-    """`restaurant_id` is an older name of it."""
+    """Accepts the older name `restaurant_id`, too."""
     name = "aggregate_id" if facts.get("aggregate_id") is not None else "restaurant_id"
     if facts.get(name) is None:
         raise ValueError("aggregate_id is missing")
@@ -91,7 +90,7 @@ def _aggregate_id(facts: Mapping[str, Any]) -> int:
 
 
 def _number(name: str, value: object) -> int:
-    """A whole number; digits as text are one, too, because headers are text."""
+    """A whole number, also as text, because headers are text."""
     if isinstance(value, str) and value.isascii() and value.isdecimal():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= HIGHEST_ID:

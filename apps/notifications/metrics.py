@@ -1,14 +1,14 @@
-"""Metrics of what the application itself does: notifications saved and delivered, messages that reach nobody."""
+"""Metrics of the listeners: saved notifications, and messages without recipients."""
 
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter
 
-from apps.notifications.words import Audience, Channel
+from apps.notifications.domain import Audience, Channel
 
 
 class ListenerMetrics:
-    """Of the listeners of one process."""
+    """Metrics of the listeners of one process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._saved = Counter(
@@ -16,7 +16,7 @@ class ListenerMetrics:
         )
         self._unaddressed = Counter(
             "notifications_without_recipients",
-            "Messages for an aggregate that has no recipients: nobody is notified.",
+            "Messages for an aggregate without recipients; they create no notifications.",
             ["audience"],
             registry=registry,
         )

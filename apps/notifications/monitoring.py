@@ -1,4 +1,4 @@
-"""How the outboxes of the application fare, for /metrics and /health."""
+"""The backlog of both outboxes, for /metrics and /health."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from apps.notifications.database import DELIVERY_PREFIX, open_store
 from pillarbox import PillarboxError
 
 OUTBOXES = {"events": "outbox_", "deliveries": DELIVERY_PREFIX}
-"""Business events, and what is to be delivered to users."""
-PATIENCE = 3.0
-"""Seconds that the database has to answer."""
+"""Business events, and deliveries to users."""
+DATABASE_TIMEOUT = 3.0
+"""Seconds within which the database must respond."""
 MOST_BACKLOG = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """What waits in one outbox."""
+    """The backlog of one outbox."""
 
     backlog: int
     oldest_seconds: float
-    """How long the oldest event has waited; 0 without any."""
+    """Age of the oldest pending event; 0 without any."""
     dead: int
     """Dead letters."""
 
 
 class Outboxes:
-    """Both outboxes. No connection is made before the first look; `aclose` it."""
+    """Reads both outboxes. Connects on first use; close it with `aclose`."""
 
     def __init__(self, url: str, *, registry: CollectorRegistry) -> None:
         self._stores = {name: open_store(url, prefix=prefix) for name, prefix in OUTBOXES.items()}
@@ -37,16 +37,16 @@ class Outboxes:
             Gauge(name, about, ["outbox"], registry=registry)
             for name, about in (
                 ("notifications_backlog", "Events that are not delivered yet."),
-                ("notifications_oldest_seconds", "How long the oldest of them has waited; 0 without any."),
+                ("notifications_oldest_seconds", "Age of the oldest of them; 0 without any."),
                 ("notifications_dead_letters", "Events that were dead-lettered."),
             )
         )
 
-    async def look(self) -> dict[str, Backlog] | None:
-        """What waits, by outbox; None: the database does not answer. The gauges show the same."""
+    async def read(self) -> dict[str, Backlog] | None:
+        """Read the backlog of each outbox and update the gauges; None if the database does not respond."""
         found = {}
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(DATABASE_TIMEOUT):
                 for name, store in self._stores.items():
                     seen = await store.admin.inspection.overview()
                     found[name] = Backlog(
@@ -54,7 +54,7 @@ class Outboxes:
                     )
         except (PillarboxError, TimeoutError):
             for gauge in (self._backlog, self._oldest, self._dead):
-                gauge.clear()  # an old figure would look like a good one
+                gauge.clear()  # an outdated value would look current
             return None
         for name, one in found.items():
             self._backlog.labels(name).set(one.backlog)
@@ -63,8 +63,8 @@ class Outboxes:
         return found
 
     async def refresh(self) -> None:
-        """Bring the gauges up to date."""
-        await self.look()
+        """Update the gauges."""
+        await self.read()
 
     async def aclose(self) -> None:
         for store in self._stores.values():
@@ -72,9 +72,9 @@ class Outboxes:
 
 
 async def backlog_health(outboxes: Outboxes, most_backlog: int = MOST_BACKLOG) -> tuple[bool, dict[str, object]]:
-    """UP while the database answers and no backlog is beyond the limit; and the figures."""
-    found = await outboxes.look()
+    """UP while the database responds and no backlog exceeds the limit; with the backlogs."""
+    found = await outboxes.read()
     if found is None:
-        return False, {"reason": "the database does not answer"}
-    over = [f"more than {most_backlog} {name} wait" for name, one in found.items() if one.backlog > most_backlog]
+        return False, {"reason": "the database does not respond"}
+    over = [f"more than {most_backlog} {name} are pending" for name, one in found.items() if one.backlog > most_backlog]
     return not over, {"reason": "; ".join(over) or None} | {name: asdict(one) for name, one in found.items()}

@@ -1,4 +1,4 @@
-"""Between layer 2 and layer 3: for every new notification one event in the outbox of deliveries, in its transaction.
+"""The delivery requests of layer 2: one event in the `delivery_` outbox for every new notification.
 
 Event types are `notification.email`, `.push`, `.sms` and `.in_app`. The key is channel and user, so that a user's
 notifications arrive in order on each channel and no user waits for another.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from uuid import UUID, uuid5
 
 from apps.notifications.database import DELIVERY_PREFIX
+from apps.notifications.domain import Audience, Channel
 from apps.notifications.message import NotificationMessage
 from apps.notifications.orchestration.orchestrator import Notification
 from apps.notifications.orchestration.wording import Wording
-from apps.notifications.words import Audience, Channel
 from pillarbox import Event, Outbox
 
 outbox = Outbox(prefix=DELIVERY_PREFIX)
@@ -25,14 +25,14 @@ def event_type_of(channel: Channel) -> str:
 
 
 def delivery_id(audience: Audience, event_id: str, user_id: int, channel: Channel) -> str:
-    """The id of a delivery's event: whoever knows the notification finds it in the outbox by that."""
+    """The event id of a delivery, derived from the notification, so that it can be found in the outbox."""
     return str(uuid5(_DELIVERIES, f"{audience}:{user_id}:{channel}:{event_id}"))
 
 
 def delivery_of(
     message: NotificationMessage, wording: Wording, notification: Notification, *, notification_id: int
 ) -> Event:
-    """A request to tell one user by one channel, not before their quiet hours end."""
+    """A request to deliver a notification, not before the user's quiet hours end."""
     return Event(
         event_type_of(notification.channel),
         {

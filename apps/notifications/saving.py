@@ -1,6 +1,6 @@
-"""Notifications into the table of their audience, all of one message in one statement.
+"""Saves all notifications of a message in one statement, in the table of their audience.
 
-What must stay true: one that exists already is done, not an error; it is not touched, and the others are saved.
+Invariant: a notification that already exists stays unchanged, is not an error, and does not affect the others.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pathlib import Path
 from sqlalchemy import Connection, TextClause, bindparam, text
 from sqlalchemy.exc import DataError
 
+from apps.notifications.domain import Audience, Channel
 from apps.notifications.message import NotificationMessage
 from apps.notifications.orchestration.orchestrator import Notification
 from apps.notifications.orchestration.wording import Wording
 from apps.notifications.tables import NOTIFICATIONS, UtcTime
-from apps.notifications.words import Audience, Channel
 from pillarbox import PermanentError
 
 STATEMENTS = Path(__file__).parent / "sql"
 STORED_TIME = "%Y-%m-%d %H:%M:%S.%f"
-"""UTC, as SQLAlchemy writes times into SQLite."""
+"""The format of SQLAlchemy for times in SQLite, in UTC."""
 
 Saved = dict[tuple[int, Channel], int]
 """User and channel → id of the notification."""
@@ -37,7 +37,7 @@ def save(
     *,
     now: datetime,
 ) -> Saved:
-    """Save them; returns those that are new. Raises PermanentError for text that the database can never take."""
+    """Save notifications; returns the new ones. Raises PermanentError for text that the database cannot store."""
     if not notifications:
         return {}
     parameters = {
@@ -48,11 +48,11 @@ def save(
         "body": wording.body,
         "payload": json.dumps(message.payload),
         "created_at": now,
-        "told": json.dumps([_row(notification) for notification in notifications]),
+        "recipients": json.dumps([_row(notification) for notification in notifications]),
     }
     try:
         rows = connection.execute(_statement(connection.dialect.name, message.audience), parameters)
-    except (DataError, UnicodeEncodeError) as error:  # a NUL, half a character
+    except (DataError, UnicodeEncodeError) as error:  # NUL, half of a surrogate pair
         raise PermanentError(f"the payload of event {message.event_id} cannot be stored: {error}") from error
     return {(user_id, Channel(channel)): number for number, user_id, channel in rows}
 

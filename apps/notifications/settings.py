@@ -1,7 +1,7 @@
-"""What the application is told by its environment, read and checked before anything starts.
+"""The settings of the application, read from the environment and validated before anything starts.
 
-PILLARBOX_STORE and PILLARBOX_TRANSPORT are those of the relay, so that one pair serves every process. They are not
-flags, because the list of processes shows what stands on a command line.
+All processes read PILLARBOX_STORE and PILLARBOX_TRANSPORT, like the relay. They are not command line options, because
+the list of processes shows those.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def broker_url() -> str:
 
 
 def optional_broker_url() -> str:
-    """'' without a broker. Raises ConfigurationError for variables that contradict each other or cannot work."""
+    """'' without a broker. Raises ConfigurationError for invalid or contradictory variables."""
     mistakes: list[str] = []
     named, url = rabbitmq_url(os.environ, mistakes), os.environ.get(BROKER, "")
     if named and url:
@@ -46,7 +46,7 @@ def optional_broker_url() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Producer:
-    """How the relay of the first layer polls: the properties `notification.outbox.*`, in seconds."""
+    """How the relay of layer 1 polls: the properties `notification.outbox.*`, in seconds."""
 
     poll_interval: float | None = None
     """NOTIFICATION_OUTBOX_POLL_INTERVAL: the longest pause between two polls."""
@@ -57,21 +57,21 @@ class Producer:
 
     @property
     def as_relay_settings(self) -> dict[str, str]:
-        """As variables of `pillarbox relay`; what is not set stays as `pillarbox.toml` has it."""
+        """As variables of `pillarbox relay`; `pillarbox.toml` applies to those that are not set."""
         given = {
-            "PILLARBOX_RELAY__POLL_INTERVAL": _span(self.poll_interval),
+            "PILLARBOX_RELAY__POLL_INTERVAL": _duration(self.poll_interval),
             "PILLARBOX_RELAY__BATCH_SIZE": None if self.batch_size is None else str(self.batch_size),
-            "PILLARBOX_RELAY__INITIAL_DELAY": _span(self.initial_delay),
+            "PILLARBOX_RELAY__INITIAL_DELAY": _duration(self.initial_delay),
         }
         return {name: value for name, value in given.items() if value is not None}
 
 
-def _span(seconds: float | None) -> str | None:
+def _duration(seconds: float | None) -> str | None:
     return None if seconds is None else f"{seconds}s"
 
 
 def producer(environment: Mapping[str, str]) -> Producer:
-    """Raises ConfigurationError that names every variable which cannot work."""
+    """Raises a ConfigurationError that names every invalid variable."""
     given = Variables(environment, PRODUCER)
     found = Producer(
         poll_interval=given.seconds("POLL_INTERVAL"),

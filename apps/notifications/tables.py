@@ -1,7 +1,7 @@
-"""Every table of the application's own. The tables of the two outboxes are the library's: see `database.migrate`.
+"""The tables of the application. The library creates those of the two outboxes: see `database.migrate`.
 
-What must stay true: a change here has a revision in `migrations/versions`, and a test compares the two. Times are UTC
-and know it, on both databases.
+Invariants: every change here has a revision in `migrations/versions`; a test compares the two. Times are in UTC and
+timezone-aware on both databases.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-from apps.notifications.words import Audience, Channel
+from apps.notifications.domain import Audience, Channel
 
 metadata = MetaData(
     naming_convention={
@@ -43,12 +43,12 @@ metadata = MetaData(
 )
 
 BigId = BigInteger().with_variant(Integer(), "sqlite")
-"""SQLite counts up an INTEGER and nothing else."""
+"""SQLite generates ids only for INTEGER columns."""
 Json = JSON().with_variant(JSONB(), "postgresql")
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """A moment. SQLite has no time zones: there it is stored as UTC and comes back as such."""
+    """A time. SQLite has no time zones: values are stored and returned in UTC."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -57,7 +57,7 @@ class UtcTime(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.utcoffset() is None:
-            raise ValueError(f"{value} has no time zone, so nobody knows when it is; pass datetime.now(UTC)")
+            raise ValueError(f"{value} has no time zone; pass for example datetime.now(UTC)")
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
@@ -83,11 +83,11 @@ def _channel(name: str = "channel", *, key: bool = True) -> tuple[Column[Any], C
 
 
 def _user() -> Column[Any]:
-    """A row that means nothing without its recipient."""
+    """The recipient that the row belongs to."""
     return Column("user_id", BigId, ForeignKey("recipient.user_id"), primary_key=True, autoincrement=False)
 
 
-# -- the producers' own ---------------------------------------------------------------------------------------------
+# -- tables of the producers -----------------------------------------------------------------------------------------
 
 reservation = Table(
     "reservation",
@@ -121,7 +121,7 @@ account = Table(
     UniqueConstraint("email"),
 )
 
-# -- who is told, and how -------------------------------------------------------------------------------------------
+# -- recipients and their preferences --------------------------------------------------------------------------------
 
 recipient = Table(
     "recipient",
@@ -168,11 +168,11 @@ default_channel = Table(
     *_channel(),
 )
 
-# -- what they are told ---------------------------------------------------------------------------------------------
+# -- notifications ---------------------------------------------------------------------------------------------------
 
 
 def _notifications(name: str) -> Table:
-    """A table for one audience. The unique constraint is what makes a notification happen once."""
+    """The table of one audience. The unique constraint makes notifications idempotent."""
     return Table(
         name,
         metadata,
@@ -205,7 +205,7 @@ NOTIFICATIONS: dict[Audience, Table] = {
     Audience.ADMIN: admin_notification,
 }
 
-# -- what reached them ----------------------------------------------------------------------------------------------
+# -- deliveries ------------------------------------------------------------------------------------------------------
 
 notification_delivery = Table(
     "notification_delivery",
@@ -223,5 +223,5 @@ notification_delivery = Table(
     Index("ix_notification_delivery_feed", "user_id", "channel", "id"),
     sqlite_autoincrement=True,
 )
-"""One row for each delivery that succeeded; `event_id` is that of the delivery's own event. The ids of one user's
-IN_APP rows rise in the order of their commits, so that whoever follows them misses none: see `delivery/in_app.py`."""
+"""One row per completed delivery; `event_id` is the id of the delivery's event. The ids of one user's IN_APP rows rise
+in the order of their commits, so that a follower of the live feed misses none: see `delivery/log.py`."""

@@ -1,12 +1,12 @@
-"""What shall exist on RabbitMQ, as the listeners declare it.
+"""Exchange, queues and bindings on RabbitMQ, as the listeners declare them.
 
-What must stay true: `pillarbox.toml` says the same for the relay. Whoever comes first declares, and the broker refuses
-whoever comes second with something else. A test has both orders.
+Invariant: `pillarbox.toml` defines the same for the relay. The broker rejects a second declaration that differs from
+the first; a test declares in both orders.
 """
 
 from __future__ import annotations
 
-from apps.notifications.words import Audience
+from apps.notifications.domain import Audience
 from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQSource, RabbitMQTransport
 
 EXCHANGE = Exchange(name="notifications.exchange", type="topic")
@@ -14,7 +14,7 @@ DEAD_LETTERS = "notifications.dlx"
 
 
 def queue_of(audience: Audience) -> Queue:
-    """Durable, without a limit of time or length; what is given up on goes to the queue with `.dlq` at its end."""
+    """A durable queue without limits of time or length; its dead letters go to `<queue>.dlq`."""
     return Queue(
         name=audience.queue,
         bindings=[Binding(exchange=EXCHANGE.name, routing_key=audience.queue)],
@@ -24,10 +24,10 @@ def queue_of(audience: Audience) -> Queue:
 
 
 def source_of(audience: Audience, url: str, *, prefetch: int = 10) -> RabbitMQSource:
-    """The queue of an audience, to be worked off. Raises ConfigurationError for a URL that is none."""
+    """A source for the queue of an audience. Raises ConfigurationError for an invalid URL."""
     return RabbitMQSource(url, queue=queue_of(audience), exchanges=[EXCHANGE], prefetch=prefetch)
 
 
 def open_broker(url: str) -> RabbitMQTransport:
-    """The broker with all queues, for whoever declares them. Raises ConfigurationError for a URL that is none."""
+    """A transport that declares all queues. Raises ConfigurationError for an invalid URL."""
     return RabbitMQTransport(url, exchanges=[EXCHANGE], queues=[queue_of(audience) for audience in Audience])

@@ -1,4 +1,4 @@
-"""The processes of the applications are forks of one that has imported their libraries."""
+"""Processes of the applications are forks of one process that has imported their libraries."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,6 @@ from tests.servers import forkserver
 
 @pytest.fixture(scope="session", autouse=True)
 def fork_server() -> Iterator[None]:
-    """It starts with the first fork and ends after everything else."""
+    """Stop the fork server at the end of the session; it starts with the first fork."""
     yield
     forkserver.SERVER.close()

@@ -1,7 +1,7 @@
-"""The README of an application, followed by somebody on a new machine: a copy of the tree, an empty home, no servers.
+"""Runs the commands of an application's README as on a new machine: a copy of the tree, an empty home, no servers.
 
-Every command in a `console` block is typed, in order. A command whose output the page shows is repeated until it shows
-that, because people type slower than this.
+It types every command in a `console` block, in order. A command whose output the page shows is repeated until that
+output appears, because a user types slower.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def commands(page: Path) -> str:
 
 
 class NewUser(Reader):
-    """Uses the servers that `make servers` started, wherever they are, in place of those on the page."""
+    """Replaces the server addresses of the page by those that `make servers` printed."""
 
     def __init__(self, tree: Path, home: Path, *, instead: Mapping[str, str], **variables: str) -> None:
         super().__init__(tree, _environment(tree, home) | variables, instead=instead, repeatable=REPEATABLE)
@@ -56,7 +56,7 @@ class NewUser(Reader):
 
 
 def _environment(tree: Path, home: Path) -> dict[str, str]:
-    """That of a new user, except that the packages of the locks are there already."""
+    """The environment of a new user, except that the locked packages are installed."""
     return {
         "HOME": str(home),
         "LANG": "C.UTF-8",

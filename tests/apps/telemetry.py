@@ -1,4 +1,4 @@
-"""What processes of the applications say of themselves: the page /metrics, and spans on their standard output."""
+"""Reads the page /metrics of a process, and the spans in its log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 TO_STDOUT = {"OTEL_TRACES_EXPORTER": "console", "OTEL_BSP_SCHEDULE_DELAY": "100"}
-"""Variables with which a process writes its spans to its log, soon."""
+"""Variables that make a process write its spans to its log without delay."""
 
 
 def metric(address: str, name: str, **labels: str) -> float:
@@ -34,24 +34,24 @@ class Span:
     parent: str | None
 
 
-def spans(story: str) -> Iterator[Span]:
+def spans(log: str) -> Iterator[Span]:
     """The spans in a log."""
     decoder = json.JSONDecoder()
-    start = story.find("{\n")
+    start = log.find("{\n")
     while start >= 0:
         try:
-            found, end = decoder.raw_decode(story, start)
+            found, end = decoder.raw_decode(log, start)
         except ValueError:
-            start = story.find("{\n", start + 1)
+            start = log.find("{\n", start + 1)
             continue
         if "context" in found:
             context = found["context"]
             yield Span(name=found["name"], trace=context["trace_id"], id=context["span_id"], parent=found["parent_id"])
-        start = story.find("{\n", end)
+        start = log.find("{\n", end)
 
 
-def tree(stories: Iterable[str], trace: str) -> dict[str, str]:
-    """The spans of a trace by name, each with the name of its parent; '' for one from outside."""
-    found = {span.id: span for story in stories for span in spans(story) if span.trace == f"0x{trace}"}
+def tree(logs: Iterable[str], trace: str) -> dict[str, str]:
+    """The spans of a trace by name, each with the name of its parent; '' if the parent is not in the logs."""
+    found = {span.id: span for log in logs for span in spans(log) if span.trace == f"0x{trace}"}
 
     return {span.name: found[span.parent].name if span.parent in found else "" for span in found.values()}

@@ -1,4 +1,4 @@
-"""What a process that consumes says of its health."""
+"""The health of a consumer process."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ async def health(tmp_path: Path) -> AsyncIterator[ConsumerHealth]:
         yield ConsumerHealth(store)
 
 
-async def test_it_is_up_while_every_consumer_runs(health: ConsumerHealth) -> None:
-    assert not (await health.look())[0]
+async def test_health_is_up_while_every_consumer_runs(health: ConsumerHealth) -> None:
+    assert not (await health.check())[0]
     for consumer in ("a", "b"):
         health(ConsumerStarted(consumer=consumer))
-    up, told = await health.look()
-    assert (up, told["database"], told["consumers"]) == (True, "UP", {"a": True, "b": True})
+    up, details = await health.check()
+    assert (up, details["database"], details["consumers"]) == (True, "UP", {"a": True, "b": True})
     health(ConsumerStopRequested(consumer="b"))
-    up, told = await health.look()
-    assert (up, told["consumers"]) == (False, {"a": True, "b": False})
+    up, details = await health.check()
+    assert (up, details["consumers"]) == (False, {"a": True, "b": False})
     health(ConsumerStarted(consumer="b"))
     health(ConsumerStopped(consumer="a", drained=True))
-    assert not (await health.look())[0]
+    assert not (await health.check())[0]
 
 
-async def test_a_broker_that_is_away_is_shown_and_no_reason_to_start_anew(health: ConsumerHealth) -> None:
+async def test_an_unavailable_broker_is_reported_and_keeps_the_process_up(health: ConsumerHealth) -> None:
     health(ConsumerStarted(consumer="a"))
     health(SourceFailed(consumer="a", error="connection refused", delay=1.0))
-    up, told = await health.look()
-    assert (up, told["lastSourceErrors"]) == (True, {"a": "connection refused"})
+    up, details = await health.check()
+    assert (up, details["lastSourceErrors"]) == (True, {"a": "connection refused"})
     health(SourceRestored(consumer="a", seconds=3.0))
-    up, told = await health.look()
-    assert (up, told["lastSourceErrors"]) == (True, {})
+    up, details = await health.check()
+    assert (up, details["lastSourceErrors"]) == (True, {})
 
 
-async def test_a_database_that_does_not_answer_is(tmp_path: Path) -> None:
+async def test_a_database_that_does_not_respond_is_down(tmp_path: Path) -> None:
     async with aclosing(SqliteStore(tmp_path / "empty.db")) as store:
         health = ConsumerHealth(store)
         health(ConsumerStarted(consumer="a"))
-        up, told = await health.look()
-    assert (up, told["database"]) == (False, "DOWN")
+        up, details = await health.check()
+    assert (up, details["database"]) == (False, "DOWN")

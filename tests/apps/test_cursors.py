@@ -1,4 +1,4 @@
-"""Whatever a client sends as a cursor is one, or is refused: it is never an error of ours."""
+"""Any text that a client sends as a cursor is valid or rejected, and never an internal error."""
 
 import json
 from base64 import urlsafe_b64encode
@@ -23,17 +23,17 @@ DEEP = urlsafe_b64encode(b"[" * 5000).decode()
 @given(st.text() | st.binary().map(lambda raw: urlsafe_b64encode(raw).decode()))
 @example(BEYOND)
 @example(DEEP)
-def test_any_text(cursor: str) -> None:
+def test_any_text_is_a_cursor_or_a_problem(cursor: str) -> None:
     with suppress(ingestion.BadCursor):
         ingestion.read(cursor).created_at.astimezone(UTC)  # every driver does that
     with suppress(Problem):
-        notifications.place_of(cursor)
+        notifications.position_of(cursor)
 
 
 @given(TIMES, UUIDS, st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.integers()))
-def test_what_looks_like_one(time: str, document: str, anything: object) -> None:
+def test_a_forged_cursor_is_a_cursor_or_a_problem(time: str, document: str, anything: object) -> None:
     with suppress(ingestion.BadCursor):
         ingestion.read(urlsafe_b64encode(f"{time} {document}".encode()).decode()).created_at.astimezone(UTC)
-    for told in ([time, "CUSTOMER", anything], [time, anything, 1], [anything, "CUSTOMER", 1], anything):
+    for fields in ([time, "CUSTOMER", anything], [time, anything, 1], [anything, "CUSTOMER", 1], anything):
         with suppress(Problem):
-            notifications.place_of(urlsafe_b64encode(json.dumps(told).encode()).decode())
+            notifications.position_of(urlsafe_b64encode(json.dumps(fields).encode()).decode())

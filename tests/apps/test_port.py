@@ -1,4 +1,4 @@
-"""Whoever opens connections to a port of an application and says nothing keeps nobody else from an answer."""
+"""Idle connections to the metrics port of an application do not block other clients."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ async def address() -> AsyncIterator[tuple[str, int]]:
             yield port.getsockname()
 
 
-@pytest.mark.parametrize("begin", [b"", b"GET /health HTTP/1.1\r\nX-Slow: "], ids=["silent", "half a head"])
-async def test_metrics_and_health_are_told_beside_idle_connections(address: tuple[str, int], begin: bytes) -> None:
+@pytest.mark.parametrize("begin", [b"", b"GET /health HTTP/1.1\r\nX-Slow: "], ids=["silent", "half a request"])
+async def test_idle_connections_do_not_block_metrics_and_health(address: tuple[str, int], begin: bytes) -> None:
     opened = [await asyncio.open_connection(*address) for _ in range(IDLE)]
     try:
         for _, writer in opened:
-            with suppress(ConnectionError):  # it was the one too many
+            with suppress(ConnectionError):  # beyond the limit
                 writer.write(begin)
                 await writer.drain()
         async with httpx.AsyncClient(base_url=f"http://{address[0]}:{address[1]}", timeout=60) as client:

@@ -1,4 +1,4 @@
-"""The shipped settings files name a broker as it comes out of its package: user guest, password guest, on loopback."""
+"""The shipped settings files use the default login of RabbitMQ: user guest, password guest, on loopback."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ URLS = [
 ]
 
 
-def test_the_files_of_both_applications_are_among_them() -> None:
+def test_the_files_of_both_applications_are_tested() -> None:
     assert {file.parent.name for file, _ in URLS} >= {"ingestion", "notifications", "samples"}
 
 
 @pytest.mark.parametrize(("file", "url"), URLS, ids=lambda value: value.stem if isinstance(value, Path) else "")
-async def test_a_new_broker_takes_the_login_of_a_shipped_file(
+async def test_a_new_broker_accepts_the_login_of_a_shipped_file(
     file: Path, url: str, rabbitmq_server: RabbitMQServer
 ) -> None:
     parts = urlsplit(url)

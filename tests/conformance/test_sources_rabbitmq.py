@@ -89,7 +89,7 @@ class TestRabbitMQSource(SourceConformance):
     @pytest.fixture
     def server(self, request: pytest.FixtureRequest) -> RabbitMQServer:
         restarts = "restart" in request.node.name
-        server: RabbitMQServer = request.getfixturevalue("mortal_rabbitmq" if restarts else "rabbitmq_server")
+        server: RabbitMQServer = request.getfixturevalue("private_rabbitmq" if restarts else "rabbitmq_server")
         return server
 
     @pytest.fixture

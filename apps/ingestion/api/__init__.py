@@ -1,1 +1,1 @@
-"""HTTP: bodies and paths, problems, correlation. Nothing here opens a transaction."""
+"""HTTP: bodies and paths, problems, correlation ids. Nothing here opens a transaction."""

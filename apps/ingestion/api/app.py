@@ -1,4 +1,4 @@
-"""The application, put together: service, routes, and in its lifespan whatever runs beside the requests."""
+"""Assembles the application: service, routes, and the background tasks of its lifespan."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from pillarbox import Outbox, Relay
 
 log = logging.getLogger(__name__)
 
-TIDY_EVERY = 600.0
-"""Seconds between two looks for expired Idempotency-Keys."""
+CLEANUP_EVERY = 600.0
+"""Seconds between two deletions of expired Idempotency-Keys."""
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -43,8 +43,8 @@ def create_app(settings: Settings) -> FastAPI:
         async with AsyncExitStack() as stack:
             stack.callback(engine.dispose)
             stack.push_async_callback(store.aclose)
-            await stack.enter_async_context(_tidying(service))
-            if settings.relay == "inside":
+            await stack.enter_async_context(_cleaning_up(service))
+            if settings.relay == "embedded":
                 if settings.transport:
                     broker = open_broker(settings.transport)
                     stack.push_async_callback(broker.aclose)
@@ -74,13 +74,13 @@ def create_app(settings: Settings) -> FastAPI:
 
     @app.get("/health", tags=["health"])
     async def healthy(response: Response) -> HealthBody:
-        found = await health.look(store, relay=settings.relay, most_backlog=settings.most_backlog)
+        found = await health.check(store, relay=settings.relay, most_backlog=settings.most_backlog)
         response.status_code = 200 if found.status == "UP" else 503
         return HealthBody.of(found)
 
     @app.get("/health/live", tags=["health"])
     async def alive() -> dict[str, str]:
-        """For whoever restarts containers: a backlog is no reason to."""
+        """For a container runtime: a backlog does not call for a restart."""
         return {"status": "UP"}
 
     return app
@@ -88,9 +88,9 @@ def create_app(settings: Settings) -> FastAPI:
 
 @asynccontextmanager
 async def _running(relay: Relay) -> AsyncIterator[None]:
-    """The relay works beside the requests; leaving the block drains it."""
+    """Run the relay next to the requests; leaving the block drains it."""
     task = asyncio.create_task(relay.run())
-    task.add_done_callback(_tell_how_it_ended)
+    task.add_done_callback(_log_failure)
     try:
         yield
     finally:
@@ -98,15 +98,15 @@ async def _running(relay: Relay) -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
-def _tell_how_it_ended(task: asyncio.Task[None]) -> None:
-    """Requests go on without a relay, and their events wait; the health says so."""
+def _log_failure(task: asyncio.Task[None]) -> None:
+    """The API continues without a relay: events stay pending, and `/health` is DOWN."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        log.critical("The relay stopped by itself: %s", error)
+        log.critical("The relay failed: %s", error)
 
 
 @asynccontextmanager
-async def _tidying(service: DocumentService) -> AsyncIterator[None]:
-    task = asyncio.create_task(_tidy(service))
+async def _cleaning_up(service: DocumentService) -> AsyncIterator[None]:
+    task = asyncio.create_task(_clean_up(service))
     try:
         yield
     finally:
@@ -114,10 +114,10 @@ async def _tidying(service: DocumentService) -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
-async def _tidy(service: DocumentService) -> None:
+async def _clean_up(service: DocumentService) -> None:
     while True:
         try:
-            await run_in_threadpool(service.forget_keys)
+            await run_in_threadpool(service.delete_expired_keys)
         except DBAPIError as error:
             log.warning("Expired Idempotency-Keys were not removed: %s", type(error.orig).__name__)
-        await asyncio.sleep(TIDY_EVERY)
+        await asyncio.sleep(CLEANUP_EVERY)

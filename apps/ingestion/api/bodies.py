@@ -1,4 +1,4 @@
-"""What goes over the wire: camelCase, times in UTC with Z, every text bounded and free of control characters."""
+"""Request and response bodies: camelCase, times in UTC with Z, every text bounded and without control characters."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _CONTENT_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(; ?[\w.+-]+=[\w.+-]+)*", re.ASCII
 
 
 def _without_controls(text: str) -> str:
-    """No database keeps a NUL, and no log line should break."""
+    """A database cannot store NUL, and a line break would split a log line."""
     if any(category(character) == "Cc" for character in text):
         raise ValueError("control characters are not allowed")
     return text
 
 
 def _storable(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Any JSON object that a database can keep, and that no parser fails on."""
+    """Any JSON object that every database can store and every parser can read."""
     stack: list[tuple[object, int]] = [(metadata, 1)]
     while stack:
         value, depth = stack.pop()
@@ -41,7 +41,7 @@ def _storable(metadata: dict[str, JsonValue]) -> dict[str, JsonValue]:
             case str():
                 _check_text(value)
             case float() if not math.isfinite(value):
-                raise ValueError("NaN, Infinity and numbers beyond 1.7e308 are no JSON")
+                raise ValueError("NaN, Infinity and numbers beyond 1.7e308 are not JSON")
             case dict():
                 for name in value:
                     _check_text(name)
@@ -78,7 +78,7 @@ class Body(BaseModel):
 
 
 class NewDocument(Body):
-    """What `POST /api/v1/documents` takes."""
+    """The body of `POST /api/v1/documents`."""
 
     name: Text
     content_type: ContentType
@@ -97,7 +97,7 @@ class NewDocument(Body):
 
 
 class DocumentBody(Body):
-    """A document as everybody sees it."""
+    """A document in a response."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -125,7 +125,7 @@ class DocumentPage(Body):
 
 
 class HealthBody(Body):
-    """UP or DOWN, and why."""
+    """UP or DOWN, and the reason."""
 
     model_config = ConfigDict(from_attributes=True)
 

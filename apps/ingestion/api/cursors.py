@@ -1,4 +1,4 @@
-"""A place in the list as a token: opaque to callers, checked when it comes back."""
+"""A position in the list as a token: opaque to callers, validated when it is used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apps.ingestion.documents import Document, Position
 
 
 class BadCursor(Exception):
-    """It was not made here."""
+    """This API did not create the cursor."""
 
 
 def write(last: Document) -> str:
@@ -25,7 +25,7 @@ def read(cursor: str) -> Position:
         created_at = datetime.fromisoformat(time)
         if created_at.tzinfo is None:
             raise ValueError
-        # A time that has no place in UTC is in no table.
+        # A time outside the range of UTC cannot be in the table.
         return Position(created_at.astimezone(UTC), UUID(document_id))
     except (ValueError, OverflowError):
-        raise BadCursor("take `next` of the page before, as it is") from None
+        raise BadCursor("use `next` of the previous page unchanged") from None

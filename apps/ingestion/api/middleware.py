@@ -1,4 +1,4 @@
-"""Around every request: no body larger than allowed."""
+"""Limits the size of request bodies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LARGEST_BODY = 256 * 1024
 
 
 class BodyLimit:
-    """Refuses a body while it comes in, whatever its Content-Length says or does not say."""
+    """Rejects a body that is too large while it is received, with or without Content-Length."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -27,7 +27,7 @@ class BodyLimit:
             message = await receive()
             read += len(message.get("body", b""))
             if read > LARGEST_BODY:
-                raise HTTPException(413, f"the body may have {LARGEST_BODY} bytes; send less")
+                raise HTTPException(413, f"the body is larger than {LARGEST_BODY} bytes; send less")
             return message
 
         await self._app(scope, receive_bounded, send)

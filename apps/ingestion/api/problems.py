@@ -1,4 +1,4 @@
-"""Every error as application/problem+json: what happened, to what, and what to do next."""
+"""Every error as application/problem+json: what failed, with the value, and what to do next."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def problem(
     }
     if errors:
         body["errors"] = list(errors)
-    told = {correlation.HEADER: correlation.current(), **(headers or {})}
-    return JSONResponse(body, status, headers=told, media_type="application/problem+json")
+    all_headers = {correlation.HEADER: correlation.current(), **(headers or {})}
+    return JSONResponse(body, status, headers=all_headers, media_type="application/problem+json")
 
 
 def add_problems(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         errors = [{"field": _field(one["loc"]), "message": one["msg"]} for one in error.errors()]
-        told = "; ".join(f"{one['field']}: {one['message']}" for one in errors)
-        return problem(request, 422, told, errors=errors)
+        detail = "; ".join(f"{one['field']}: {one['message']}" for one in errors)
+        return problem(request, 422, detail, errors=errors)
 
     @app.exception_handler(BadCursor)
     def bad_cursor(request: Request, error: BadCursor) -> JSONResponse:
@@ -64,17 +64,17 @@ def add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(OperationalError)
     @app.exception_handler(InterfaceError)
-    def database_away(request: Request, error: Exception) -> JSONResponse:
-        log.error("The database did not answer: %s", type(error.__cause__ or error).__name__)
-        text = "the database does not answer; nothing was stored, try again"
+    def database_unavailable(request: Request, error: Exception) -> JSONResponse:
+        log.error("The database did not respond: %s", type(error.__cause__ or error).__name__)
+        text = "the database does not respond; nothing was stored; retry in 5 s"
         return problem(request, 503, text, headers={"Retry-After": "5"})
 
     @app.exception_handler(Exception)
     def broken(request: Request, _error: Exception) -> JSONResponse:
-        return problem(request, 500, "this is our mistake; tell us the correlationId")
+        return problem(request, 500, "internal error; report the correlationId to the operators")
 
 
-def _field(place: Sequence[str | int]) -> str:
-    """`body.fileSize` is `fileSize` to whoever wrote the body."""
-    parts = [str(part) for part in place]
+def _field(location: Sequence[str | int]) -> str:
+    """The field as the client knows it: `body.fileSize` is `fileSize`."""
+    parts = [str(part) for part in location]
     return ".".join(parts[1:] if len(parts) > 1 else parts)

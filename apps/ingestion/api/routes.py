@@ -17,7 +17,7 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 
 
 def document_routes(service: DocumentService) -> APIRouter:
-    """The functions are not async: each has a thread, and a transaction that may block in it."""
+    """The functions are not async: FastAPI runs each in a thread, because its transaction blocks."""
     router = APIRouter(prefix="/api/v1/documents", tags=["documents"])
 
     @router.post("", status_code=201)
@@ -29,7 +29,7 @@ def document_routes(service: DocumentService) -> APIRouter:
     @router.get("")
     def newest(limit: Limit = 50, after: str | None = None) -> DocumentPage:
         position = None if after is None else cursors.read(after)
-        found = service.newest(after=position, most=limit + 1)  # one more tells whether there is a next page
+        found = service.newest(after=position, most=limit + 1)  # one more shows whether there is a next page
         shown = found[:limit]
         return DocumentPage(
             items=[DocumentBody.of(document) for document in shown],

@@ -1,1 +1,1 @@
-"""The services behind the queues. Effect and following event are one transaction, once per event."""
+"""The consumers of the queues. The inbox admits each event once; its effect and the next event are one transaction."""

@@ -16,7 +16,7 @@ NAME = "enrichment-service"
 
 
 def enrichment(engine: Engine, source: RabbitMQSource | None = None) -> Consumer:
-    """On a queue, or, without a source, as a handler of the relay inside."""
+    """The consumer of a queue or, without a source, a handler of the embedded relay."""
     consumer = Consumer(source, name=NAME, transaction=engine, body_fields=events.FIELDS, around=ConsumerTracing())
 
     @consumer.on(events.VALIDATED)

@@ -1,4 +1,4 @@
-"""One step of a document, asked for by an event."""
+"""Advances a document by one step when an event requests it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from apps.common import correlation
 from apps.ingestion import documents
-from apps.ingestion.documents import Document, DocumentNotFound, OutOfTurn, Status
+from apps.ingestion.documents import Document, DocumentNotFound, InvalidTransition, Status
 from pillarbox import PermanentError
 from pillarbox.inbox import ConsumedEvent
 
@@ -17,13 +17,13 @@ log = logging.getLogger(__name__)
 
 
 def take_step(connection: Connection, event: ConsumedEvent, *, to: Status, by: str) -> Document:
-    """Advance the document of this event. Raises PermanentError for an event that no try can make right."""
+    """Advance the document of this event. Raises PermanentError for an event that can never succeed."""
     correlation.use(event.correlation_id)
     try:
         document = documents.advance(connection, UUID(event.payload["aggregateId"]), to=to, by=by)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise PermanentError(f"event {event.event_id} has no aggregateId that is a UUID") from None
-    except (DocumentNotFound, OutOfTurn) as error:
+    except (DocumentNotFound, InvalidTransition) as error:
         raise PermanentError(f"event {event.event_id}: {error}") from error
     log.info("Document %s by %s. ID: %s", to.lower(), by, document.id)
     return document

@@ -1,4 +1,4 @@
-"""validation-service: UPLOADED → VALIDATED, and says so."""
+"""validation-service: UPLOADED → VALIDATED, and records DocumentValidated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "validation-service"
 
 
 def validation(engine: Engine, source: RabbitMQSource | None = None) -> Consumer:
-    """On a queue, or, without a source, as a handler of the relay inside."""
+    """The consumer of a queue or, without a source, a handler of the embedded relay."""
     consumer = Consumer(source, name=NAME, transaction=engine, body_fields=events.FIELDS, around=ConsumerTracing())
     outbox = Outbox()
 

@@ -1,7 +1,7 @@
-"""`python -m apps.ingestion.demo`: documents on their way, uploaded through the real API, and a verdict.
+"""`python -m apps.ingestion.demo`: uploads documents through the real API and verifies that each is enriched.
 
-place.py     a database and, if asked for, a broker of the demo's own, gone afterwards
-system.py    the processes: the service, and with a broker the two consumers
-course.py    upload, watch, drain, judge
-showing.py   the live table, and lines where there is no terminal
+environment.py   a temporary database and, on request, the queues on a broker; removed afterwards
+processes.py     the service, and with a broker the two consumers
+scenario.py      upload, poll, drain, verify
+view.py          a live table on a terminal, lines elsewhere
 """

@@ -10,50 +10,50 @@ from dataclasses import asdict
 import click
 from rich.console import Console
 
-from apps.ingestion.demo import showing
-from apps.ingestion.demo.course import Course
-from apps.ingestion.demo.place import NoPlace, prepared
-from apps.ingestion.demo.system import System, SystemFailed
+from apps.ingestion.demo import view
+from apps.ingestion.demo.environment import SetupError, prepared
+from apps.ingestion.demo.processes import Processes, ProcessFailed
+from apps.ingestion.demo.scenario import Scenario
 
 
 @click.command()
-@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=10, show_default=True, help="Upload for so long.")
-@click.option("--rate", type=click.FloatRange(0.1, 100), default=5, show_default=True, help="Documents a second.")
+@click.option("--seconds", type=click.FloatRange(0.1, 3600), default=10, show_default=True, help="How long to upload.")
+@click.option("--rate", type=click.FloatRange(0.1, 100), default=5, show_default=True, help="Documents per second.")
 @click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON.")
 def demo(seconds: float, rate: float, as_json: bool) -> None:
-    """Documents on their way UPLOADED → VALIDATED → ENRICHED, and whether all of them arrived.
+    """Upload documents, show their states UPLOADED → VALIDATED → ENRICHED, and verify that none was lost.
 
-    Embedded: SQLite in a temporary folder, no broker. DEMO_STORE=postgresql://… plays in a database of its own on
-    that server, DEMO_TRANSPORT=amqp://… over RabbitMQ with both consumers as processes. Ctrl-C ends the uploading.
-    Exit code 1 if a document was lost or did not go all the way.
+    By default it uses SQLite in a temporary folder and no broker. DEMO_STORE=postgresql://… creates a temporary
+    database on that server, DEMO_TRANSPORT=amqp://… runs both consumers on RabbitMQ. Ctrl-C stops the uploads.
+    Exit code 1 if a document was lost or not enriched.
     """
     console = Console(quiet=as_json, highlight=False)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whatever ends it, it tidies up
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up on SIGTERM, too
     try:
         with (
-            prepared(os.environ.get("DEMO_STORE", ""), os.environ.get("DEMO_TRANSPORT", "")) as place,
-            System.started(place) as system,
-            showing.shown(console, place.title) as show,
+            prepared(os.environ.get("DEMO_STORE", ""), os.environ.get("DEMO_TRANSPORT", "")) as environment,
+            Processes.started(environment) as processes,
+            view.shown(console, environment.title) as show,
         ):
-            course = Course(system, show, seconds=seconds, rate=rate)
-            _stop_on_signal(course)
-            verdict = course.run()
-    except (NoPlace, SystemFailed) as error:
+            scenario = Scenario(processes, show, seconds=seconds, rate=rate)
+            _stop_on_signal(scenario)
+            verification = scenario.run()
+    except (SetupError, ProcessFailed) as error:
         raise click.ClickException(str(error)) from None
     if as_json:
-        click.echo(json.dumps({"ok": verdict.ok} | asdict(verdict)))
+        click.echo(json.dumps({"ok": verification.ok} | asdict(verification)))
     else:
-        showing.tell(console, verdict)
-    raise SystemExit(0 if verdict.ok else 1)
+        view.report(console, verification)
+    raise SystemExit(0 if verification.ok else 1)
 
 
-def _stop_on_signal(course: Course) -> None:
-    """The first signal ends the uploading, a second one the demo."""
+def _stop_on_signal(scenario: Scenario) -> None:
+    """The first signal stops uploading, a second one ends the demo."""
 
     def stop(*_: object) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.default_int_handler)
-        course.stop()
+        scenario.stop()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)

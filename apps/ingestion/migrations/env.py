@@ -1,4 +1,4 @@
-"""What Alembic runs: always on the open connection that migrate.py hands over, in its transaction."""
+"""Run by Alembic, on the connection and in the transaction of migrate.py."""
 
 from alembic import context
 
@@ -6,7 +6,7 @@ from apps.ingestion.tables import metadata
 
 
 def ours(name: str | None, kind: str, _parents: object) -> bool:
-    """The outbox's tables in the same database are not Alembic's business."""
+    """Alembic ignores the tables of the outbox in the same database."""
     return kind != "table" or name in metadata.tables
 
 

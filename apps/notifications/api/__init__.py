@@ -1,9 +1,9 @@
-"""What users see: preferences, notifications and their deliveries over HTTP, and new ones as they come.
+"""The HTTP API: preferences, notifications, their deliveries, and a live feed of new ones.
 
-app.py          puts it together: `create_app(engine, authenticate=…)`
-serving.py      runs it, and ends the live streams when it is told to stop
-routes/         what may be asked for, and with which limits
-queries/        every statement
-live.py         who follows, and how they hear of news
+app.py          assembles it: `create_app(engine, authenticate=…)`
+serving.py      runs it, and ends the live streams when it stops
+routes/         the endpoints and their limits
+queries/        all SQL statements
+live.py         the clients of the live feed
 problems.py     every error, as application/problem+json
 """

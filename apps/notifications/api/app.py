@@ -1,4 +1,4 @@
-"""The API, put together. Everything it needs is given to it; it holds no global."""
+"""Assembles the API. All dependencies are parameters; there are no globals."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ANYWHERE = (
 
 
 class Api(FastAPI):
-    """An application whose document tells its errors, too."""
+    """An application whose OpenAPI document includes its errors."""
 
     def openapi(self) -> dict[str, Any]:
         return with_problems(super().openapi())
@@ -53,20 +53,20 @@ def create_app(
     engine: Engine,
     *,
     authenticate: Authenticate = trust_header,
-    look_every: float = 0.5,
+    poll_every: float = 0.5,
     heartbeat: float = 15.0,
     most_followers: int = 1000,
     most_backlog: int = MOST_BACKLOG,
     broker: str = "",
 ) -> FastAPI:
-    """The application on a database, which stays the caller's. `app.state.live.close()` ends its live streams.
+    """Create the application. The caller disposes of the engine. `app.state.live.close()` ends the live streams.
 
-    authenticate: a FastAPI dependency that returns the id of the user who asks; the default believes a header.
-    look_every, heartbeat, most_followers: see `Live`.
-    most_backlog: with more events waiting than this in an outbox `/health` is DOWN.
+    authenticate: a FastAPI dependency that returns the id of the current user; the default trusts a header.
+    poll_every, heartbeat, most_followers: see `Live`.
+    most_backlog: with more pending events than this in an outbox, `/health` is DOWN.
     broker: the URL of a RabbitMQ on which to declare the topology at the start; '' for none.
     """
-    live = Live(FeedQueries(engine), look_every=look_every, heartbeat=heartbeat, most_followers=most_followers)
+    live = Live(FeedQueries(engine), poll_every=poll_every, heartbeat=heartbeat, most_followers=most_followers)
     registry = CollectorRegistry()
     outboxes = Outboxes(url_of(engine), registry=registry)
 
@@ -77,14 +77,14 @@ def create_app(
             if broker:
                 await stack.enter_async_context(declaring(open_broker(broker)))
             group = await stack.enter_async_context(asyncio.TaskGroup())
-            group.create_task(live.look_out())
+            group.create_task(live.poll())
             yield
             live.close()
 
     app = Api(
         title="Notifications",
         version="1",
-        description="What users are told, by which channels, and how far it has come.",
+        description="Notifications of users, their channels, and the state of their delivery.",
         lifespan=lifespan,
         telemetry=OURS_ONLY,
     )

@@ -1,4 +1,4 @@
-"""A place in the list of notifications, as text that a client hands back unread."""
+"""A position in the list of notifications, as an opaque token."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from apps.common.timestamps import timestamp
 from apps.notifications.api.limits import HIGHEST_ID
 from apps.notifications.api.models import Notification
 from apps.notifications.api.problems import Problem
-from apps.notifications.api.queries.notifications import Place
-from apps.notifications.words import Audience
+from apps.notifications.api.queries.notifications import Position
+from apps.notifications.domain import Audience
 
 
-def written(last: Notification) -> str:
-    """The cursor of a page that ended with this notification."""
+def cursor_after(last: Notification) -> str:
+    """The cursor of the page after this notification."""
     return urlsafe_b64encode(json.dumps([timestamp(last.created_at), last.audience, last.id]).encode()).decode()
 
 
-def place_of(cursor: str | None) -> Place | None:
-    """Raises Problem for a text that is no cursor of ours."""
+def position_of(cursor: str | None) -> Position | None:
+    """The position that a cursor encodes. Raises Problem for an invalid cursor."""
     if cursor is None:
         return None
     try:
         created_at, audience, number = json.loads(urlsafe_b64decode(cursor))
         moment = datetime.fromisoformat(created_at)
         if moment.tzinfo is None or not 0 <= number <= HIGHEST_ID:
-            raise _unreadable()
-        return Place(created_at=moment.astimezone(UTC), audience=Audience(audience), id=int(number))
+            raise _invalid_cursor()
+        return Position(created_at=moment.astimezone(UTC), audience=Audience(audience), id=int(number))
     except (ValueError, TypeError, OverflowError, RecursionError):
-        raise _unreadable() from None
+        raise _invalid_cursor() from None
 
 
-def _unreadable() -> Problem:
-    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid", "the cursor is none of ours; begin again without one")
+def _invalid_cursor() -> Problem:
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid", "the cursor is invalid; start again without one")

@@ -1,4 +1,4 @@
-"""How much a request may ask for, and how large it may be."""
+"""The limits of parameters and bodies."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ LONGEST_CURSOR = 200
 MOST_EVENT_TYPES = 100
 LONGEST_EVENT_TYPE = 255
 
-UserId = Annotated[int, Path(ge=0, le=HIGHEST_ID, description="The user whom all this concerns.")]
+UserId = Annotated[int, Path(ge=0, le=HIGHEST_ID, description="The id of the user.")]
 NotificationId = Annotated[int, Path(ge=1, le=HIGHEST_ID)]
 PageSize = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="Notifications per page.")]
-Cursor = Annotated[str | None, Query(max_length=LONGEST_CURSOR, description="`next` of the page before.")]
+Cursor = Annotated[str | None, Query(max_length=LONGEST_CURSOR, description="`next` of the previous page.")]
 
 _TOO_LARGE = f"the body is larger than {LARGEST_BODY // 1024} KiB"
 
 
 class LimitedBody:
-    """Refuses a body that is too large before it is read, or, if nobody said how large it is, while it is read."""
+    """Rejects a body that is too large: by its Content-Length, or without one while the body is read."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -36,7 +36,7 @@ class LimitedBody:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if _announced(scope) > LARGEST_BODY:
+        if _content_length(scope) > LARGEST_BODY:
             refusal = answer(scope["path"], HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", _TOO_LARGE)
             await refusal(scope, receive, send)
             return
@@ -53,6 +53,6 @@ class LimitedBody:
         await self._app(scope, counted, send)
 
 
-def _announced(scope: Scope) -> int:
+def _content_length(scope: Scope) -> int:
     lengths = [value for name, value in scope["headers"] if name == b"content-length" and value.isdigit()]
     return int(lengths[0]) if lengths else 0

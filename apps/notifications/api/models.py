@@ -1,4 +1,4 @@
-"""What goes in and out, as its readers see it."""
+"""Request and response bodies."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializ
 
 from apps.common.timestamps import timestamp
 from apps.notifications.api.limits import LONGEST_EVENT_TYPE, MOST_EVENT_TYPES
-from apps.notifications.words import Audience, Channel
+from apps.notifications.domain import Audience, Channel
 
 Moment = Annotated[datetime, PlainSerializer(timestamp, when_used="json")]
 
 
 class Model(BaseModel):
-    """A misspelt field is an error, not something to be ignored."""
+    """Rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -30,7 +30,7 @@ def _known_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise ValueError("it is no time zone such as Europe/Rome") from None
+        raise ValueError("not a time zone such as Europe/Rome") from None
     return name
 
 
@@ -41,44 +41,44 @@ TimeZone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_know
 
 
 class QuietHours(Model):
-    """When nothing but IN_APP is delivered, in the user's time zone; it may cross midnight."""
+    """When only IN_APP is delivered, in the user's time zone; may cross midnight."""
 
     starts: time = Field(examples=["22:00:00"])
     ends: time = Field(examples=["07:00:00"])
 
     @model_validator(mode="after")
-    def _some_time_between(self) -> Self:
+    def _check_times(self) -> Self:
         if self.starts.tzinfo is not None or self.ends.tzinfo is not None:
-            raise ValueError("times are those of the user's time zone; leave the offset out")
+            raise ValueError("times are in the user's time zone; omit the offset")
         if self.starts == self.ends:
-            raise ValueError("starts and ends are the same; leave quiet_hours out for none at all")
+            raise ValueError("starts and ends are equal; omit quiet_hours for no quiet hours")
         return self
 
 
 class Preferences(Model):
-    """How a user wants to be told. What is not said here is as the audience's defaults have it."""
+    """The notification preferences of a user. The defaults of the audience apply to everything else."""
 
     time_zone: TimeZone = Field(examples=["Europe/Rome"])
     quiet_hours: QuietHours | None = None
     channels: dict[EventType, dict[Channel, bool]] = Field(
         default={},
         max_length=MOST_EVENT_TYPES,
-        description="By event type, `*` for all; the type itself wins.",
+        description="By event type, `*` for all; the event type takes precedence.",
         examples=[{"*": {"SMS": False}, "ORDER_CREATED": {"SMS": True}}],
     )
 
     @property
     def version(self) -> str:
-        """The same for the same preferences, and for no others; fit for an ETag."""
-        said = json.dumps(self.model_dump(mode="json"), sort_keys=True)
-        return f'"{sha256(said.encode()).hexdigest()[:32]}"'
+        """A hash of the preferences, for an ETag."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return f'"{sha256(text.encode()).hexdigest()[:32]}"'
 
 
 # -- notifications --------------------------------------------------------------------------------------------------
 
 
 class Notification(Model):
-    """One user, one channel, one thing that happened."""
+    """One event for one user by one channel."""
 
     audience: Audience
     id: int
@@ -99,11 +99,11 @@ class Page(Model):
     """Newest first."""
 
     notifications: list[Notification]
-    next: str | None = Field(description="Ask for the next page with `cursor`; null at the end.")
+    next: str | None = Field(description="The `cursor` of the next page; null on the last one.")
 
 
 class MarkedAsRead(Model):
-    """How many were unread until now."""
+    """How many notifications were unread."""
 
     read: int
 
@@ -114,42 +114,42 @@ DeliveryState = Literal["waiting", "sending", "delivered", "dead", "unknown"]
 
 
 class DeliveryStatus(Model):
-    """How far one channel has come with what happened."""
+    """The state of one delivery."""
 
     channel: Channel
     notification_id: int
     state: DeliveryState = Field(description="unknown: so long ago that the outbox has forgotten it")
     deferrals: int = Field(description="How often it failed so far.")
     last_error: str | None
-    next_try_at: Moment | None
+    next_attempt_at: Moment | None
     delivered_at: Moment | None
 
 
 class DeliveryHistory(Model):
-    """One thing that happened, told to one user."""
+    """The deliveries of one event to one user."""
 
     event_id: str
     deliveries: list[DeliveryStatus]
 
 
 class Waiting(Model):
-    """What waits in an outbox."""
+    """The backlog of an outbox."""
 
     model_config = ConfigDict(from_attributes=True)
 
     backlog: int
     oldest_seconds: float
-    """How long the oldest event has waited; 0 without any."""
+    """Age of the oldest pending event; 0 without any."""
     dead: int
     """Dead letters."""
 
 
 class Health(Model):
-    """Whether the service can do its work, and what an operator should know."""
+    """UP or DOWN, with reasons and warnings for the operator."""
 
     status: Literal["UP", "DOWN"]
     recipients: int
-    """Users who belong to an audience; without any, nobody is notified."""
+    """Users who belong to an audience; without any, no notifications are created."""
     outboxes: dict[str, Waiting]
     reasons: list[str]
     """Why it is DOWN."""

@@ -1,6 +1,6 @@
 """Every error of the API has one form: application/problem+json (RFC 9457).
 
-What must stay true: a client learns what is wrong with its request and nothing about our insides; those are logged.
+Invariant: a client learns what is wrong with its request. Internal details are logged and not sent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCHEMAS = "#/components/schemas/{model}"
 
 
 class Problem(HTTPException):
-    """Raised by whatever cannot answer. `kind` names the sort of problem, stable for programs."""
+    """Raise it to return an error. `kind` is a stable name for programs."""
 
     def __init__(self, status: HTTPStatus, kind: str, detail: str, *, headers: dict[str, str] | None = None) -> None:
         super().__init__(status, detail, headers)
@@ -36,14 +36,14 @@ class Problem(HTTPException):
 
 
 class FieldError(BaseModel):
-    """One thing that is wrong with a request."""
+    """One invalid field of a request."""
 
     field: str
     detail: str
 
 
 class ProblemBody(BaseModel):
-    """What a client gets instead of an answer: RFC 9457."""
+    """The body of an error response (RFC 9457)."""
 
     type: str
     title: str
@@ -54,7 +54,7 @@ class ProblemBody(BaseModel):
 
 
 def describe(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
-    """The errors of a route, for its documentation; `with_problems` adds what they refer to."""
+    """The errors of a route, for its documentation; `with_problems` adds their schema."""
     schema = {"$ref": _SCHEMAS.format(model=ProblemBody.__name__)}
     return {
         int(status): {"description": status.phrase, "content": {MEDIA_TYPE: {"schema": schema}}} for status in statuses
@@ -62,18 +62,18 @@ def describe(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
 
 
 def with_problems(document: dict[str, Any]) -> dict[str, Any]:
-    """An OpenAPI document that also says what a problem looks like."""
+    """Add the schema of a problem to an OpenAPI document."""
     _, made = models_json_schema([(ProblemBody, "serialization")], ref_template=_SCHEMAS)
     document["components"]["schemas"] |= made["$defs"]
     return document
 
 
 def handle_problems(app: FastAPI) -> None:
-    """From now on every error of `app` is a problem."""
+    """Make `app` return every error as a problem."""
     app.add_exception_handler(HTTPException, _raised)
     app.add_exception_handler(RequestValidationError, _invalid)
-    for away in (OperationalError, InterfaceError, NoConnection):
-        app.add_exception_handler(away, _no_database)
+    for unavailable in (OperationalError, InterfaceError, NoConnection):
+        app.add_exception_handler(unavailable, _database_unavailable)
     app.add_middleware(UnexpectedErrors)
 
 
@@ -102,23 +102,23 @@ def _raised(request: Request, error: Exception) -> JSONResponse:
 
 
 def _invalid(request: Request, error: Exception) -> JSONResponse:
-    """What was sent is not repeated: it may be large, and it may be secret."""
+    """The invalid values are not returned: they may be large or secret."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - what the handler was registered for
     found = error.errors()
     errors = [FieldError(field=".".join(map(str, one["loc"])), detail=one["msg"]) for one in found[:MOST_ERRORS]]
-    detail = f"{len(found)} thing{'' if len(found) == 1 else 's'} wrong with the request; see errors"
+    detail = f"the request has {len(found)} error{'' if len(found) == 1 else 's'}; see errors"
     return answer(request.url.path, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid", detail, errors=errors)
 
 
-def _no_database(request: Request, _: Exception) -> JSONResponse:
+def _database_unavailable(request: Request, _: Exception) -> JSONResponse:
     status = HTTPStatus.SERVICE_UNAVAILABLE
     return answer(
-        request.url.path, status, "database", "the database is away; try again soon", headers={"Retry-After": "5"}
+        request.url.path, status, "database", "the database is unavailable; retry in 5 s", headers={"Retry-After": "5"}
     )
 
 
 class UnexpectedErrors:
-    """Logs what nobody foresaw, and tells the client that it happened and none of it."""
+    """Logs unexpected exceptions, and returns a problem without their details."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -126,17 +126,17 @@ class UnexpectedErrors:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
 
-        async def noted(message: Message) -> None:
+        async def send_and_remember(message: Message) -> None:
             nonlocal begun
             begun = True
             await send(message)
 
         try:
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, send_and_remember)
         except Exception:
             if scope["type"] != "http" or begun:
                 raise
             logger.exception("%s %s failed", scope["method"], scope["path"])
             status = HTTPStatus.INTERNAL_SERVER_ERROR
-            said = answer(scope["path"], status, "unexpected", "something went wrong here, and was written down")
-            await said(scope, receive, send)
+            response = answer(scope["path"], status, "unexpected", "internal error; it was logged")
+            await response(scope, receive, send)

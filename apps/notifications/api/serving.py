@@ -1,4 +1,4 @@
-"""The API as a process. When it is told to stop, live streams are ended first: nobody waits for a client to go."""
+"""Runs the API. On shutdown it ends the live streams first, because they would keep the server waiting."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fastapi import FastAPI
 from apps.common.port import ApiProtocol
 from pillarbox.telemetry.connections import ACCEPT_BATCH, limit_descriptor_logs
 
-GRACE = 10
-"""Seconds for requests that are being answered."""
+GRACE_PERIOD = 10
+"""Seconds for requests in progress."""
 
 
 class Server(uvicorn.Server):
-    """Uvicorn waits for open connections before it tells the application to stop: a live stream would never end."""
+    """Uvicorn waits for open connections before it stops the application; a live stream would never end."""
 
     def __init__(self, app: FastAPI, *, host: str, port: int, log_level: str = "info") -> None:
         super().__init__(
@@ -27,7 +27,7 @@ class Server(uvicorn.Server):
                 port=port,
                 http=ApiProtocol,
                 backlog=ACCEPT_BATCH,
-                timeout_graceful_shutdown=GRACE,
+                timeout_graceful_shutdown=GRACE_PERIOD,
                 server_header=False,
                 log_level=log_level,
             )
@@ -40,7 +40,7 @@ class Server(uvicorn.Server):
 
 
 def run(app: FastAPI, *, host: str, port: int) -> None:
-    """Serve until SIGTERM or Ctrl-C, which is a good end: uvicorn raises them once more when it has stopped."""
+    """Serve until SIGTERM or Ctrl-C; exit with 0 when uvicorn raises the signal again after its shutdown."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     limit_descriptor_logs()

@@ -1,13 +1,13 @@
-"""EMAIL: one mail over SMTP, in one conversation.
+"""EMAIL: sends one mail over SMTP.
 
-Who is at fault decides what becomes of it:
+The response of the server determines the result:
 
-    no connection, no login, 421, cut off        the server: UnavailableError, every mail waits, none is charged
-    4xx for this mail or its recipient           RejectedError: this mail is tried again by the retry policy
-    5xx for this mail or its recipient           PermanentError: a dead letter at once
-    the server does not take our sender          RejectedError: it may be mended before the attempts are used up
+    no connection, no login, 421, cut off        UnavailableError: the channel is deferred, no attempt is counted
+    4xx for this mail or its recipient           RejectedError: the relay retries this mail by its retry policy
+    5xx for this mail or its recipient           PermanentError: dead-lettered at once
+    the server rejects our sender                RejectedError: an operator may correct it before the last attempt
 
-The Message-ID is made of the event's id: a mail that went out twice is recognised as one by those who look.
+The Message-ID is derived from the event id, so that the receiver can detect a mail that was sent twice.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ from apps.notifications.delivery.settings import MailServer
 from pillarbox import PermanentError, RejectedError, UnavailableError
 
 CLOSING = 421
-"""The server hangs up, whatever was asked of it."""
-FOR_GOOD = 500
+"""The server closes the connection."""
+PERMANENT = 500
 
 
 class Email:
-    """Sends mails through one server, each over a connection of its own: any number of threads may call it."""
+    """Sends mails through one server, each over its own connection; thread-safe."""
 
     def __init__(self, server: MailServer, *, sender: Address) -> None:
         self._server = server
         self._sender = sender
-        self._place = f"the mail server {server.host}:{server.port}"
+        self._label = f"the mail server {server.host}:{server.port}"
         self._tls = None if server.security == "none" else ssl.create_default_context()
 
     def send(self, request: DeliveryRequest, to: Recipient) -> None:
-        """Returns once the server has taken responsibility. Raises PermanentError, RejectedError, UnavailableError."""
-        mail = self._written(request, to)
-        with self._conversation() as smtp:
+        """Returns when the server has accepted the mail. Raises PermanentError, RejectedError, UnavailableError."""
+        mail = self._compose(request, to)
+        with self._session() as smtp:
             try:
                 smtp.send_message(mail)
             except smtplib.SMTPNotSupportedError:
-                raise PermanentError(f"{self._place} cannot carry the address of user {to.user_id}") from None
+                raise PermanentError(f"{self._label} cannot carry the address of user {to.user_id}") from None
             except smtplib.SMTPRecipientsRefused as refused:
-                [(code, said)] = refused.recipients.values()
-                raise self._refusal(f"the address of user {to.user_id}", code, said) from None
+                [(code, reply)] = refused.recipients.values()
+                raise self._rejection(f"the address of user {to.user_id}", code, reply) from None
             except smtplib.SMTPSenderRefused as refused:
-                raise self._refusal("our sender", refused.smtp_code, refused.smtp_error, ours=True) from None
+                raise self._rejection("our sender", refused.smtp_code, refused.smtp_error, ours=True) from None
             except smtplib.SMTPResponseException as refused:
-                raise self._refusal("the mail", refused.smtp_code, refused.smtp_error) from None
+                raise self._rejection("the mail", refused.smtp_code, refused.smtp_error) from None
 
-    def _written(self, request: DeliveryRequest, to: Recipient) -> EmailMessage:
+    def _compose(self, request: DeliveryRequest, to: Recipient) -> EmailMessage:
         if not to.email:
             raise PermanentError(f"user {to.user_id} has no mail address")
         mail = EmailMessage()
         try:
             mail["To"] = Address(display_name=to.name, addr_spec=to.email)
             mail["From"] = self._sender
-            mail["Subject"] = " ".join(request.title.split())  # a line break would begin another header
+            mail["Subject"] = " ".join(request.title.split())  # a line break would start another header
             mail["Message-ID"] = f"<{quote(request.delivery_id, safe='')}@{self._sender.domain}>"
             mail["Auto-Submitted"] = "auto-generated"
             mail.set_content(request.body)
@@ -72,22 +72,22 @@ class Email:
         return mail
 
     @contextmanager
-    def _conversation(self) -> Iterator[smtplib.SMTP]:
+    def _session(self) -> Iterator[smtplib.SMTP]:
         try:
-            smtp = self._connected()
+            smtp = self._connect()
         except (OSError, smtplib.SMTPException) as error:
-            raise UnavailableError(f"{self._place} takes no mail: {_told(error)}") from None
+            raise UnavailableError(f"{self._label} is unavailable: {_describe(error)}") from None
         try:
             yield smtp
         except (OSError, smtplib.SMTPServerDisconnected) as error:
-            raise UnavailableError(f"{self._place} broke off: {_told(error)}") from None
+            raise UnavailableError(f"{self._label} closed the connection: {_describe(error)}") from None
         else:
-            with suppress(OSError, smtplib.SMTPException):  # the mail is delivered, however the farewell goes
+            with suppress(OSError, smtplib.SMTPException):  # the mail is delivered even if QUIT fails
                 smtp.quit()
         finally:
             smtp.close()
 
-    def _connected(self) -> smtplib.SMTP:
+    def _connect(self) -> smtplib.SMTP:
         server = self._server
         if server.security == "tls":
             smtp: smtplib.SMTP = smtplib.SMTP_SSL(server.host, server.port, timeout=server.timeout, context=self._tls)
@@ -103,16 +103,16 @@ class Email:
             raise
         return smtp
 
-    def _refusal(self, what: str, code: int, said: bytes | str, *, ours: bool = False) -> Exception:
-        text = said.decode(errors="replace") if isinstance(said, bytes) else said
-        error = f"{self._place} refused {what}: {code} {' '.join(text.split())}"
+    def _rejection(self, what: str, code: int, reply: bytes | str, *, ours: bool = False) -> Exception:
+        text = reply.decode(errors="replace") if isinstance(reply, bytes) else reply
+        error = f"{self._label} rejected {what}: {code} {' '.join(text.split())}"
         if code == CLOSING:
             return UnavailableError(error)
-        return PermanentError(error) if code >= FOR_GOOD and not ours else RejectedError(error)
+        return PermanentError(error) if code >= PERMANENT and not ours else RejectedError(error)
 
 
-def _told(error: Exception) -> str:
-    """What went wrong, without what was said in a login."""
+def _describe(error: Exception) -> str:
+    """The error without the text of a login, which may contain credentials."""
     if isinstance(error, smtplib.SMTPAuthenticationError):
-        return f"it refused the login with {error.smtp_code}"
+        return f"it rejected the login with {error.smtp_code}"
     return f"{type(error).__name__}: {error}"

@@ -1,6 +1,6 @@
-"""IN_APP: the notification becomes visible to whoever follows the user's live feed.
+"""IN_APP: publishes the notification in the user's live feed.
 
-There is nothing to send. The row that the log writes is the feed, and its id is the place in it.
+There is nothing to send: the row in the delivery log is the feed entry, and its id is the position in the feed.
 """
 
 from __future__ import annotations
@@ -10,4 +10,4 @@ from apps.notifications.delivery.request import DeliveryRequest
 
 
 def show(request: DeliveryRequest, to: Recipient) -> None:
-    """The row in the log does it; followers find it there: see `api/live.py`."""
+    """Does nothing: the live feed reads the delivery log (see `api/live.py`)."""

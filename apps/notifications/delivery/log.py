@@ -1,10 +1,10 @@
-"""What was delivered: one row per notification, written after it went out, and asked before it goes out again.
+"""The delivery log: one row per delivered notification, written after sending and checked before sending again.
 
-It is the receipt of a delivery, and for IN_APP the delivery itself. A transaction cannot take a mail back: whoever dies
-between sending and writing sends again, with the same id; whoever dies between writing and settling does not.
+For IN_APP the row is the delivery itself. If a process crashes between sending and writing the row, the relay sends
+again with the same id; if it crashes between writing the row and settling, the relay does not.
 
-What must stay true: the ids of one user's rows rise in the order of their commits, or a follower of the live feed that
-saw a later one would never ask for an earlier. So the user is locked before an id is drawn.
+Invariant: the ids of one user's rows rise in the order of their commits; otherwise a follower of the live feed could
+miss a row. `write` therefore locks the user before it inserts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pillarbox import PermanentError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipient:
-    """How a user can be reached, as of now."""
+    """The current addresses of a user."""
 
     user_id: int
     name: str
@@ -38,7 +38,7 @@ class DeliveryLog:
         self._engine = engine
 
     def recipient_of(self, request: DeliveryRequest) -> Recipient | None:
-        """Whom to send it to; None if it was delivered already. Raises PermanentError for a user who is not there."""
+        """The recipient; None if it was delivered already. Raises PermanentError for an unknown user."""
         done = and_(
             notification_delivery.c.audience == request.audience,
             notification_delivery.c.notification_id == request.notification_id,
@@ -59,7 +59,7 @@ class DeliveryLog:
         )
 
     def write(self, request: DeliveryRequest, *, attempt: int) -> None:
-        """Note a delivery; a second note of the same one changes nothing."""
+        """Write the row of a delivery; idempotent."""
         lock = select(recipient.c.user_id).where(recipient.c.user_id == request.user_id).with_for_update()
         with self._engine.begin() as connection:
             connection.execute(lock)
@@ -78,7 +78,7 @@ class DeliveryLog:
 
 
 def _insert(connection: Connection) -> Insert:
-    """An insert that leaves a row alone which is there already."""
+    """An insert that ignores an existing row."""
     if connection.dialect.name == "postgresql":
         return postgresql.insert(notification_delivery).on_conflict_do_nothing()
     return sqlite.insert(notification_delivery).on_conflict_do_nothing()

@@ -1,6 +1,6 @@
-"""The relay of the deliveries, put together: a transport, a destination and a breaker for each channel.
+"""Assembles the relay of the deliveries: a transport, a destination and a circuit breaker for each channel.
 
-Channels share nothing but the relay: each has its own threads, so that a mail server that hangs keeps no push waiting.
+Each channel has its own threads, so that a mail server that hangs does not delay push messages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from apps.notifications.delivery.in_app import show
 from apps.notifications.delivery.log import DeliveryLog
 from apps.notifications.delivery.settings import DeliverySettings
 from apps.notifications.delivery.webhook import Webhook
-from apps.notifications.words import Channel
+from apps.notifications.domain import Channel
 from pillarbox import ExponentialBackoff, Handlers, Relay, RelayConfig, Route
 from pillarbox.observations import Observer
 from pillarbox.telemetry.logs import RelayLog
@@ -36,7 +36,7 @@ async def delivering(
     config: RelayConfig | None = None,
     observers: Sequence[Observer] = (),
 ) -> AsyncIterator[Relay]:
-    """A relay that is ready to run, and everything it needs, closed at the end. Raises ConfigurationError."""
+    """Create the relay and its resources; closes them at the end of the block. Raises ConfigurationError."""
     async with AsyncExitStack() as stack:
         store = open_store(url, prefix=DELIVERY_PREFIX)
         stack.push_async_callback(store.aclose)
@@ -53,7 +53,7 @@ async def delivering(
             Channel.IN_APP: show,
         }
         deliveries = [Delivery(channel, send, DeliveryLog(engine)) for channel, send in channels.items()]
-        transports = {delivery.name: _threads_of(delivery) for delivery in deliveries}
+        transports = {delivery.name: _transport_of(delivery) for delivery in deliveries}
         for handlers in transports.values():
             stack.push_async_callback(handlers.aclose)
         yield Relay(
@@ -68,8 +68,8 @@ async def delivering(
         )
 
 
-def _threads_of(delivery: Delivery) -> Handlers:
-    # Each step of a conversation has its own bound; a mail takes several.
+def _transport_of(delivery: Delivery) -> Handlers:
+    # Each SMTP command has its own timeout, and a mail takes several commands.
     handlers = Handlers(timeout="2m", workers=THREADS)
     handlers.add(delivery)
     return handlers

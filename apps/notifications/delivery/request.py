@@ -1,4 +1,4 @@
-"""What is asked of a channel: the event of the `delivery_` outbox, read strictly."""
+"""A delivery request: the validated event of the `delivery_` outbox."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import quote
 
-from apps.notifications.words import Audience, Channel
+from apps.notifications.domain import Audience, Channel
 from pillarbox import PermanentError
 from pillarbox.transports.handlers import ReceivedEvent
 
@@ -16,30 +16,30 @@ class DeliveryRequest:
     """One notification to one user by one channel."""
 
     delivery_id: str
-    """The event's id, the same on every try, in characters that every header can carry."""
+    """The event id, the same on every attempt, in characters that are valid in headers."""
     channel: Channel
     audience: Audience
     notification_id: int
     user_id: int
     event_type: str
-    """Of the business event that the user is told of."""
+    """The type of the business event."""
     title: str
     body: str
 
     @classmethod
     def read(cls, event: ReceivedEvent) -> Self:
-        """Raises PermanentError for an event that no listener would have recorded."""
-        said: Any = event.payload
+        """Parse an event. Raises PermanentError if a field is missing or invalid."""
+        payload: Any = event.payload
         try:
             return cls(
                 delivery_id=quote(event.event_id, safe=""),
                 channel=Channel(event.event_type.removeprefix("notification.").upper()),
-                audience=Audience(said["audience"]),
-                notification_id=int(said["notification_id"]),
-                user_id=int(said["user_id"]),
-                event_type=str(said["event_type"]),
-                title=str(said["title"]),
-                body=str(said["body"]),
+                audience=Audience(payload["audience"]),
+                notification_id=int(payload["notification_id"]),
+                user_id=int(payload["user_id"]),
+                event_type=str(payload["event_type"]),
+                title=str(payload["title"]),
+                body=str(payload["body"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise PermanentError(f"delivery {event.event_id} cannot be read: {error!r}") from None

@@ -1,6 +1,6 @@
-"""What deliveries need to know of the world outside: read from the environment, checked before anything starts.
+"""The settings of mail server and gateways, read from the environment and validated before anything starts.
 
-What must stay true: no password and no token is ever part of an error, a log line or a repr.
+Invariant: no error, log line or repr contains a password or a token.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PORTS: dict[Security, int] = {"none": 25, "starttls": 587, "tls": 465}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailServer:
-    """Where mail is handed in."""
+    """The mail server that accepts our mails."""
 
     host: str
     port: int
@@ -35,7 +35,7 @@ class MailServer:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     timeout: float = 10.0
-    """Seconds for each step of the conversation."""
+    """Seconds for each SMTP command."""
 
     @classmethod
     def read(cls, url: str) -> Self:
@@ -58,7 +58,7 @@ class MailServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
-    """A service that takes one message a request: push, SMS."""
+    """A service that accepts one message per request: push, SMS."""
 
     url: str = field(repr=False)
     token: str | None = field(default=None, repr=False)
@@ -66,8 +66,8 @@ class Gateway:
     timeout: float = 10.0
 
     @property
-    def place(self) -> str:
-        """Where it is, fit for a log: without user, password and query."""
+    def label(self) -> str:
+        """Host and port, for logs: without user, password and query."""
         parts = urlsplit(self.url)
         return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
@@ -82,7 +82,7 @@ class Gateway:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySettings:
-    """Everything the channels need."""
+    """The settings of all channels."""
 
     mail: MailServer
     sender: Address
@@ -91,20 +91,20 @@ class DeliverySettings:
 
     @classmethod
     def from_environment(cls, variables: Mapping[str, str]) -> Self:
-        """Raises ConfigurationError that names every variable which is missing or wrong, all at once."""
+        """Raises a ConfigurationError that names every missing or invalid variable."""
         given = _Given(variables)
-        push_token = given.may_be("NOTIFICATIONS_PUSH_TOKEN", read_token)
-        sms_token = given.may_be("NOTIFICATIONS_SMS_TOKEN", read_token)
-        mail = given.must_be("NOTIFICATIONS_SMTP", MailServer.read, "smtp+starttls://user:password@mail.example.org")
-        sender = given.must_be("NOTIFICATIONS_FROM", read_sender, "Example <noreply@example.org>")
-        push = given.must_be(
+        push_token = given.optional("NOTIFICATIONS_PUSH_TOKEN", read_token)
+        sms_token = given.optional("NOTIFICATIONS_SMS_TOKEN", read_token)
+        mail = given.required("NOTIFICATIONS_SMTP", MailServer.read, "smtp+starttls://user:password@mail.example.org")
+        sender = given.required("NOTIFICATIONS_FROM", read_sender, "Example <noreply@example.org>")
+        push = given.required(
             "NOTIFICATIONS_PUSH_URL", partial(Gateway.read, token=push_token), "https://push.example.org/send"
         )
-        sms = given.must_be(
+        sms = given.required(
             "NOTIFICATIONS_SMS_URL", partial(Gateway.read, token=sms_token), "https://sms.example.org/send"
         )
-        if given.wrong or mail is None or sender is None or push is None or sms is None:
-            raise ConfigurationError("\n".join(given.wrong))
+        if given.errors or mail is None or sender is None or push is None or sms is None:
+            raise ConfigurationError("\n".join(given.errors))
         return cls(mail=mail, sender=sender, push=push, sms=sms)
 
 
@@ -116,37 +116,37 @@ def read_sender(text: str) -> Address:
     except (MessageError, ValueError, IndexError):
         sender = Address()
     if not sender.username or not sender.domain:
-        raise ConfigurationError("it is no mail address")
+        raise ConfigurationError("not a mail address")
     return sender
 
 
 def read_token(text: str) -> str:
-    """A token that a header can carry. Raises ConfigurationError."""
+    """Validate a token for a header. Raises ConfigurationError."""
     if not (text.isascii() and text.isprintable() and " " not in text):
-        raise ConfigurationError("it has characters that no header can carry")
+        raise ConfigurationError("it contains characters that are not allowed in a header")
     return text
 
 
 class _Given:
-    """Variables, or the files that `…_FILE` names in their place; gathers what is wrong with them."""
+    """Reads variables, or the files that `…_FILE` names; collects all errors."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = variables
-        self.wrong: list[str] = []
+        self.errors: list[str] = []
 
-    def must_be(self, variable: str, read: Callable[[str], T], example: str) -> T | None:
-        """What the variable says; None with a complaint noted."""
+    def required(self, variable: str, read: Callable[[str], T], example: str) -> T | None:
+        """The value of a required variable; None if there is an error."""
         if not (self._variables.get(variable) or self._variables.get(f"{variable}_FILE")):
-            self.wrong.append(f"{variable} is not set; for example {example}")
-        return self.may_be(variable, read)
+            self.errors.append(f"{variable} is not set; for example {example}")
+        return self.optional(variable, read)
 
-    def may_be(self, variable: str, read: Callable[[str], T]) -> T | None:
-        """The same, where nothing at all is fine, too."""
+    def optional(self, variable: str, read: Callable[[str], T]) -> T | None:
+        """The value of an optional variable; None if it is not set or invalid."""
         try:
             text = self._variables.get(variable) or self._from_file(variable)
             return read(text) if text else None
         except ConfigurationError as error:
-            self.wrong.append(f"{variable}: {error}")
+            self.errors.append(f"{variable}: {error}")
             return None
 
     def _from_file(self, variable: str) -> str | None:
@@ -162,14 +162,14 @@ class _Given:
 
 
 def _split(url: str) -> tuple[SplitResult, str, int | None]:
-    """The parts of a URL, its host and its port. What is wrong is said without repeating it: it may hold a password."""
+    """The parts of a URL, its host and its port. Errors do not contain the URL, because it may contain a password."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ConfigurationError("it is no URL; a special character in a password is written %40") from None
+        raise ConfigurationError("not a URL; encode special characters of the password, for example @ as %40") from None
     if not parts.scheme or not host:
-        raise ConfigurationError("it is no URL; it needs a scheme and a host")
+        raise ConfigurationError("not a URL; it needs a scheme and a host")
     return parts, host, port
 
 

@@ -1,10 +1,10 @@
-"""`python -m apps.notifications.demo`: the whole path, from an order to the user's screen, and a verdict.
+"""`python -m apps.notifications.demo`: sends events through all three layers and verifies the result.
 
-cast.py        who is told, and how: written by hand, and what the verdict goes by
-stage.py       where it plays: a temporary SQLite, or your PostgreSQL and RabbitMQ, left as they were
-outside.py     the world outside: a mail server that breaks and comes back, and a gateway for push and SMS
-play.py        the course: business goes on, mail breaks, everything drains
-watching.py    what is to be seen at the moment
-view.py        a live table for a terminal, lines for a pipe
-verdict.py     what should have happened against what did
+users.py          the users and their channels: the database is filled from them, and the verification uses them
+environment.py    a temporary SQLite database, or temporary resources on PostgreSQL and RabbitMQ
+servers.py        a mail server that can be stopped, and a gateway for push and SMS
+scenario.py       records events, stops the mail server for a while, drains
+progress.py       the state of all notifications at one moment
+view.py           a live table on a terminal, lines elsewhere
+verification.py   compares expected and actual notifications and deliveries
 """

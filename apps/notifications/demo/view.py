@@ -1,4 +1,4 @@
-"""A live table for a terminal, a line a second for a pipe, and how it ended for people and for scripts."""
+"""The output of the demo: a live table on a terminal, one line per second elsewhere, and the result as text or JSON."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from apps.notifications.demo.cast import CAST
-from apps.notifications.demo.play import Outcome
-from apps.notifications.demo.stage import Stage
-from apps.notifications.demo.watching import Cell, Figures
-from apps.notifications.words import Channel
+from apps.notifications.demo.environment import Environment
+from apps.notifications.demo.progress import Cell, Progress
+from apps.notifications.demo.scenario import Outcome
+from apps.notifications.demo.users import USERS
+from apps.notifications.domain import Channel
 
 WIDTH = 100
 LINE_EVERY = 1.0
-HAPPENINGS = 4
+LOG_LINES = 4
 
-Show = Callable[[Figures], None]
+Show = Callable[[Progress], None]
 
 
 def make_console() -> Console:
@@ -32,51 +32,51 @@ def make_console() -> Console:
 
 
 @contextmanager
-def live(stage: Stage, console: Console) -> Iterator[Show]:
-    """Redrawn at every look."""
+def live(environment: Environment, console: Console) -> Iterator[Show]:
+    """A table, redrawn at every poll."""
     with Live(console=console, auto_refresh=False) as screen:
-        yield lambda figures: screen.update(_panel(stage, figures), refresh=True)
+        yield lambda progress: screen.update(_panel(environment, progress), refresh=True)
 
 
 @contextmanager
-def lines(stage: Stage, console: Console) -> Iterator[Show]:
-    console.print(stage.title)
-    told_at, happened = 0.0, 0
+def lines(environment: Environment, console: Console) -> Iterator[Show]:
+    console.print(environment.title)
+    printed_at, printed = 0.0, 0
 
-    def show(figures: Figures) -> None:
-        nonlocal told_at, happened
-        for when, what in figures.happenings[happened:]:
+    def show(progress: Progress) -> None:
+        nonlocal printed_at, printed
+        for when, what in progress.log[printed:]:
             console.print(f"{when:6.1f} s  {what}", soft_wrap=True)
-        happened = len(figures.happenings)
-        if figures.elapsed >= told_at:
-            told_at = figures.elapsed + LINE_EVERY
-            console.print(_line(figures), soft_wrap=True)
+        printed = len(progress.log)
+        if progress.elapsed >= printed_at:
+            printed_at = progress.elapsed + LINE_EVERY
+            console.print(_line(progress), soft_wrap=True)
 
     yield show
 
 
 @contextmanager
 def nothing() -> Iterator[Show]:
-    """Only the verdict counts."""
-    yield lambda figures: None
+    """No output while the demo runs."""
+    yield lambda progress: None
 
 
-def _panel(stage: Stage, figures: Figures) -> RenderableType:
+def _panel(environment: Environment, progress: Progress) -> RenderableType:
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
     grid.add_column("audience")
     grid.add_column("user")
     for channel in Channel:
         grid.add_column(channel, justify="right")
-    for person in CAST:
-        cells = (_state(figures, Cell(person.audience, person.user_id, channel)) for channel in Channel)
-        grid.add_row(person.audience, f"{person.name}{' (asleep)' if person.asleep else ''}", *cells)
-    mail = "[green]up[/]" if figures.mail_open else "[bold red]broken[/]"
-    head = f"{figures.elapsed:5.1f} s  {figures.phase}   {figures.events:,} events   mail server {mail}"
-    latest = [f"[dim]{when:5.1f} s[/]  {what}" for when, what in figures.happenings[-HAPPENINGS:]]
+    for user in USERS:
+        cells = (_state(progress, Cell(user.audience, user.user_id, channel)) for channel in Channel)
+        grid.add_row(user.audience, f"{user.name}{' (asleep)' if user.asleep else ''}", *cells)
+    mail = "[green]up[/]" if progress.mail_open else "[bold red]stopped[/]"
+    head = f"{progress.elapsed:5.1f} s  {progress.phase}   {progress.events:,} events   mail server {mail}"
+    latest = [f"[dim]{when:5.1f} s[/]  {what}" for when, what in progress.log[-LOG_LINES:]]
     return Panel(
-        Group(head, grid, "\n".join(latest + [""] * (HAPPENINGS - len(latest)))),
+        Group(head, grid, "\n".join(latest + [""] * (LOG_LINES - len(latest)))),
         title="[bold]notifications[/]",
-        subtitle=f"[dim]{stage.title}[/]",
+        subtitle=f"[dim]{environment.title}[/]",
         box=box.ROUNDED,
         border_style="red",
         padding=(1, 2),
@@ -84,56 +84,63 @@ def _panel(stage: Stage, figures: Figures) -> RenderableType:
     )
 
 
-def _state(figures: Figures, cell: Cell) -> Text:
-    """Delivered, waiting, dead; nothing where nothing was told."""
-    if not figures.told[cell]:
+def _state(progress: Progress, cell: Cell) -> Text:
+    """Counts of delivered, waiting and dead; empty without notifications."""
+    if not progress.saved[cell]:
         return Text("")
-    state = Text(f"{figures.delivered[cell]} ✔", style="green")
-    if waiting := figures.told[cell] - figures.delivered[cell] - figures.dead[cell]:
+    state = Text(f"{progress.delivered[cell]} ✔", style="green")
+    if waiting := progress.saved[cell] - progress.delivered[cell] - progress.dead[cell]:
         state.append(f" {waiting} …", style="yellow")
-    if dead := figures.dead[cell]:
+    if dead := progress.dead[cell]:
         state.append(f" {dead} ✘", style="bold red")
     return state
 
 
-def _line(figures: Figures) -> str:
-    told, delivered = figures.by_channel(figures.told), figures.by_channel(figures.delivered)
-    channels = ", ".join(f"{channel} {delivered[channel]} of {told[channel]}" for channel in Channel)
-    mail = "" if figures.mail_open else "; the mail server is broken"
-    return f"{figures.elapsed:6.1f} s  {figures.phase}: {figures.events:,} events; delivered {channels}{mail}"
+def _line(progress: Progress) -> str:
+    saved, delivered = progress.by_channel(progress.saved), progress.by_channel(progress.delivered)
+    channels = ", ".join(f"{channel} {delivered[channel]} of {saved[channel]}" for channel in Channel)
+    mail = "" if progress.mail_open else "; the mail server is stopped"
+    return f"{progress.elapsed:6.1f} s  {progress.phase}: {progress.events:,} events; delivered {channels}{mail}"
 
 
 def report(outcome: Outcome) -> RenderableType:
-    """The figures and the verdict, for people."""
-    verdict = outcome.verdict
+    """The totals and the result of the verification, as text."""
+    verification = outcome.verification
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("channel", "delivered", "waiting"):
         table.add_column(heading, justify="left" if heading == "channel" else "right")
     for channel in Channel:
-        table.add_row(channel, f"{verdict.delivered[channel]:,}", f"{verdict.waiting[channel]:,}")
-    said = (
-        f"{outcome.events:,} events became {verdict.notifications:,} notifications in {outcome.seconds:.1f} s; "
-        f"the mail server broke {outcome.breakdowns} time{'' if outcome.breakdowns == 1 else 's'}, and "
-        f"{outcome.pushed_meanwhile:,} push and SMS arrived meanwhile."
+        table.add_row(channel, f"{verification.delivered[channel]:,}", f"{verification.waiting[channel]:,}")
+    summary = (
+        f"{outcome.events:,} events became {verification.notifications:,} notifications in {outcome.seconds:.1f} s; "
+        f"the mail server was stopped {outcome.outages} time{'' if outcome.outages == 1 else 's'}, and "
+        f"{outcome.delivered_during_outages:,} push and SMS were delivered meanwhile."
     )
-    if not verdict.ok:
-        return Group(table, said, *(Text(f"✘ {failure}", style="bold red") for failure in verdict.failures))
-    return Group(table, said, Text("✔ Every notification once, every delivery done or waiting.", style="bold green"))
+    if not verification.ok:
+        return Group(table, summary, *(Text(f"✘ {failure}", style="bold red") for failure in verification.failures))
+    return Group(
+        table,
+        summary,
+        Text(
+            "✔ Verified: every notification was created once; every delivery is completed or waiting.",
+            style="bold green",
+        ),
+    )
 
 
-def figures_of(stage: Stage, outcome: Outcome) -> dict[str, object]:
-    """The same for scripts."""
-    verdict = outcome.verdict
+def result_of(environment: Environment, outcome: Outcome) -> dict[str, object]:
+    """The result as JSON."""
+    verification = outcome.verification
     return {
-        "ok": verdict.ok,
-        "failures": list(verdict.failures),
-        "path": stage.title,
+        "ok": verification.ok,
+        "failures": list(verification.failures),
+        "path": environment.title,
         "seconds": round(outcome.seconds, 3),
         "events": outcome.events,
-        "notifications": verdict.notifications,
-        "delivered": {str(channel): verdict.delivered[channel] for channel in Channel},
-        "waiting": {str(channel): verdict.waiting[channel] for channel in Channel},
-        "repeats": verdict.repeats,
-        "breakdowns": outcome.breakdowns,
-        "pushed_meanwhile": outcome.pushed_meanwhile,
+        "notifications": verification.notifications,
+        "delivered": {str(channel): verification.delivered[channel] for channel in Channel},
+        "waiting": {str(channel): verification.waiting[channel] for channel in Channel},
+        "duplicates": verification.duplicates,
+        "outages": outcome.outages,
+        "delivered_during_outages": outcome.delivered_during_outages,
     }

@@ -1,7 +1,7 @@
-"""Layer 2: a listener for each audience turns messages into notifications, once for each user and channel.
+"""Layer 2: one listener per audience turns each message into one notification per user and channel.
 
-listener.py    what all four do
-audiences.py   the four, by name
+listener.py    the base class
+audiences.py   the four listeners
 """
 
 from apps.notifications.listeners.audiences import (

@@ -1,9 +1,9 @@
-"""The four listeners. Each is a consumer of its own: its receipts say nothing about the others'."""
+"""The four listeners. Each is a separate consumer with its own inbox records."""
 
 from __future__ import annotations
 
+from apps.notifications.domain import Audience
 from apps.notifications.listeners.listener import NotificationListener
-from apps.notifications.words import Audience
 
 
 class RestaurantNotificationListener(NotificationListener):

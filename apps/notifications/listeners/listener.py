@@ -1,7 +1,7 @@
-"""What every listener does with a message, in one transaction: admit it, disaggregate it, save, ask for deliveries.
+"""Handles a message in one transaction: admits it, resolves recipients, saves notifications, requests deliveries.
 
-What must stay true: notifications, requests for their delivery and the inbox's receipt are committed together, and only
-then is the message acked. The number of statements does not depend on the number of recipients.
+Invariants: notifications, delivery requests and the inbox record are committed together, and the message is acked after
+the commit. The number of statements does not depend on the number of recipients.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from prometheus_client import CollectorRegistry
 from sqlalchemy import Connection
 
+from apps.notifications.domain import Audience
 from apps.notifications.message import NotificationMessage
 from apps.notifications.metrics import ListenerMetrics
 from apps.notifications.orchestration.orchestrator import Clock, Notification, NotificationOrchestrator, utc_now
@@ -19,7 +20,6 @@ from apps.notifications.orchestration.recipients import NoRecipients
 from apps.notifications.orchestration.wording import wording_of
 from apps.notifications.requests import delivery_of, outbox
 from apps.notifications.saving import save
-from apps.notifications.words import Audience
 from pillarbox import Consumer
 from pillarbox.inbox import BodyFields, ConsumedEvent
 from pillarbox.telemetry.consumer_logs import ConsumerLog
@@ -31,11 +31,11 @@ logger = logging.getLogger("notifications.listener")
 FIELDS = BodyFields(
     event_id="event_id", event_type="event_type", aggregate_type="aggregate_type", aggregate_id="aggregate_id"
 )
-"""Where a message without properties says what it is, as one sent by Spring's `convertAndSend` does."""
+"""The body fields to use if a message has no properties, for example from Spring's `convertAndSend`."""
 
 
 class NotificationListener:
-    """Listens for one audience. `consumer` runs on a source, or as a handler of a relay on the same database."""
+    """The listener of one audience. `consumer` runs on a source, or as a handler of a relay on the same database."""
 
     audience: ClassVar[Audience]
 
@@ -49,8 +49,8 @@ class NotificationListener:
         metrics: ListenerMetrics | None = None,
     ) -> None:
         """
-        transaction: the engine, or whatever else a `Consumer` opens its transactions with.
-        metrics: default: ones that nobody reads.
+        transaction: the engine, or any other transaction factory that `Consumer` accepts.
+        metrics: by default the listener uses metrics that are not exported.
         """
         self.orchestrator = NotificationOrchestrator(self.audience, clock=clock)
         self._clock = clock
@@ -67,12 +67,12 @@ class NotificationListener:
         self.consumer.on("*")(self.handle)
 
     def handle(self, connection: Connection, event: ConsumedEvent) -> None:
-        """The effect of one event. Raises PermanentError for one that can never have any."""
+        """Handle one event. Raises PermanentError for an event that can never succeed."""
         message = NotificationMessage.read(event)
         try:
             notifications = self.orchestrator.disaggregate(connection, message)
-        except NoRecipients as nobody:
-            logger.warning("%s", nobody)
+        except NoRecipients as error:
+            logger.warning("%s", error)
             self._metrics.unaddressed(self.audience)
             return
         wording = wording_of(message)
@@ -81,14 +81,14 @@ class NotificationListener:
         for notification in notifications:
             number = saved.get((notification.user_id, notification.channel))
             if number is None:
-                _tell_that_it_exists(message, notification)
+                _log_duplicate(message, notification)
             else:
                 deliveries.append(delivery_of(message, wording, notification, notification_id=number).caused_by(event))
                 self._metrics.saved(self.audience, notification.channel)
         outbox.record(connection, *deliveries)
 
 
-def _tell_that_it_exists(message: NotificationMessage, notification: Notification) -> None:
+def _log_duplicate(message: NotificationMessage, notification: Notification) -> None:
     logger.debug(
         "notification already exists, skipping: event_id=%s user_id=%s channel=%s",
         message.event_id,

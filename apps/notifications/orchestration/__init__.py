@@ -1,8 +1,8 @@
-"""From one message to one notification for each user and channel.
+"""Resolves a message into one notification per user and channel.
 
-quiet_hours.py    when a user does not want to be disturbed, and until when
-preferences.py    which channels reach a user for an event
-recipients.py     who they are: every question to the database
-wording.py        what they read
-orchestrator.py   all of it together: every recipient by every channel
+quiet_hours.py    whether a user has quiet hours now, and when they end
+preferences.py    the channels of a user for an event
+recipients.py     the recipients: all queries
+wording.py        title and body
+orchestrator.py   combines them
 """

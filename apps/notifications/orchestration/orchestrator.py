@@ -1,4 +1,4 @@
-"""Every recipient by every channel: what one message means for each user of an audience."""
+"""Resolves a message into notifications: every recipient by every channel."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection
 
+from apps.notifications.domain import Audience, Channel
 from apps.notifications.message import NotificationMessage
 from apps.notifications.orchestration.preferences import channels_for
 from apps.notifications.orchestration.recipients import Recipient, defaults_of, recipients_of
-from apps.notifications.words import Audience, Channel
 from pillarbox import PermanentError
 
 Clock = Callable[[], datetime]
@@ -23,24 +23,24 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """One user, one channel."""
+    """A notification for one user by one channel."""
 
     user_id: int
     channel: Channel
     deliver_after: datetime | None
-    """The end of the user's quiet hours, in UTC, if it is quiet now; an inbox in the application disturbs nobody."""
+    """The end of the user's quiet hours in UTC, if they are now; None for IN_APP, which ignores quiet hours."""
 
 
 class NotificationOrchestrator:
-    """Disaggregates the messages of one audience."""
+    """Resolves the messages of one audience."""
 
     def __init__(self, audience: Audience, *, clock: Clock = utc_now) -> None:
         self._audience = audience
         self._clock = clock
 
     def disaggregate(self, connection: Connection, message: NotificationMessage) -> list[Notification]:
-        """Every notification it means, by user and channel. Raises PermanentError for another audience's message,
-        LookupError for a SINGLE recipient whom nobody knows, and NoRecipients for an aggregate without any."""
+        """The notifications of a message, by user and channel. Raises PermanentError for another audience's message,
+        LookupError for an unknown SINGLE recipient, and NoRecipients for an aggregate without recipients."""
         if message.audience is not self._audience:
             raise PermanentError(
                 f"message {message.event_id} is for {message.audience} and came to {self._audience}; correct its route"
@@ -48,13 +48,13 @@ class NotificationOrchestrator:
         defaults = defaults_of(connection, message)
         now = self._clock()
         return [
-            Notification(user_id=told.user_id, channel=channel, deliver_after=_deliver_after(told, channel, now))
-            for told in recipients_of(connection, message)
-            for channel in channels_for(message.event_type, defaults=defaults, preferences=told.preferences)
+            Notification(user_id=user.user_id, channel=channel, deliver_after=_deliver_after(user, channel, now))
+            for user in recipients_of(connection, message)
+            for channel in channels_for(message.event_type, defaults=defaults, preferences=user.preferences)
         ]
 
 
-def _deliver_after(told: Recipient, channel: Channel, now: datetime) -> datetime | None:
-    if told.quiet is None or channel is Channel.IN_APP:
+def _deliver_after(user: Recipient, channel: Channel, now: datetime) -> datetime | None:
+    if user.quiet is None or channel is Channel.IN_APP:
         return None
-    return told.quiet.end(now, told.zone)
+    return user.quiet.end(now, user.zone)

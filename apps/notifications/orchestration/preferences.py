@@ -1,6 +1,6 @@
-"""Which channels reach a user for an event: what they chose, and for the rest what their audience gets by default.
+"""The channels of a user for an event: the user's preferences, and otherwise the defaults of the audience.
 
-What is said of the event's own type wins over what is said of every event.
+A rule for the event type takes precedence over a rule for every event.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from apps.notifications.words import EVERY_EVENT, Channel
+from apps.notifications.domain import EVERY_EVENT, Channel
 
 
 class Default(NamedTuple):
-    """An audience gets this channel for this type of event, or for every event."""
+    """The audience gets this channel by default, for this event type or for every event."""
 
     event_type: str
     channel: Channel
 
 
 class Preference(NamedTuple):
-    """A user wants, or does not want, this channel for this type of event, or for every event."""
+    """The user enabled or disabled this channel, for this event type or for every event."""
 
     event_type: str
     channel: Channel
@@ -29,7 +29,7 @@ class Preference(NamedTuple):
 def channels_for(
     event_type: str, *, defaults: Iterable[Default], preferences: Iterable[Preference] = ()
 ) -> list[Channel]:
-    """In the order of `Channel`. The defaults of a type replace those of every event; a preference is one channel's."""
+    """The channels in the order of `Channel`. Defaults of an event type replace those of every event."""
     offered: dict[str, set[Channel]] = {}
     for default in defaults:
         offered.setdefault(default.event_type, set()).add(default.channel)

@@ -1,7 +1,7 @@
-"""When a user does not want to be disturbed: a stretch of the day on the clock of their own wall, every day.
+"""The quiet hours of a user: a daily interval in the user's time zone.
 
-An hour that happens twice in autumn is quiet twice. An end that does not happen in spring comes as late as if the clock
-had not been moved: nobody is woken early.
+When the clock goes back in autumn, the repeated hour is quiet twice. When the clock goes forward in spring and skips
+the end, quiet hours end as late as without the change.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ ONE_DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuietHours:
-    """From `starts` until just before `ends`; over midnight where it starts later than it ends; equal means never."""
+    """From `starts` until just before `ends`; crosses midnight if `starts` is later; equal times mean never."""
 
     starts: time
     ends: time
 
     def end(self, now: datetime, zone: ZoneInfo) -> datetime | None:
-        """If it is quiet now: the moment when it no longer is, in UTC."""
+        """The end of the quiet hours in UTC; None if they are not now."""
         local = now.astimezone(zone)
         if not self._covers(local.time()):
             return None
         day = local.date() + ONE_DAY if local.time() >= self.ends else local.date()
         end = datetime.combine(day, self.ends, tzinfo=zone)
         if end.astimezone(UTC) <= now:
-            end = end.replace(fold=1)  # the first of two such times is over
+            end = end.replace(fold=1)  # of a repeated hour, take the second
         return end.astimezone(UTC)
 
     def _covers(self, moment: time) -> bool:

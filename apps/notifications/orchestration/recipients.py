@@ -1,4 +1,4 @@
-"""Who is told, and what they chose: three questions to the database, whatever the number of recipients."""
+"""The recipients of a message and their preferences: three queries, independent of the number of recipients."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import Connection, Row, Select, func, select
 
+from apps.notifications.domain import EVERY_EVENT, Channel, RecipientType
 from apps.notifications.message import NotificationMessage
 from apps.notifications.orchestration.preferences import Default, Preference
 from apps.notifications.orchestration.quiet_hours import QuietHours
 from apps.notifications.tables import audience_member, channel_preference, default_channel, quiet_hours, recipient
-from apps.notifications.words import EVERY_EVENT, Channel, RecipientType
 
 logger = logging.getLogger("notifications.recipients")
 
 NO_RECIPIENTS = (
-    "there are no recipients, so nobody is notified of anything; "
+    "there are no recipients, so no notifications are created; "
     "add them with `python -m apps.notifications add-recipient`"
 )
 
 
 class NoRecipients(Exception):
-    """The message is for an aggregate without any recipient. Not an error of the message: nobody is told."""
+    """The aggregate has no recipients. The message itself is valid and creates no notifications."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipient:
-    """A user, their clock, and what they chose."""
+    """A user with time zone, quiet hours and preferences."""
 
     user_id: int
     zone: ZoneInfo
@@ -38,16 +38,16 @@ class Recipient:
 
 
 def recipients_of(connection: Connection, message: NotificationMessage) -> list[Recipient]:
-    """Whom the message is for, in the order of their ids; at least one.
+    """The recipients of the message in the order of their ids; at least one.
 
-    Raises LookupError if it names a user nobody knows, and NoRecipients for an aggregate without any.
+    Raises LookupError for an unknown user, and NoRecipients for an aggregate without recipients.
     """
     rows = connection.execute(_with_quiet_hours(message)).all()
     if message.recipient_type is RecipientType.SINGLE and not rows:
         raise LookupError(f"event {message.event_id} is for user {message.user_id}, who is not among the recipients")
     if not rows:
         raise NoRecipients(
-            f"event {message.event_id} ({message.event_type}) notifies nobody: {message.audience} "
+            f"event {message.event_id} ({message.event_type}) creates no notifications: {message.audience} "
             f"{message.aggregate_id} has no recipients; add them with `python -m apps.notifications add-recipient`"
         )
     chosen: dict[int, list[Preference]] = {}
@@ -57,13 +57,13 @@ def recipients_of(connection: Connection, message: NotificationMessage) -> list[
 
 
 def count_recipients(connection: Connection) -> int:
-    """How many users there are that can be told anything at all."""
+    """The number of users who belong to an audience."""
     members = select(audience_member.c.user_id).distinct().subquery()
     return connection.execute(select(func.count()).select_from(members)).scalar_one()
 
 
 def defaults_of(connection: Connection, message: NotificationMessage) -> list[Default]:
-    """What its audience gets, where nobody chose otherwise."""
+    """The default channels of the message's audience."""
     asked = select(default_channel.c.event_type, default_channel.c.channel).where(
         default_channel.c.audience == message.audience,
         default_channel.c.event_type.in_([message.event_type, EVERY_EVENT]),
@@ -71,8 +71,8 @@ def defaults_of(connection: Connection, message: NotificationMessage) -> list[De
     return [Default(event_type, Channel(channel)) for event_type, channel in connection.execute(asked)]
 
 
-def _told(message: NotificationMessage) -> Select[int]:
-    """The ids of all whom it is for."""
+def _recipient_ids(message: NotificationMessage) -> Select[int]:
+    """The ids of all recipients."""
     if message.recipient_type is RecipientType.SINGLE:
         return select(recipient.c.user_id).where(recipient.c.user_id == message.user_id)
     return select(audience_member.c.user_id).where(
@@ -84,7 +84,7 @@ def _with_quiet_hours(message: NotificationMessage) -> Select[tuple[object, ...]
     return (
         select(recipient.c.user_id, recipient.c.time_zone, quiet_hours.c.starts, quiet_hours.c.ends)
         .outerjoin_from(recipient, quiet_hours)
-        .where(recipient.c.user_id.in_(_told(message)))
+        .where(recipient.c.user_id.in_(_recipient_ids(message)))
         .order_by(recipient.c.user_id)
     )
 
@@ -96,7 +96,7 @@ def _preferences(message: NotificationMessage) -> Select[int, str, str, bool]:
         channel_preference.c.channel,
         channel_preference.c.enabled,
     ).where(
-        channel_preference.c.user_id.in_(_told(message)),
+        channel_preference.c.user_id.in_(_recipient_ids(message)),
         channel_preference.c.event_type.in_([message.event_type, EVERY_EVENT]),
     )
 
@@ -113,6 +113,6 @@ def _recipient(row: Row[tuple[object, ...]], preferences: Sequence[Preference]) 
 def _zone(user_id: int, name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):  # one wrong setting must not keep all others from being told
-        logger.warning("user %s lives in the time zone %r, which nobody knows; taking UTC", user_id, name)
+    except (ZoneInfoNotFoundError, ValueError):  # an invalid setting of one user must not affect the others
+        logger.warning("user %s has the unknown time zone %r; using UTC", user_id, name)
         return ZoneInfo("UTC")

@@ -1,4 +1,4 @@
-"""What a user reads, for each type of event."""
+"""Title and body of a notification, by event type."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from apps.notifications.message import NotificationMessage
 
 
 class Wording(NamedTuple):
-    """A line and a sentence; fields of the payload in braces."""
+    """Title and body; fields of the payload in braces."""
 
     title: str
     body: str
@@ -24,7 +24,7 @@ WORDINGS = {
 
 
 def wording_of(message: NotificationMessage) -> Wording:
-    """Its wording, filled in. An event without one, or without the fields it needs, is told by its type."""
+    """The wording of a message. If the event type or a field is unknown, a generic wording with the event type."""
     wording = WORDINGS.get(message.event_type)
     try:
         if wording is not None:

@@ -1,7 +1,7 @@
-"""Layer 1: business services. Each writes its own row and its events in one transaction, and knows no recipients.
+"""Layer 1: business services. Each inserts its row and records its events in one transaction, without recipients.
 
-reservations.py   RESERVATION_REQUESTED, for everybody at the restaurant
-orders.py         ORDER_CREATED, for the customer's user who ordered
+reservations.py   RESERVATION_REQUESTED, for all users of the restaurant
+orders.py         ORDER_CREATED, for the user who ordered
 registration.py   USER_REGISTERED, once for the agency and once for the administrators
-announcing.py     what their events have in common
+announcing.py     creates their events
 """

@@ -1,6 +1,6 @@
-"""What the events of all producers have in common: an audience, one of its aggregates, and how many of it are told.
+"""Creates the events of all producers: for an audience, one of its aggregates, and all or one of its users.
 
-`recipientType` travels as a header; the relay puts it into the message.
+`recipientType` is a header of the event; the relay copies it into the message.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apps.notifications.words import Audience, RecipientType
+from apps.notifications.domain import Audience, RecipientType
 from pillarbox import Event, Outbox
 
 RECIPIENT_TYPE = "recipientType"
@@ -24,7 +24,7 @@ def announcement(
     aggregate_id: int,
     to: RecipientType = RecipientType.BROADCAST,
 ) -> Event:
-    """An event for an audience. One for a SINGLE user has their `user_id` in its payload."""
+    """Create an event for an audience. For a SINGLE recipient the payload must contain `user_id`."""
     return Event(
         event_type,
         dict(payload),

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Engine, insert
 
+from apps.notifications.domain import Audience, RecipientType
 from apps.notifications.producers.announcing import announcement, outbox
 from apps.notifications.tables import customer_order
-from apps.notifications.words import Audience, RecipientType
 
 
 def create_order(engine: Engine, *, customer_id: int, user_id: int, total_cents: int) -> int:
-    """Order something; the user who did is told, and no other of the same customer. Returns the id of the order."""
+    """Create an order; only the user who ordered is notified. Returns the id of the order."""
     with engine.begin() as connection:
         made = insert(customer_order).values(
             customer_id=customer_id, user_id=user_id, total_cents=total_cents, created_at=datetime.now(UTC)

@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Engine, insert
 
+from apps.notifications.domain import Audience
 from apps.notifications.producers.announcing import announcement, outbox
 from apps.notifications.tables import account
-from apps.notifications.words import Audience
 
 PLATFORM = 1
 """The one aggregate of the administrators."""
 
 
 def register_user(engine: Engine, *, agency_id: int, name: str, email: str) -> int:
-    """Open an account; the agency's users and the administrators are told, by an event each. Returns its id."""
+    """Create an account; one event notifies the agency's users, another the administrators. Returns the account id."""
     with engine.begin() as connection:
         made = insert(account).values(agency_id=agency_id, name=name, email=email, created_at=datetime.now(UTC))
         account_id: int = connection.execute(made.returning(account.c.id)).scalar_one()

@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Engine, insert
 
+from apps.notifications.domain import Audience
 from apps.notifications.producers.announcing import announcement, outbox
 from apps.notifications.tables import reservation
-from apps.notifications.words import Audience
 
 
 def request_reservation(
     engine: Engine, *, restaurant_id: int, guest_name: str, party_size: int, reserved_for: datetime
 ) -> int:
-    """Ask for a table; everybody at the restaurant is told. Returns the id of the reservation."""
+    """Create a reservation; all users of the restaurant are notified. Returns the id of the reservation."""
     with engine.begin() as connection:
         made = insert(reservation).values(
             restaurant_id=restaurant_id,

@@ -1,1 +1,1 @@
-"""The ingestion service as its users meet it: processes, HTTP, SQL, a broker."""
+"""The ingestion service as processes, over HTTP, SQL and a broker."""

@@ -1,4 +1,4 @@
-"""Databases with the tables of the service, and brokers with a virtual host of the test's own."""
+"""Databases with the tables of the service, and a virtual host of the broker for each test."""
 
 import shutil
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ AT_ONCE = 20
 
 @pytest.fixture(scope="session")
 def migrated_template(postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The name of a database that `migrate` has made, to be cloned."""
+    """The name of a migrated database, to be cloned."""
     postgres_server.create_database("ingestion_template")
     migrate(postgres_server.url("ingestion_template"), tmp_path_factory.mktemp("migrate"))
     return "ingestion_template"
@@ -25,14 +25,14 @@ def migrated_template(postgres_server: PostgresServer, tmp_path_factory: pytest.
 
 @pytest.fixture
 def database(postgres_server: PostgresServer, migrated_template: str) -> Iterator[str]:
-    """A database of the test's own, on PostgreSQL, tables in place."""
+    """A migrated PostgreSQL database for one test."""
     with cloned(postgres_server, migrated_template) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file that `migrate` has made, to be copied."""
+    """A migrated SQLite file, to be copied."""
     file = tmp_path_factory.mktemp("migrate") / "ingestion.db"
     migrate(f"sqlite:///{file}", file.parent)
     return file
@@ -40,7 +40,7 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["postgres", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a database of the test's own, on either engine."""
+    """The URL of a database for one test, on either engine."""
     if request.param == "sqlite":
         return f"sqlite:///{shutil.copy(request.getfixturevalue('migrated_file'), tmp_path)}"
     url: str = request.getfixturevalue("database")
@@ -49,7 +49,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def vhosts(rabbitmq_server: RabbitMQServer) -> Iterator[str]:
-    """The names of virtual hosts that nobody has used, without end."""
+    """An endless iterator over names of new virtual hosts."""
 
     def made() -> Iterator[str]:
         for first in count(step=AT_ONCE):
@@ -62,13 +62,13 @@ def vhosts(rabbitmq_server: RabbitMQServer) -> Iterator[str]:
 
 @pytest.fixture
 def broker(rabbitmq_server: RabbitMQServer, vhosts: Iterator[str]) -> str:
-    """The URL of a virtual host of the test's own: the service names its queues itself."""
+    """The URL of a new virtual host, because the names of the queues are fixed."""
     return rabbitmq_server.url(next(vhosts))
 
 
 @pytest.fixture(scope="module", params=["postgres", "sqlite"])
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """The service without a relay, on either engine: what it writes stays where it is."""
+    """The service without a relay, on either engine; its events stay pending."""
     folder = tmp_path_factory.mktemp("service")
     if request.param == "sqlite":
         store = f"sqlite:///{shutil.copy(request.getfixturevalue('migrated_file'), folder)}"

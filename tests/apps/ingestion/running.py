@@ -1,4 +1,4 @@
-"""`python -m apps.ingestion` as processes, each with an environment of its own."""
+"""Runs `python -m apps.ingestion` as processes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _numbers = count(1)
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Nothing of the caller's but the way to the code."""
+    """The import path of the caller, and nothing else of its environment."""
     return {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])} | variables
 
 
 def ingestion(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A command to its end."""
+    """Run a command to its end."""
     return forkserver.run("apps.ingestion", *words, folder=cwd, environment=environment(**variables))
 
 
 class Running:
-    """One process of the system, from the time it is ready to its end."""
+    """A process of the service, from its readiness to its end."""
 
     ready = ""
 
@@ -48,16 +48,16 @@ class Running:
         self.started = Started(name=command, process=process, log=log, ports=ports)
         processes.registry.processes.append(self.started)
 
-    def says(self, text: str) -> bool:
-        """Whether this stands in its log by now."""
+    def has_logged(self, text: str) -> bool:
+        """Whether its log contains the text."""
         self.started.must_run()
-        return text in self.story()
+        return text in self.log_text()
 
-    def story(self) -> str:
+    def log_text(self) -> str:
         return self.started.log.read_text(errors="replace")
 
     def stop(self) -> int:
-        """SIGTERM; the return code."""
+        """Send SIGTERM; returns the exit code."""
         self.started.signal(signal.SIGTERM)
         return self.ended()
 
@@ -69,7 +69,7 @@ class Running:
 
     def __enter__(self) -> Self:
         try:
-            wait_until(lambda: self.says(self.ready), bound=BOUND, what=f"{self.started.name} says {self.ready!r}")
+            wait_until(lambda: self.has_logged(self.ready), bound=BOUND, what=f"{self.started.name}: {self.ready!r}")
         except BaseException:
             self.__exit__()
             raise
@@ -82,7 +82,7 @@ class Running:
 
 
 class Service(Running):
-    """`serve` that takes requests, and a client of it."""
+    """A running `serve` with a client."""
 
     ready = "Uvicorn running"
 
@@ -101,7 +101,7 @@ class Service(Running):
         return found
 
     def wait_for(self, document_id: str, status: str) -> dict[str, object]:
-        """The document, once it is there."""
+        """Wait for a status; returns the document."""
         wait_until(
             lambda: self.document(document_id)["status"] == status, bound=BOUND, what=f"{document_id} is {status}"
         )
@@ -119,7 +119,7 @@ class Consuming(Running):
 
 
 def migrate(store: str, folder: Path) -> str:
-    """The URL of the store, its tables in place."""
+    """Migrate the store; returns its URL."""
     done = ingestion("migrate", cwd=folder, INGESTION_STORE=store)
     assert done.returncode == 0, done.stderr
     return store
@@ -127,6 +127,6 @@ def migrate(store: str, folder: Path) -> str:
 
 @contextmanager
 def consumers(folder: Path, **variables: str) -> Iterator[tuple[Running, Running]]:
-    """validation-service and enrichment-service."""
+    """Run validation-service and enrichment-service."""
     with Consuming("validate", folder, variables) as one, Consuming("enrich", folder, variables) as two:
         yield one, two

@@ -33,7 +33,7 @@ def nested(levels: int) -> dict[str, Any]:
     return {"a": nested(levels - 1)} if levels > 1 else {}
 
 
-def test_an_upload_is_answered_with_the_document(service: Service) -> None:
+def test_an_upload_returns_the_document(service: Service) -> None:
     answer = service.client.post(PATH, json=UPLOAD)
     document = answer.json()
     assert answer.status_code == 201
@@ -50,25 +50,25 @@ def test_an_upload_is_answered_with_the_document(service: Service) -> None:
     assert service.client.get(answer.headers["Location"]).json() == document
 
 
-def test_metadata_may_be_left_out(service: Service) -> None:
+def test_metadata_is_optional(service: Service) -> None:
     assert service.upload().json()["metadata"] == {}
 
 
-def test_the_upload_is_logged_with_its_id_and_correlation(service: Service) -> None:
+def test_the_log_line_of_an_upload_has_its_id_and_correlation_id(service: Service) -> None:
     mine = str(uuid4())
     answer = service.upload(**{"X-Correlation-ID": mine})
     assert answer.headers["X-Correlation-ID"] == mine
-    assert f"[{mine}] Document uploaded successfully. ID: {answer.json()['id']}" in service.story()
+    assert f"[{mine}] Document uploaded successfully. ID: {answer.json()['id']}" in service.log_text()
 
 
 @pytest.mark.parametrize("given", ["", "two words", "x" * 201])
-def test_a_correlation_id_that_cannot_be_used_is_replaced(service: Service, given: str) -> None:
+def test_an_invalid_correlation_id_is_replaced(service: Service, given: str) -> None:
     made = service.upload(**{"X-Correlation-ID": given}).headers["X-Correlation-ID"]
     assert made != given
     assert re.fullmatch(r"[0-9a-f-]{36}", made)
 
 
-def test_every_page_follows_the_one_before_and_nothing_is_left_out(service: Service) -> None:
+def test_pages_contain_every_document_in_order(service: Service) -> None:
     uploaded = [service.upload(f"{number}.pdf").json()["id"] for number in range(7)]
     seen: list[dict[str, Any]] = []
     after: dict[str, str] = {}
@@ -104,7 +104,7 @@ def test_the_last_page_has_no_next(service: Service) -> None:
         ({"owner": "x"}, "owner"),
     ],
 )
-def test_what_is_wrong_is_named(service: Service, change: dict[str, Any], field: str) -> None:
+def test_an_invalid_field_is_named(service: Service, change: dict[str, Any], field: str) -> None:
     answer = service.client.post(PATH, json=UPLOAD | change)
     problem = answer.json()
     assert (answer.status_code, answer.headers["Content-Type"]) == (422, "application/problem+json")
@@ -138,7 +138,7 @@ def test_metadata_is_any_json_object(service: Service) -> None:
 
 
 @pytest.mark.parametrize("metadata", ["NaN", "Infinity", "1e999", '"\\ud800"', "[" * 5000 + "]" * 5000, "1" * 5000])
-def test_metadata_that_no_database_keeps_is_a_problem_and_not_a_crash(service: Service, metadata: str) -> None:
+def test_metadata_that_cannot_be_stored_is_a_problem(service: Service, metadata: str) -> None:
     body = json.dumps(UPLOAD)[:-1] + ', "metadata": {"a": ' + metadata + "}}"
     answer = service.client.post(PATH, content=body.encode(), headers={"Content-Type": "application/json"})
     assert answer.status_code in (400, 422)
@@ -146,13 +146,13 @@ def test_metadata_that_no_database_keeps_is_a_problem_and_not_a_crash(service: S
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"name": "\\ud800"}', b"\xff"])
-def test_a_body_that_is_no_document_is_a_problem_and_not_a_crash(service: Service, body: bytes) -> None:
+def test_an_invalid_body_is_a_problem(service: Service, body: bytes) -> None:
     answer = service.client.post(PATH, content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code in (400, 422)
     assert answer.headers["Content-Type"] == "application/problem+json"
 
 
-def test_a_body_that_is_too_large_is_refused_with_and_without_its_length(service: Service) -> None:
+def test_a_too_large_body_is_rejected_with_and_without_content_length(service: Service) -> None:
     large = b" " * (LARGEST_BODY + 1)
     assert service.client.post(PATH, content=large).status_code == 413
     assert service.client.post(PATH, content=iter([large])).status_code == 413
@@ -168,7 +168,7 @@ def test_a_body_that_is_too_large_is_refused_with_and_without_its_length(service
         ("/nowhere", 404),
     ],
 )
-def test_a_question_that_has_no_answer_is_a_problem(service: Service, path: str, status: int) -> None:
+def test_an_unknown_path_or_invalid_parameter_is_a_problem(service: Service, path: str, status: int) -> None:
     answer = service.client.get(path)
     assert (answer.status_code, answer.json()["status"]) == (status, status)
     assert answer.headers["Content-Type"] == "application/problem+json"
@@ -190,7 +190,7 @@ HOSTILE = (
 )
 
 
-def test_no_parameter_breaks_anything(service: Service) -> None:
+def test_hostile_parameters_cause_no_server_error(service: Service) -> None:
     for value in HOSTILE:
         asked = quote(value, safe="")
         for path in (f"?after={asked}", f"?limit={asked}", f"?{asked}={asked}", f"/{asked}", f"?after={asked}&after=x"):
@@ -201,21 +201,21 @@ def test_no_parameter_breaks_anything(service: Service) -> None:
                 assert answer.status_code < 500, (header, value)
 
 
-def test_one_key_and_one_body_make_one_document_and_one_answer(service: Service) -> None:
+def test_one_key_and_one_body_create_one_document(service: Service) -> None:
     key = {"Idempotency-Key": str(uuid4())}
     first, second = (service.client.post(PATH, json=UPLOAD, headers=key) for _ in range(2))
     assert (first.status_code, second.status_code) == (201, 201)
     assert first.content == second.content
 
 
-def test_a_key_that_came_with_another_body_is_refused(service: Service) -> None:
+def test_a_key_reused_with_another_body_is_rejected(service: Service) -> None:
     key = {"Idempotency-Key": str(uuid4())}
     service.client.post(PATH, json=UPLOAD, headers=key)
     answer = service.client.post(PATH, json=UPLOAD | {"name": "other.pdf"}, headers=key)
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "Idempotency-Key")
 
 
-def test_the_same_key_many_times_at_once_makes_one_document(service: Service) -> None:
+def test_concurrent_requests_with_one_key_create_one_document(service: Service) -> None:
     key = {"Idempotency-Key": str(uuid4())}
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: service.client.post(PATH, json=UPLOAD, headers=key), range(16)))
@@ -225,15 +225,15 @@ def test_the_same_key_many_times_at_once_makes_one_document(service: Service) ->
     assert documents.count(answers[0].json()["id"]) == 1
 
 
-def test_health_tells_what_waits(service: Service) -> None:
+def test_health_reports_the_backlog(service: Service) -> None:
     service.upload()
     health = service.client.get("/health").json()
-    assert (health["status"], health["database"], health["relay"]) == ("UP", "UP", "off, not at work")
+    assert (health["status"], health["database"], health["relay"]) == ("UP", "UP", "off, not running")
     assert health["backlog"] > 0
     assert health["oldestSeconds"] >= 0
     assert service.client.get("/health/live").json() == {"status": "UP"}
 
 
-def test_a_container_can_ask_whether_it_answers(service: Service, tmp_path: Path) -> None:
+def test_probe_reports_whether_the_service_responds(service: Service, tmp_path: Path) -> None:
     for port, code in ((service.port, 0), (free_port(), 1)):
         assert ingestion("probe", cwd=tmp_path, INGESTION_LISTEN=f"0.0.0.0:{port}").returncode == code

@@ -1,4 +1,4 @@
-"""The container files, as far as they can be checked without an engine: against the application and each other."""
+"""The container files match the application and each other, as far as a test without an engine can check."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def instructions(name: str) -> list[str]:
 
 
 def variables(service: str) -> dict[str, str]:
-    """As compose hands them over, where nothing is set outside."""
+    """The variables that compose passes by default."""
     given: dict[str, str] = SERVICES["services"][service]["environment"]
     return {name: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value) for name, value in given.items()}
 
@@ -51,20 +51,20 @@ def test_the_broker_has_its_management_page() -> None:
 
 
 @pytest.mark.parametrize("name", INFRA["services"])
-def test_what_keeps_data_has_a_volume_and_a_health_check(name: str) -> None:
+def test_stateful_services_have_a_volume_and_a_health_check(name: str) -> None:
     service = INFRA["services"][name]
     assert service["healthcheck"]["test"][0] == "CMD"
     assert [volume.partition(":")[0] for volume in service["volumes"]] == [name]
     assert name in INFRA["volumes"]
 
 
-def test_every_port_is_open_to_this_machine_only() -> None:
+def test_every_port_is_bound_to_loopback() -> None:
     ports = [port for file in (INFRA, SERVICES) for one in file["services"].values() for port in one.get("ports", [])]
     assert ports
     assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
 
 
-def test_both_files_meet_in_one_network() -> None:
+def test_both_files_use_one_network() -> None:
     assert INFRA["networks"]["ingestion"]["name"] == "ingestion"
     assert SERVICES["networks"] == {"ingestion": {"external": True}}
     assert {tuple(one["networks"]) for file in (INFRA, SERVICES) for one in file["services"].values()} == {
@@ -72,7 +72,7 @@ def test_both_files_meet_in_one_network() -> None:
     }
 
 
-def test_every_service_of_the_guide_is_there_and_runs_a_command_that_exists() -> None:
+def test_every_service_of_the_guide_runs_an_existing_command() -> None:
     commands = {name: service["command"][0] for name, service in SERVICES["services"].items()}
     assert commands == {
         "migrate": "migrate",
@@ -86,7 +86,7 @@ def test_every_service_of_the_guide_is_there_and_runs_a_command_that_exists() ->
 
 
 @pytest.mark.parametrize("name", SERVICES["services"])
-def test_the_variables_are_settings_and_lead_to_the_other_file(name: str) -> None:
+def test_the_variables_are_valid_settings_and_name_the_services_of_the_other_file(name: str) -> None:
     settings = Settings.read(variables(name))
     for url, port in ((settings.store, 5432), (settings.transport, 5672)):
         host = urlsplit(url).hostname
@@ -96,7 +96,7 @@ def test_the_variables_are_settings_and_lead_to_the_other_file(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", [name for name in SERVICES["services"] if name != "migrate"])
-def test_no_service_starts_before_the_tables_are_there(name: str) -> None:
+def test_no_service_starts_before_the_migration(name: str) -> None:
     assert SERVICES["services"][name]["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
 
 
@@ -106,7 +106,7 @@ def copied() -> Iterator[str]:
             yield from line.split()[:-1]
 
 
-def test_what_is_copied_exists_and_is_not_ignored() -> None:
+def test_copied_files_exist_and_are_not_ignored() -> None:
     sources = list(copied())
     assert "apps/ingestion" in sources
     assert [source for source in sources if not (ROOT / source).exists()] == []
@@ -114,7 +114,7 @@ def test_what_is_copied_exists_and_is_not_ignored() -> None:
     assert {source.split("/")[0] for source in sources} <= set(let_through)
 
 
-def test_the_image_runs_commands_that_exist_as_nobody_special() -> None:
+def test_the_image_runs_existing_commands_as_an_unprivileged_user() -> None:
     [start], [default], [health] = instructions("ENTRYPOINT"), instructions("CMD"), instructions("HEALTHCHECK")
     assert json.loads(start) == ["python", "-m", "apps.ingestion"]
     probe = json.loads(health.partition("CMD ")[2])
@@ -124,12 +124,12 @@ def test_the_image_runs_commands_that_exist_as_nobody_special() -> None:
     assert instructions("EXPOSE") == [str(Settings().port)]
 
 
-def test_the_variables_of_the_image_are_settings() -> None:
+def test_the_variables_of_the_image_are_valid_settings() -> None:
     given = dict(re.findall(r"\b(INGESTION_\w+)=(\S+)", " ".join(instructions("ENV"))))
     assert Settings.read(given).port == 8081
 
 
-def test_the_versions_in_the_image_are_those_that_were_tested() -> None:
+def test_the_image_has_the_tested_versions() -> None:
     def pins(file: Path) -> set[str]:
         return set(re.findall(r"^[\w-]+==\S+", file.read_text(encoding="utf-8"), re.MULTILINE))
 
@@ -137,8 +137,8 @@ def test_the_versions_in_the_image_are_those_that_were_tested() -> None:
     assert pins(REQUIREMENTS) - pins(ROOT / "requirements" / "dev.txt") == set()
 
 
-def test_what_the_service_imports_is_in_the_image(tmp_path: Path) -> None:
-    """With the packages of the list and no others."""
+def test_the_image_contains_all_imports_of_the_service(tmp_path: Path) -> None:
+    """Import with the listed packages only."""
     listed = re.findall(r"^([\w-]+)==", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE)
     for name in listed:
         for file in distribution(name).files or ():

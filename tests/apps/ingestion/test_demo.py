@@ -14,8 +14,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from apps.ingestion.demo.course import STATUSES, Verdict
-from apps.ingestion.demo.place import NoPlace, prepared
+from apps.ingestion.demo.environment import SetupError, prepared
+from apps.ingestion.demo.scenario import STATUSES, Verification
 from tests.apps.ingestion.running import BOUND, environment
 from tests.integration.rabbitmq.consumer import channel
 from tests.servers import forkserver
@@ -30,33 +30,33 @@ def demo(folder: Path, *words: str, **variables: str) -> subprocess.CompletedPro
     return forkserver.run(MODULE, *words, folder=folder, environment=environment(TMPDIR=str(folder), **variables))
 
 
-def test_embedded_every_document_goes_all_the_way_and_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_the_embedded_demo_enriches_every_document_and_cleans_up(tmp_path: Path) -> None:
     done = demo(tmp_path, "--seconds", "1.2")
     assert done.returncode == 0, done.stderr
     first, *_, last = done.stdout.splitlines()
     assert first == "SQLite → relay → handlers → validation, enrichment"
-    assert last == "Every document went all the way, once."
+    assert last == "Verified: every document was enriched once."
     assert "\x1b" not in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 
-def test_over_servers_it_has_a_database_and_queues_of_its_own_that_are_gone_afterwards(
+def test_the_demo_on_servers_removes_its_database_and_queues(
     postgres_server: PostgresServer, broker: str, tmp_path: Path
 ) -> None:
     where = {"DEMO_STORE": postgres_server.url(), "DEMO_TRANSPORT": broker}
     done = demo(tmp_path, "--seconds", "1", "--json", **where)
     assert done.returncode == 0, done.stderr
-    verdict = json.loads(done.stdout)
-    assert (verdict["ok"], verdict["lost"], verdict["phantom"]) == (True, 0, 0)
-    assert verdict["statuses"]["ENRICHED"] == verdict["uploaded"] > 0
+    verification = json.loads(done.stdout)
+    assert (verification["ok"], verification["lost"], verification["phantom"]) == (True, 0, 0)
+    assert verification["statuses"]["ENRICHED"] == verification["uploaded"] > 0
     with psycopg.connect(postgres_server.url()) as connection:
         left = connection.execute("SELECT datname FROM pg_database WHERE datname LIKE 'ingestion_demo%%'").fetchall()
     assert left == []
-    with channel(broker) as meddling:  # had it left a queue of this name, the broker would refuse another kind
-        meddling.queue_declare("document.uploaded.q", auto_delete=True)
+    with channel(broker) as other:  # if the demo had left this queue, the broker would reject the declaration
+        other.queue_declare("document.uploaded.q", auto_delete=True)
         refused = demo(tmp_path, "--seconds", "1", **where)
     assert refused.returncode == 1
-    assert "has document.uploaded.q already; name a virtual host of the demo's own" in refused.stderr
+    assert "has document.uploaded.q already; use another virtual host" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_over_servers_it_has_a_database_and_queues_of_its_own_that_are_gone_afte
         ("", "kafka://app:s3cret-word@127.0.0.1:1/"),
     ],
 )
-def test_a_place_where_it_cannot_play_is_named_without_its_password(store: str, transport: str) -> None:
-    with pytest.raises(NoPlace) as refused, prepared(store, transport):
+def test_an_unsuitable_server_is_named_without_its_password(store: str, transport: str) -> None:
+    with pytest.raises(SetupError) as refused, prepared(store, transport):
         pass
     assert str(refused.value).startswith("DEMO_STORE" if store else "DEMO_TRANSPORT")
     assert "s3cret-word" not in str(refused.value)
@@ -77,7 +77,7 @@ def test_a_place_where_it_cannot_play_is_named_without_its_password(store: str, 
 
 @pytest.fixture
 def endless(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A demo under way."""
+    """A running demo."""
     process = subprocess.Popen(
         [*COMMAND, "--seconds", "3600", "--json"],
         env=environment(TMPDIR=str(tmp_path)),
@@ -98,7 +98,7 @@ def endless(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_an_interrupt_ends_the_uploading_and_is_followed_by_the_verdict(
+def test_an_interrupt_stops_the_uploads_and_starts_the_verification(
     endless: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     endless.send_signal(signal.SIGINT)
@@ -108,7 +108,7 @@ def test_an_interrupt_ends_the_uploading_and_is_followed_by_the_verdict(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_on_a_terminal_the_table_shows_the_way_of_each_document(tmp_path: Path) -> None:
+def test_on_a_terminal_the_table_shows_the_status_of_each_document(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     variables = environment(TMPDIR=str(tmp_path), TERM="xterm", COLUMNS="120")
     process = subprocess.Popen(
@@ -129,17 +129,17 @@ def test_on_a_terminal_the_table_shows_the_way_of_each_document(tmp_path: Path) 
     assert all(status in shown for status in STATUSES)
 
 
-def verdict(**changes: int) -> Verdict:
+def verification(**changes: int) -> Verification:
     enriched = changes.pop("enriched", 3)
     statuses = {"UPLOADED": 3 - enriched, "VALIDATED": 0, "ENRICHED": enriched}
     given = {"uploaded": 3, "lost": 0, "phantom": 0, "refused": 0} | changes
-    return Verdict(**given, statuses=statuses, seconds=1.0)
+    return Verification(**given, statuses=statuses, seconds=1.0)
 
 
-def test_the_verdict_notices_what_is_missing() -> None:
-    assert verdict().ok
-    assert not verdict(enriched=2).ok
-    assert not verdict(lost=1).ok
-    assert not verdict(phantom=1).ok
-    assert not verdict(refused=1).ok
-    assert not verdict(uploaded=0, enriched=0).ok
+def test_the_verification_finds_missing_documents() -> None:
+    assert verification().ok
+    assert not verification(enriched=2).ok
+    assert not verification(lost=1).ok
+    assert not verification(phantom=1).ok
+    assert not verification(refused=1).ok
+    assert not verification(uploaded=0, enriched=0).ok

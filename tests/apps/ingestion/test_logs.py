@@ -1,4 +1,4 @@
-"""The lines of the guide, at the levels of the guide."""
+"""The log lines of the guide at their levels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ RELAY = "apps.ingestion.relay"
 
 
 @pytest.mark.parametrize("delay", [0.25, 10.0, 3600.0])
-def test_the_next_retry_is_when_it_will_be(delay: float, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_line_of_a_retry_has_the_time_of_the_next_attempt(
+    delay: float, caplog: pytest.LogCaptureFixture
+) -> None:
     before = datetime.now(UTC)
     log_relay(
         EventRetried(
@@ -31,7 +33,7 @@ def test_the_next_retry_is_when_it_will_be(delay: float, caplog: pytest.LogCaptu
     assert before + wait <= datetime.fromisoformat(written) <= datetime.now(UTC) + wait
 
 
-def test_what_is_normal_is_told_on_request_only(caplog: pytest.LogCaptureFixture) -> None:
+def test_routine_steps_are_logged_below_info(caplog: pytest.LogCaptureFixture) -> None:
     for level, expected in ((logging.INFO, []), (logging.DEBUG, ["DEBUG"]), (TRACE, ["TRACE", "DEBUG"])):
         caplog.clear()
         with caplog.at_level(level, logger=RELAY):
@@ -41,7 +43,7 @@ def test_what_is_normal_is_told_on_request_only(caplog: pytest.LogCaptureFixture
 
 
 @pytest.mark.parametrize(("given", "shown"), [("ticket-4711", "ticket-4711"), (None, NONE), ("two\nlines", NONE)])
-def test_the_line_of_an_event_has_its_correlation_id(
+def test_the_log_line_of_an_event_has_its_correlation_id(
     given: str | None, shown: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, logger=RELAY):
@@ -59,7 +61,7 @@ def test_the_line_of_an_event_has_its_correlation_id(
         ("closed", "", "INFO", "Destination uploaded: circuit breaker closed"),
     ],
 )
-def test_a_breaker_that_closes_is_good_news(
+def test_a_breaker_that_closes_is_logged_at_info(
     state: str, error: str, level: str, line: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, logger=RELAY):

@@ -25,7 +25,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
-def test_two_at_once_and_once_more_leave_one_database_that_fits_the_code(empty: str, tmp_path: Path) -> None:
+def test_concurrent_and_repeated_migrations_create_the_tables_of_the_code(empty: str, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         done = list(pool.map(lambda _: ingestion("migrate", cwd=tmp_path, INGESTION_STORE=empty), range(2)))
     done.append(ingestion("migrate", cwd=tmp_path, INGESTION_STORE=empty))
@@ -36,18 +36,18 @@ def test_two_at_once_and_once_more_leave_one_database_that_fits_the_code(empty: 
             inspect(connection).get_table_names()
         )
         assert "outbox_events" in inspect(connection).get_view_names()
-        # What the tables of the code would still need; those of the outbox are left alone.
+        # Compares with the tables of the code; ignores those of the outbox.
         command.check(alembic_config(connection))
     engine.dispose()
 
 
-def test_without_its_tables_nothing_starts(empty: str, tmp_path: Path) -> None:
+def test_the_service_does_not_start_without_its_tables(empty: str, tmp_path: Path) -> None:
     done = ingestion("serve", cwd=tmp_path, INGESTION_STORE=empty)
     assert done.returncode == 1
     assert "run `python -m apps.ingestion migrate`" in done.stderr
 
 
-def test_without_the_tables_of_the_outbox_nothing_starts_either(database: str, tmp_path: Path) -> None:
+def test_a_consumer_does_not_start_without_the_tables_of_the_outbox(database: str, tmp_path: Path) -> None:
     with psycopg.connect(database) as connection:
         connection.execute("DROP TABLE outbox_schema")
     broker = {"INGESTION_TRANSPORT": "amqp://guest@127.0.0.1:1/"}
@@ -57,7 +57,7 @@ def test_without_the_tables_of_the_outbox_nothing_starts_either(database: str, t
     assert "run `python -m apps.ingestion migrate`" in done.stderr
 
 
-def test_a_database_that_is_away_is_an_error_in_one_line_without_the_password(tmp_path: Path) -> None:
+def test_an_unavailable_database_is_an_error_of_one_line_without_the_password(tmp_path: Path) -> None:
     url = f"postgresql://app:s3cret-word@127.0.0.1:{free_port()}/ingestion_db"
     done = ingestion("migrate", "--wait", "1", cwd=tmp_path, INGESTION_STORE=url)
     assert done.returncode == 1

@@ -22,7 +22,7 @@ def variables(database: str, broker: str) -> dict[str, str]:
 
 
 def events(database: str, document_id: str) -> list[tuple[str, str, str | None, str | None]]:
-    """Type, id, correlation and causation of what was announced about a document, in order."""
+    """Type, id, correlation and causation of the events of a document, in order."""
     with psycopg.connect(database) as connection:
         return connection.execute(
             "SELECT event_type, event_id, correlation_id, causation_id FROM outbox_event"
@@ -31,13 +31,15 @@ def events(database: str, document_id: str) -> list[tuple[str, str, str | None, 
         ).fetchall()
 
 
-def test_the_message_is_as_it_was_promised(variables: dict[str, str], broker: str, tmp_path: Path) -> None:
+def test_the_published_message_has_the_documented_format(
+    variables: dict[str, str], broker: str, tmp_path: Path
+) -> None:
     with Service(folder=tmp_path, **variables) as service:
         document = service.upload(**{"X-Correlation-ID": "upload-7"}).json()
-        wait_until(lambda: service.says("Successfully published event"), bound=BOUND, what="it is published")
+        wait_until(lambda: service.has_logged("Successfully published event"), bound=BOUND, what="it is published")
         [(event_type, event_id, *_)] = events(variables["INGESTION_STORE"], document["id"])
         assert service.stop() == 0
-    story = service.story()
+    story = service.log_text()
     assert "Found 1 pending outbox events to publish" in story
     assert f"Successfully published event: eventId={event_id}, aggregateId={document['id']}" in story
     assert "Outbox publish batch completed. Success: 1, Failures: 0" in story
@@ -63,7 +65,7 @@ def test_the_message_is_as_it_was_promised(variables: dict[str, str], broker: st
     assert take_all(broker, "document.uploaded.dlq") == []
 
 
-def test_documents_are_validated_and_enriched_and_what_follows_leads_back(
+def test_documents_are_enriched_and_events_keep_correlation_and_causation(
     variables: dict[str, str], tmp_path: Path
 ) -> None:
     with Service(folder=tmp_path, **variables) as service, consumers(tmp_path, **variables) as (validating, enriching):
@@ -75,60 +77,62 @@ def test_documents_are_validated_and_enriched_and_what_follows_leads_back(
             uploaded, validated = events(variables["INGESTION_STORE"], document["id"])
             assert (uploaded[0], *uploaded[2:]) == ("DocumentUploaded", mine, None)
             assert (validated[0], *validated[2:]) == ("DocumentValidated", mine, uploaded[1])
-        assert f"[{mine}] Document validated by validation-service. ID: {documents[0]['id']}" in validating.story()
-        assert service.client.get("/health").json()["relay"] == "inside, at work"
-        # Whatever is told to stop finishes what it has in hand.
+        assert f"[{mine}] Document validated by validation-service. ID: {documents[0]['id']}" in validating.log_text()
+        assert service.client.get("/health").json()["relay"] == "embedded, running"
+        # Each process finishes its events in flight.
         assert [process.stop() for process in (validating, enriching, service)] == [0, 0, 0]
-    assert "validation-service stopped, drained" in validating.story()
+    assert "validation-service stopped, drained" in validating.log_text()
 
 
-def test_a_message_that_comes_twice_has_one_effect(variables: dict[str, str], broker: str, tmp_path: Path) -> None:
+def test_a_duplicate_message_has_one_effect(variables: dict[str, str], broker: str, tmp_path: Path) -> None:
     with Service(folder=tmp_path, **variables) as service:
         document = service.upload().json()
-        wait_until(lambda: service.says("Successfully published event"), bound=BOUND, what="it is published")
+        wait_until(lambda: service.has_logged("Successfully published event"), bound=BOUND, what="it is published")
         [message] = take_all(broker, "document.uploaded.q")
-        with channel(broker) as meddling:
-            meddling.confirm_delivery()
+        with channel(broker) as producer:
+            producer.confirm_delivery()
             for _ in range(2):
-                meddling.basic_publish("doc.events", "document.uploaded", message.body, message.properties)
+                producer.basic_publish("doc.events", "document.uploaded", message.body, message.properties)
         with Consuming("validate", tmp_path, variables) as validating:
-            wait_until(lambda: validating.says("had this event already"), bound=BOUND, what="the repeat is noticed")
+            wait_until(
+                lambda: validating.has_logged("skipped a duplicate"), bound=BOUND, what="the duplicate is skipped"
+            )
             assert service.document(document["id"])["status"] == "VALIDATED"
         kinds = [event_type for event_type, *_ in events(variables["INGESTION_STORE"], document["id"])]
         assert kinds == ["DocumentUploaded", "DocumentValidated"]
 
 
-def test_a_message_without_any_properties_is_understood(variables: dict[str, str], broker: str, tmp_path: Path) -> None:
+def test_a_message_without_properties_is_handled(variables: dict[str, str], broker: str, tmp_path: Path) -> None:
     with Service(folder=tmp_path, **variables) as service:
         document = service.upload().json()
-        wait_until(lambda: service.says("Successfully published event"), bound=BOUND, what="it is published")
+        wait_until(lambda: service.has_logged("Successfully published event"), bound=BOUND, what="it is published")
         [message] = take_all(broker, "document.uploaded.q")
-        with channel(broker) as meddling:
-            meddling.basic_publish("doc.events", "document.uploaded", message.body)
+        with channel(broker) as producer:
+            producer.basic_publish("doc.events", "document.uploaded", message.body)
         with Consuming("validate", tmp_path, variables):
             service.wait_for(document["id"], "VALIDATED")
 
 
-def test_an_event_that_no_try_can_make_right_is_a_dead_letter_with_its_reason(
+def test_an_event_that_can_never_succeed_is_dead_lettered_with_its_reason(
     variables: dict[str, str], broker: str, tmp_path: Path
 ) -> None:
-    nobody = str(uuid4())
+    unknown = str(uuid4())
     with Consuming("validate", tmp_path, variables) as validating:
         wait_until(lambda: queue_exists(broker, "document.uploaded.q"), bound=BOUND, what="the queue is declared")
-        with channel(broker) as meddling:
-            meddling.confirm_delivery()
-            for body in ({"aggregateId": nobody}, {"aggregateId": 7}, ["nothing"]):
-                told = pika.BasicProperties(
+        with channel(broker) as producer:
+            producer.confirm_delivery()
+            for body in ({"aggregateId": unknown}, {"aggregateId": 7}, ["nothing"]):
+                properties = pika.BasicProperties(
                     message_id=str(uuid4()), type="DocumentUploaded", content_type="application/json"
                 )
-                # By its name: its binding may come a moment later than the queue.
-                meddling.basic_publish("", "document.uploaded.q", json.dumps(body).encode(), told)
+                # To the queue by name, because its binding may be declared a moment later.
+                producer.basic_publish("", "document.uploaded.q", json.dumps(body).encode(), properties)
         wait_until(lambda: ready(broker, "document.uploaded.dlq") == 3, bound=BOUND, what="three dead letters")
-        assert "Traceback" not in validating.story()
+        assert "Traceback" not in validating.log_text()
     reasons = {
         str((one.properties.headers or {})["pillarbox-reason"]) for one in take_all(broker, "document.uploaded.dlq")
     }
-    assert any(f"there is no document {nobody}" in reason for reason in reasons)
+    assert any(f"there is no document {unknown}" in reason for reason in reasons)
     assert any("no aggregateId that is a UUID" in reason for reason in reasons)
 
 

@@ -1,4 +1,4 @@
-"""The README: its commands work as typed, and its tables say what is there."""
+"""The README: its commands work as typed, and its tables match the code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_every_command_works_for_a_new_user(tmp_path: Path) -> None:
     NewUser(fresh_tree(tmp_path), home, instead=instead, INGESTION_LISTEN=f"127.0.0.1:{ports[0]}").follow(PATH)
 
 
-def test_every_command_it_names_exists_and_every_command_is_named() -> None:
+def test_the_readme_names_every_command() -> None:
     assert set(re.findall(r"python -m apps\.ingestion (\w+)", PAGE)) <= set(main.commands)
     table = PAGE[PAGE.index("| command | is |") : PAGE.index("## Configuration")]
     assert {
@@ -35,7 +35,7 @@ def test_every_command_it_names_exists_and_every_command_is_named() -> None:
     } == (set(main.commands))
 
 
-def test_every_variable_is_told_with_its_default() -> None:
+def test_the_readme_lists_every_variable_with_its_default() -> None:
     told = dict(re.findall(r"^\| `((?:INGESTION|OUTBOX_PUBLISHER)_\w+)` \| (.+?) \|", PAGE, re.MULTILINE))
     given = {name: value.strip("`") for name, value in told.items() if value != "empty"}
     assert Settings.read(given) == Settings()
@@ -46,7 +46,7 @@ def test_every_variable_is_told_with_its_default() -> None:
     assert set(told) == set(re.findall(r"(?:INGESTION|OUTBOX_PUBLISHER)_[A-Z_]*[A-Z]", described))
 
 
-def test_every_queue_is_in_the_table() -> None:
+def test_the_readme_lists_every_queue() -> None:
     for queue in QUEUES:
         assert queue.dead_letter is not None
         [binding] = queue.bindings
@@ -55,5 +55,5 @@ def test_every_queue_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", PAGE))))
-def test_every_link_leads_somewhere(link: str) -> None:
+def test_every_link_has_a_target(link: str) -> None:
     assert (PATH.parent / link).exists()

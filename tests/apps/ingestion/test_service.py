@@ -1,4 +1,4 @@
-"""DocumentService: one transaction each, on PostgreSQL and on SQLite."""
+"""DocumentService: every method is one transaction, on PostgreSQL and on SQLite."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from apps.ingestion import documents
 from apps.ingestion.database import open_engine
-from apps.ingestion.documents import OutOfTurn, Status, Upload
+from apps.ingestion.documents import InvalidTransition, Status, Upload
 from apps.ingestion.idempotency import KeyReused
 from apps.ingestion.service import DocumentService
 from pillarbox import RecordError
@@ -51,13 +51,13 @@ def age_keys(engine: Engine, hours: int) -> None:
         connection.execute(text(f"UPDATE idempotency_keys SET created_at = {past[engine.dialect.name]}"))
 
 
-def test_the_document_and_its_event_are_there_together(engine: Engine) -> None:
+def test_a_document_and_its_event_are_committed_together(engine: Engine) -> None:
     DocumentService(engine).upload(UPLOAD, key="k")
     assert counts(engine) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("table", ["documents", "outbox_message", "idempotency_keys"])
-def test_where_one_of_them_cannot_be_written_neither_is(engine: Engine, table: str) -> None:
+def test_if_one_insert_fails_nothing_is_committed(engine: Engine, table: str) -> None:
     with engine.begin() as connection:
         connection.execute(text(REFUSE[engine.dialect.name].format(table)))
     with pytest.raises((IntegrityError, RecordError)):
@@ -65,7 +65,7 @@ def test_where_one_of_them_cannot_be_written_neither_is(engine: Engine, table: s
     assert counts(engine) == (0, 0, 0)
 
 
-def test_a_repeat_is_answered_with_the_document_as_it_was_uploaded(engine: Engine) -> None:
+def test_a_repeated_request_returns_the_document_as_uploaded(engine: Engine) -> None:
     service = DocumentService(engine)
     first = service.upload(UPLOAD, key="k")
     with engine.begin() as connection:
@@ -74,7 +74,7 @@ def test_a_repeat_is_answered_with_the_document_as_it_was_uploaded(engine: Engin
     assert counts(engine) == (1, 1, 1)
 
 
-def test_a_key_is_for_one_body(engine: Engine) -> None:
+def test_a_key_is_valid_for_one_body(engine: Engine) -> None:
     service = DocumentService(engine)
     service.upload(UPLOAD, key="k")
     with pytest.raises(KeyReused):
@@ -82,7 +82,7 @@ def test_a_key_is_for_one_body(engine: Engine) -> None:
     assert counts(engine) == (1, 1, 1)
 
 
-def test_a_key_that_has_expired_is_as_good_as_new(engine: Engine) -> None:
+def test_an_expired_key_can_be_used_again(engine: Engine) -> None:
     service = DocumentService(engine, keep_keys=timedelta(hours=24))
     service.upload(UPLOAD, key="k")
     age_keys(engine, 25)
@@ -92,17 +92,17 @@ def test_a_key_that_has_expired_is_as_good_as_new(engine: Engine) -> None:
         service.upload(UPLOAD, key="k")
 
 
-def test_expired_keys_are_removed_and_others_stay(engine: Engine) -> None:
+def test_only_expired_keys_are_deleted(engine: Engine) -> None:
     service = DocumentService(engine, keep_keys=timedelta(hours=24))
     service.upload(UPLOAD, key="old")
     age_keys(engine, 26)
     service.upload(UPLOAD, key="new")
-    assert service.forget_keys() == 1
+    assert service.delete_expired_keys() == 1
     with engine.begin() as connection:
         assert connection.execute(text("SELECT key FROM idempotency_keys")).scalars().all() == ["new"]
 
 
-def test_a_document_goes_its_way_step_by_step_and_never_back(engine: Engine) -> None:
+def test_a_document_advances_step_by_step_and_never_back(engine: Engine) -> None:
     document_id = DocumentService(engine).upload(UPLOAD).id
     asked = (Status.ENRICHED, Status.VALIDATED, Status.VALIDATED, Status.ENRICHED, Status.VALIDATED)
     assert [advance(engine, document_id, to) for to in asked] == [
@@ -116,9 +116,9 @@ def test_a_document_goes_its_way_step_by_step_and_never_back(engine: Engine) -> 
 
 
 def advance(engine: Engine, document_id: UUID, to: Status) -> str:
-    """Where it got to, or why it did not."""
+    """The new status, or the error."""
     try:
         with engine.begin() as connection:
-            return documents.advance(connection, document_id, to=to, by="somebody").status
-    except OutOfTurn as refused:
+            return documents.advance(connection, document_id, to=to, by="ada").status
+    except InvalidTransition as refused:
         return str(refused).replace(f" {document_id}", "")

@@ -59,14 +59,14 @@ def test_one_trace_and_the_metrics_of_three_processes(database: str, broker: str
         processes: list[Running] = [service, validating, enriching]
         wait_until(lambda: len(traced(processes)) >= len(EXPECTED), bound=BOUND, what="the whole trace")
         assert traced(processes) == EXPECTED
-        assert len([span for span in spans(service.story()) if span.name == "POST /api/v1/documents"]) == 1
+        assert len([span for span in spans(service.log_text()) if span.name == "POST /api/v1/documents"]) == 1
 
 
 def traced(processes: list[Running]) -> dict[str, str]:
-    return tree((process.story() for process in processes), TRACE)
+    return tree((process.log_text() for process in processes), TRACE)
 
 
-def test_without_a_broker_one_process_has_the_whole_trace(store: str, tmp_path: Path) -> None:
+def test_without_a_broker_one_process_exports_the_whole_trace(store: str, tmp_path: Path) -> None:
     with Service(folder=tmp_path, INGESTION_STORE=store, **TO_STDOUT) as service:
         service.wait_for(service.upload(**PARENT).json()["id"], "ENRICHED")
         steps = set(EXPECTED) - {"send uploaded", "send validated"}
@@ -88,12 +88,12 @@ def test_a_failed_attempt_counts_under_the_names_of_the_guide(database: str, tmp
 
 
 @pytest.mark.parametrize("address", ["8082", "127.0.0.1:0", "127.0.0.1:70000", "nowhere.invalid:8082"])
-def test_an_address_for_metrics_that_cannot_be_is_named_at_the_start(address: str, tmp_path: Path) -> None:
+def test_an_invalid_metrics_address_is_an_error_at_the_start(address: str, tmp_path: Path) -> None:
     done = ingestion("validate", cwd=tmp_path, INGESTION_TRANSPORT="amqp://a:b@mq/", INGESTION_METRICS=address)
     assert (done.returncode, "INGESTION_METRICS" in done.stderr) == (2, True)
 
 
-def test_an_exporter_of_spans_that_is_not_installed_is_named_at_the_start(tmp_path: Path) -> None:
+def test_a_missing_span_exporter_is_an_error_at_the_start(tmp_path: Path) -> None:
     done = ingestion("serve", cwd=tmp_path, OTEL_TRACES_EXPORTER="carrier-pigeon")
     assert done.returncode == 2
     assert "'carrier-pigeon', which is not installed; installed: console" in done.stderr

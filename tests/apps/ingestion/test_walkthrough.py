@@ -1,4 +1,4 @@
-"""The walk-through of the guide, step by step, with the queries as they stand there."""
+"""The walk-through of the guide, step by step, with its queries."""
 
 from __future__ import annotations
 
@@ -54,44 +54,44 @@ def wait_until_sent(sql: Sql) -> dict[str, Any]:
     return newest(sql)
 
 
-def was_tried(sql: Sql) -> bool:
+def has_failed(sql: Sql) -> bool:
     return any(row["retry_count"] >= 1 and row["next_retry_at"] is not None for row in rows(sql, PENDING))
 
 
-def test_the_guide_step_by_step(database: str, mortal_rabbitmq: RabbitMQServer, sql: Sql, tmp_path: Path) -> None:
-    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": mortal_rabbitmq.url()}
+def test_the_guide_step_by_step(database: str, private_rabbitmq: RabbitMQServer, sql: Sql, tmp_path: Path) -> None:
+    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": private_rabbitmq.url()}
 
-    # The publisher is disabled: the event is there, and stays.
+    # With the publisher disabled the event stays pending.
     with Service(folder=tmp_path, **variables, INGESTION_RELAY="off") as service:
         first = service.upload().json()
         event = newest(sql)
         assert (event["event_type"], event["aggregate_id"]) == ("DocumentUploaded", first["id"])
         assert (event["status"], event["retry_count"], event["sent_at"]) == ("PENDING", 0, None)
 
-    # Enabled, it publishes what has waited, to a topology that it declared itself.
+    # Enabled, it declares the topology and publishes the pending event.
     with Service(folder=tmp_path, **variables) as service:
         event = wait_until_sent(sql)
         assert (event["retry_count"], event["sent_at"] >= event["created_at"]) == (0, True)
-        assert ready(mortal_rabbitmq.url(), "document.uploaded.q") == 1
+        assert ready(private_rabbitmq.url(), "document.uploaded.q") == 1
 
-        # The broker stops: the upload succeeds all the same, and its event is tried in vain.
-        mortal_rabbitmq.stop()
+        # With the broker stopped, an upload succeeds and publishing its event fails.
+        private_rabbitmq.stop()
         second = service.upload("test-retry.pdf")
         assert second.status_code == 201
-        wait_until(lambda: was_tried(sql), bound=BOUND, what="a try has failed, and the next one is planned")
+        wait_until(lambda: has_failed(sql), bound=BOUND, what="an attempt has failed, and the next one is scheduled")
         [tried] = rows(sql, PENDING)
         assert tried["last_error"]
-        told = f"eventId={tried['event_id']}, aggregateId={second.json()['id']}"
-        for line in (f"Failed to publish event: {told}", f"Will retry event: {told}"):
-            wait_until(lambda line=line: service.says(line), bound=BOUND, what=line)  # type: ignore[misc]
+        which = f"eventId={tried['event_id']}, aggregateId={second.json()['id']}"
+        for line in (f"Failed to publish event: {which}", f"Will retry event: {which}"):
+            wait_until(lambda line=line: service.has_logged(line), bound=BOUND, what=line)  # type: ignore[misc]
 
-        # It comes back: nobody has to do anything.
-        mortal_rabbitmq.start()
+        # With the broker available again, the event is published without intervention.
+        private_rabbitmq.start()
         event = wait_until_sent(sql)
         assert (event["event_id"], event["sent_at"] is not None) == (tried["event_id"], True)
-        assert ready(mortal_rabbitmq.url(), "document.uploaded.q") == 2
+        assert ready(private_rabbitmq.url(), "document.uploaded.q") == 2
         assert rows(sql, PENDING) == []
-    assert "guest:guest" not in service.story()
+    assert "guest:guest" not in service.log_text()
 
 
 def test_a_failed_event_is_republished_by_the_update_of_the_guide(
@@ -100,16 +100,16 @@ def test_a_failed_event_is_republished_by_the_update_of_the_guide(
     with Service(folder=tmp_path, INGESTION_STORE=database, INGESTION_TRANSPORT=broker) as service:
         service.upload()
         wait_until_sent(sql)
-        # What no try can make right: a name no property of a message can hold.
+        # A permanent error: CC is a reserved header.
         sql.execute(
             "INSERT INTO outbox_message (event_type, payload, headers)"
-            " VALUES ('DocumentUploaded', '{}', '{\"CC\": \"nobody\"}')"
+            " VALUES ('DocumentUploaded', '{}', '{\"CC\": \"x\"}')"
         )
         failed = "SELECT id, event_id, last_error FROM outbox_events WHERE status = 'FAILED'"
         wait_until(lambda: rows(sql, failed) != [], bound=BOUND, what="the event is FAILED")
         [event] = rows(sql, failed)
         assert event["last_error"]
-        deaths = f"Gave up on event: eventId={event['event_id']}"
-        wait_until(lambda: service.says(deaths), bound=BOUND, what="it is given up")
+        dead_lettered = f"Dead-lettered event: eventId={event['event_id']}"
+        wait_until(lambda: service.has_logged(dead_lettered), bound=BOUND, what="the event is dead-lettered")
         sql.execute(REPUBLISH.format(event["id"]).encode())
-        wait_until(lambda: service.story().count(deaths) == 2, bound=BOUND, what="it was sent once more")
+        wait_until(lambda: service.log_text().count(dead_lettered) == 2, bound=BOUND, what="the event was sent again")

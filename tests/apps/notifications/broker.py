@@ -1,4 +1,4 @@
-"""The broker between the layers, seen and meddled with by a client that is not ours."""
+"""Reads and writes the queues of the application with plain pika."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pika
 from pika.exceptions import ChannelClosedByBroker
 
-from apps.notifications.words import Audience
+from apps.notifications.domain import Audience
 from tests.integration.rabbitmq.consumer import Taken, channel, take_all
 from tests.servers.waiting import wait_until
 
@@ -16,7 +16,7 @@ WAITS = ("1s", "5s", "30s", "3min", "15min", "1h")
 AROUND = ("", ".dlq", ".suspects", *(f".wait.{wait}" for wait in WAITS))
 
 
-def forget(url: str) -> None:
+def delete_queues(url: str) -> None:
     """Delete every queue of the application."""
     with channel(url) as broker:
         for audience in Audience:
@@ -24,8 +24,8 @@ def forget(url: str) -> None:
                 broker.queue_delete(audience.queue + suffix)
 
 
-def is_listened_to(url: str, queue: str) -> bool:
-    """Whether it exists and somebody consumes it."""
+def has_consumer(url: str, queue: str) -> bool:
+    """Whether the queue exists and has a consumer."""
     try:
         with channel(url) as broker:
             return int(broker.queue_declare(queue, passive=True).method.consumer_count) > 0
@@ -34,25 +34,25 @@ def is_listened_to(url: str, queue: str) -> bool:
 
 
 def ready(url: str, queue: str) -> int:
-    """How many messages wait in a queue that exists, not counting those that somebody has in hand."""
+    """The number of ready messages in an existing queue, without unacked ones."""
     with channel(url) as broker:
         return int(broker.queue_declare(queue, passive=True).method.message_count)
 
 
 def wait_for_dead_letters(url: str, audience: Audience) -> list[Taken]:
-    """What was given up on, once there is any; it is gone afterwards."""
+    """Wait for dead letters, and remove them from the queue."""
     queue = f"{audience.queue}.dlq"
-    wait_until(lambda: ready(url, queue) > 0, bound=90, what=f"something is in {queue}")
+    wait_until(lambda: ready(url, queue) > 0, bound=90, what=f"a message in {queue}")
     return take_all(url, queue)
 
 
 def bodies(url: str, audience: Audience) -> list[Any]:
-    """What waits for a listener, which is gone afterwards."""
+    """The bodies of all ready messages; removes them from the queue."""
     return [json.loads(taken.body) for taken in take_all(url, audience.queue)]
 
 
 def publish(url: str, audience: Audience, body: object, *, event_id: str, event_type: str) -> None:
-    """A message as another producer would send it, to a queue that exists."""
+    """Publish a message as another producer would, to an existing queue."""
     properties = pika.BasicProperties(
         message_id=event_id, type=event_type, content_type="application/json", delivery_mode=2
     )

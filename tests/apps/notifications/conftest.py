@@ -8,8 +8,8 @@ import pytest
 
 from apps.notifications.database import migrate
 from tests.apps.notifications import broker
+from tests.apps.notifications.app_database import AppDatabase
 from tests.apps.notifications.processes import Fleet
-from tests.apps.notifications.town import Town
 from tests.databases import cloned
 from tests.servers.postgres import PostgresServer
 from tests.servers.rabbitmq import RabbitMQServer
@@ -55,16 +55,16 @@ def database(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def town(database: str) -> Iterator[Town]:
-    """People and what they get, on either engine."""
-    with Town.of(database) as town:
-        yield town
+def app(database: str) -> Iterator[AppDatabase]:
+    """A database of the application, on either engine."""
+    with AppDatabase.of(database) as app:
+        yield app
 
 
 @pytest.fixture
-def postgres_town(postgres_database: str) -> Iterator[Town]:
-    with Town.of(postgres_database) as town:
-        yield town
+def postgres_app(postgres_database: str) -> Iterator[AppDatabase]:
+    with AppDatabase.of(postgres_database) as app:
+        yield app
 
 
 @pytest.fixture(scope="session")
@@ -77,9 +77,9 @@ def virtual_host(rabbitmq_server: RabbitMQServer) -> str:
 @pytest.fixture
 def rabbit(virtual_host: str) -> Iterator[str]:
     """The URL of a broker without any queue of the application."""
-    broker.forget(virtual_host)
+    broker.delete_queues(virtual_host)
     yield virtual_host
-    broker.forget(virtual_host)
+    broker.delete_queues(virtual_host)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The application's processes, and the relay's with the shipped settings: to be told to drain, and to be killed."""
+"""Runs the processes of the application, and relays with its settings file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.servers.processes import Started
 
 ROOT = Path(__file__).resolve().parents[3]
 SETTINGS = ROOT / "apps" / "notifications" / "pillarbox.toml"
-HURRIED = {
-    # As shipped, but nobody waits for the first look, nor long for a relay that died.
+FAST_SETTINGS = {
+    # As shipped, but without the initial delay, and with a short lease.
     "PILLARBOX_RELAY__INITIAL_DELAY": "0s",
     "PILLARBOX_RELAY__LEASE": "3s",
     "PILLARBOX_RELAY__HEARTBEAT": "300ms",
@@ -28,20 +28,20 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 def notifications(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """`python -m apps.notifications`, run to its end."""
+    """Run `python -m apps.notifications` to its end."""
     return forkserver.run("apps.notifications", *arguments, folder=ROOT, environment=environment(**variables))
 
 
-def carry(database: str, broker: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A relay with the shipped settings that ends when nothing waits."""
-    ways = environment(PILLARBOX_STORE=database, PILLARBOX_TRANSPORT=broker, **HURRIED, **variables)
+def run_relay(database: str, broker: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a relay with the shipped settings until the outbox is empty."""
+    variables = environment(PILLARBOX_STORE=database, PILLARBOX_TRANSPORT=broker, **FAST_SETTINGS, **variables)
     return forkserver.run(
-        "pillarbox", "--config", str(SETTINGS), "relay", "--until-empty", folder=ROOT, environment=ways
+        "pillarbox", "--config", str(SETTINGS), "relay", "--until-empty", folder=ROOT, environment=variables
     )
 
 
 class Process:
-    """One of them in the background."""
+    """A process in the background."""
 
     def __init__(self, folder: Path, module: str, *arguments: str, **variables: str) -> None:
         self.log = folder / f"{module}-{next(_numbers)}.log"
@@ -67,43 +67,43 @@ class Process:
         self._started.process.kill()
 
     def wait(self, bound: float = 40) -> int:
-        """The return code, once it has ended by whatever means."""
+        """Wait for its end; returns the exit code."""
         code = self._started.process.wait(bound)
         if self._started in processes.registry.processes:
             processes.forget(self._started)
         return code
 
-    def story(self) -> str:
+    def log_text(self) -> str:
         """Its log."""
         return self.log.read_text(errors="replace")
 
     def end(self) -> None:
-        """At the end of a test, whatever became of it."""
+        """Kill it at the end of a test."""
         self.kill()
         self.wait()
 
 
 class Fleet:
-    """The processes of one test on one database and one broker; gone when the test ends."""
+    """The processes of one test on one database and one broker; killed at its end."""
 
     def __init__(self, folder: Path, *, database: str, broker: str) -> None:
         self._folder = folder
-        self._ways = {"PILLARBOX_STORE": database, "PILLARBOX_TRANSPORT": broker}
+        self._servers = {"PILLARBOX_STORE": database, "PILLARBOX_TRANSPORT": broker}
         self._started: list[Process] = []
 
     def relay(self, **variables: str) -> Process:
-        """With the shipped settings, hurried."""
-        return self.start("pillarbox", "--config", str(SETTINGS), "relay", **{**HURRIED, **variables})
+        """A relay with the shipped settings and short intervals."""
+        return self.start("pillarbox", "--config", str(SETTINGS), "relay", **{**FAST_SETTINGS, **variables})
 
     def listener(self, *audiences: str, verbose: bool = False) -> Process:
         return self.start("apps.notifications", *(["--verbose"] if verbose else []), "listen", *audiences)
 
     def start(self, module: str, *arguments: str, **variables: str) -> Process:
-        self._started.append(Process(self._folder, module, *arguments, **self._ways, **variables))
+        self._started.append(Process(self._folder, module, *arguments, **self._servers, **variables))
         return self._started[-1]
 
-    def stories(self) -> str:
-        return "\n".join(f"--- {process.log.name}\n{process.story()[-3000:]}" for process in self._started)
+    def log_texts(self) -> str:
+        return "\n".join(f"--- {process.log.name}\n{process.log_text()[-3000:]}" for process in self._started)
 
     def close(self) -> None:
         for process in self._started:

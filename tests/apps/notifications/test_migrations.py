@@ -1,4 +1,4 @@
-"""The tables: made by revisions, the same as the code says, on both engines; harmless when made again."""
+"""The tables: revisions and code agree on both engines, and migrations are idempotent."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +44,7 @@ def engine(empty: str) -> Iterator[Engine]:
 
 
 def differences(engine: Engine) -> list[object]:
-    """Between the code's tables and the database's; what the library made is its own affair."""
+    """Differences between the tables of the code and of the database, without those of the library."""
     with engine.connect() as connection:
         options = {
             "compare_type": True,
@@ -57,8 +57,8 @@ def tables(engine: Engine) -> set[str]:
     return set(inspect(engine).get_table_names())
 
 
-def test_the_revisions_make_what_the_code_says(empty: str, engine: Engine) -> None:
-    assert len(differences(engine)) >= len(metadata.tables)  # so it would be noticed
+def test_the_revisions_create_the_tables_of_the_code(empty: str, engine: Engine) -> None:
+    assert len(differences(engine)) >= len(metadata.tables)  # the comparison works
     migrate(empty)
     assert differences(engine) == []
 
@@ -74,14 +74,14 @@ def test_migrating_again_changes_nothing(empty: str, engine: Engine) -> None:
         assert connection.execute(text("SELECT name FROM recipient")).scalars().all() == ["Ada"]
 
 
-def test_several_processes_may_migrate_at_once(empty: str, engine: Engine) -> None:
+def test_several_processes_can_migrate_at_once(empty: str, engine: Engine) -> None:
     with ThreadPoolExecutor(3) as pool:
         done = list(pool.map(lambda _: notifications("migrate", PILLARBOX_STORE=empty), range(3)))
     assert [(one.returncode, one.stdout) for one in done] == [(0, "")] * 3, done
     assert differences(engine) == []
 
 
-def test_both_outboxes_have_tables_of_their_own(empty: str, engine: Engine) -> None:
+def test_both_outboxes_have_their_own_tables(empty: str, engine: Engine) -> None:
     migrate(empty)
     made = tables(engine)
     assert {"outbox_message", "outbox_inbox", "outbox_ledger"} <= made
@@ -102,7 +102,7 @@ def test_a_notification_is_unique_by_event_user_and_channel(empty: str, engine: 
             connection.execute(insert(table), row)
 
 
-def test_the_revisions_lead_back_to_an_empty_database(empty: str, engine: Engine) -> None:
+def test_the_revisions_can_be_downgraded_to_an_empty_database(empty: str, engine: Engine) -> None:
     migrate(empty)
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))

@@ -1,4 +1,4 @@
-"""The READMEs: every command works as typed, and the tables say what is there."""
+"""The READMEs: every command works as typed, and the tables match the code."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def test_every_command_works_for_a_new_user(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ["api", "delivery"])
-def test_every_command_of_a_part_works_in_the_same_shell(page: str, tmp_path: Path, postgres_database: str) -> None:
+def test_every_command_of_a_subpage_works(page: str, tmp_path: Path, postgres_database: str) -> None:
     path = f"{sysconfig.get_path('scripts')}:/usr/bin:/bin"
     follow(FOLDER / page / "README.md", tmp_path, PATH=path, PILLARBOX_STORE=postgres_database)
 
 
-def test_every_command_it_names_exists() -> None:
+def test_the_readme_names_every_command() -> None:
     assert set(re.findall(r"python -m apps\.notifications ([a-z-]+)", TEXT)) == set(commands.commands)
 
 
-def test_every_variable_is_told_with_its_default() -> None:
+def test_the_readme_lists_every_variable_with_its_default() -> None:
     table = TEXT[TEXT.index("## Configuration") :]
     told = dict(re.findall(r"^\| `(NOTIFICATION\w+)` \| `(.+?)` \|", table, re.MULTILINE))
     assert told.pop(settings.METRICS) == RELAY_PORT
@@ -57,6 +57,6 @@ def test_every_variable_is_told_with_its_default() -> None:
 
 
 @pytest.mark.parametrize("page", [PAGE, *FOLDER.glob("*/README.md")], ids=lambda page: page.parent.name)
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         assert (page.parent / link).exists(), link

@@ -1,4 +1,4 @@
-"""The relay with the shipped settings on real servers: what it sends, where, once; and what it declares there."""
+"""The relay with the shipped settings on real servers: its messages and its topology."""
 
 import re
 from typing import Any
@@ -6,27 +6,27 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from apps.notifications.domain import Audience
 from apps.notifications.producers.orders import create_order
 from apps.notifications.topology import source_of
-from apps.notifications.words import Audience
 from tests.apps.notifications import broker
+from tests.apps.notifications.app_database import AppDatabase, event_for, reservation
 from tests.apps.notifications.conftest import VHOST
-from tests.apps.notifications.processes import carry
-from tests.apps.notifications.town import Town, event_for, reservation
+from tests.apps.notifications.processes import run_relay
 from tests.integration.rabbitmq.consumer import channel
 from tests.servers.rabbitmq import RabbitMQServer
 
 
-def sent(town: Town, rabbit: str) -> dict[Audience, list[Any]]:
-    """What the relay brings to each queue."""
-    done = carry(town.url, rabbit)
+def sent(app: AppDatabase, rabbit: str) -> dict[Audience, list[Any]]:
+    """Run the relay; returns the messages of each queue."""
+    done = run_relay(app.url, rabbit)
     assert done.returncode == 0, done.stderr
     return {audience: broker.bodies(rabbit, audience) for audience in Audience}
 
 
-def test_each_audience_has_one_message_in_its_queue_with_six_fields(postgres_town: Town, rabbit: str) -> None:
-    postgres_town.record(*(event_for(audience, f"evt-{audience}", guest="Ada") for audience in Audience))
-    assert sent(postgres_town, rabbit) == {
+def test_each_audience_has_one_message_in_its_queue_with_six_fields(postgres_app: AppDatabase, rabbit: str) -> None:
+    postgres_app.record(*(event_for(audience, f"evt-{audience}", guest="Ada") for audience in Audience))
+    assert sent(postgres_app, rabbit) == {
         audience: [
             {
                 "event_id": f"evt-{audience}",
@@ -41,15 +41,15 @@ def test_each_audience_has_one_message_in_its_queue_with_six_fields(postgres_tow
     }
 
 
-def test_how_many_are_told_comes_from_the_producer(postgres_town: Town, rabbit: str) -> None:
-    number = create_order(postgres_town.engine, customer_id=7, user_id=70, total_cents=1)
-    [message] = sent(postgres_town, rabbit)[Audience.CUSTOMER]
+def test_the_producer_sets_the_recipient_type(postgres_app: AppDatabase, rabbit: str) -> None:
+    number = create_order(postgres_app.engine, customer_id=7, user_id=70, total_cents=1)
+    [message] = sent(postgres_app, rabbit)[Audience.CUSTOMER]
     assert message["recipientType"] == "SINGLE"
     assert message["payload"] == {"order_id": number, "user_id": 70, "total_cents": 1}
 
 
-def test_the_insert_of_a_foreign_producer_gives_the_same_message(postgres_town: Town, rabbit: str) -> None:
-    with postgres_town.engine.begin() as connection:
+def test_an_insert_into_the_compatibility_view_becomes_the_same_message(postgres_app: AppDatabase, rabbit: str) -> None:
+    with postgres_app.engine.begin() as connection:
         connection.execute(
             text("""
                 INSERT INTO event_outbox
@@ -57,22 +57,22 @@ def test_the_insert_of_a_foreign_producer_gives_the_same_message(postgres_town: 
                 VALUES ('evt-123-456', 'RESERVATION_REQUESTED', 'RESTAURANT', 5, 'PENDING', '{"guest":"Ada"}', NOW())
             """)
         )
-    [message] = sent(postgres_town, rabbit)[Audience.RESTAURANT]
+    [message] = sent(postgres_app, rabbit)[Audience.RESTAURANT]
     assert (message["event_id"], message["aggregate_id"], message["payload"]) == ("evt-123-456", 5, {"guest": "Ada"})
-    [(status, published_at)] = postgres_town.rows(text("SELECT status, published_at FROM event_outbox"))
+    [(status, published_at)] = postgres_app.rows(text("SELECT status, published_at FROM event_outbox"))
     assert status == "PROCESSED"
     assert published_at is not None
 
 
-def test_a_row_of_plain_sql_gives_the_same_message(postgres_town: Town, rabbit: str) -> None:
-    with postgres_town.engine.begin() as connection:
+def test_an_insert_by_plain_sql_becomes_the_same_message(postgres_app: AppDatabase, rabbit: str) -> None:
+    with postgres_app.engine.begin() as connection:
         connection.execute(
             text("""
                 INSERT INTO outbox_message (event_id, event_type, aggregate_type, aggregate_id, payload)
                 VALUES ('evt-123-456', 'RESERVATION_REQUESTED', 'RESTAURANT', '5', '{"guest":"Ada"}')
             """)
         )
-    assert sent(postgres_town, rabbit)[Audience.RESTAURANT] == [
+    assert sent(postgres_app, rabbit)[Audience.RESTAURANT] == [
         {
             "event_id": "evt-123-456",
             "event_type": "RESERVATION_REQUESTED",
@@ -84,22 +84,22 @@ def test_a_row_of_plain_sql_gives_the_same_message(postgres_town: Town, rabbit: 
     ]
 
 
-def test_what_is_recorded_twice_is_sent_once_and_told(postgres_town: Town, rabbit: str) -> None:
-    postgres_town.record(reservation("evt-001"))
-    assert len(sent(postgres_town, rabbit)[Audience.RESTAURANT]) == 1
-    postgres_town.record(reservation("evt-001"))
-    done = carry(postgres_town.url, rabbit)
+def test_an_event_recorded_twice_is_sent_once_and_logged(postgres_app: AppDatabase, rabbit: str) -> None:
+    postgres_app.record(reservation("evt-001"))
+    assert len(sent(postgres_app, rabbit)[Audience.RESTAURANT]) == 1
+    postgres_app.record(reservation("evt-001"))
+    done = run_relay(postgres_app.url, rabbit)
     assert broker.bodies(rabbit, Audience.RESTAURANT) == []
     skipped = "INFO pillarbox.relay.events: skipped event, already sent according to the ledger: .*event_id=evt-001 "
     assert re.search(skipped, done.stderr)
-    assert postgres_town.rows(text("SELECT event_id, status FROM processed_event")) == [("evt-001", "SUCCESS")]
+    assert postgres_app.rows(text("SELECT event_id, status FROM processed_event")) == [("evt-001", "SUCCESS")]
 
 
-def test_queues_are_durable_without_a_limit_of_time_or_length_and_have_dead_letters(
-    postgres_town: Town, rabbit: str, rabbitmq_server: RabbitMQServer
+def test_queues_are_durable_unlimited_and_have_dead_letter_queues(
+    postgres_app: AppDatabase, rabbit: str, rabbitmq_server: RabbitMQServer
 ) -> None:
-    postgres_town.record(reservation("evt-001"))
-    assert carry(postgres_town.url, rabbit).returncode == 0
+    postgres_app.record(reservation("evt-001"))
+    assert run_relay(postgres_app.url, rabbit).returncode == 0
     listed = rabbitmq_server.ctl("list_queues", "-p", VHOST, "name", "durable", "auto_delete", "arguments")
     queues = {line.split("\t")[0]: line.split("\t")[1:] for line in listed.splitlines()}
     for audience in Audience:
@@ -107,8 +107,8 @@ def test_queues_are_durable_without_a_limit_of_time_or_length_and_have_dead_lett
         assert (durable, auto_delete) == ("true", "false")
         assert set(re.findall(r'"(x-[a-z-]+)"', arguments)) == {
             "x-queue-type",
-            "x-dead-letter-exchange",
-            "x-dead-letter-routing-key",
+            "x-dead-dead_letter-exchange",
+            "x-dead-dead_letter-routing-key",
             "x-delivery-limit",
         }
         assert queues[f"{audience.queue}.dlq"][:2] == ["true", "false"]
@@ -121,23 +121,23 @@ def test_queues_are_durable_without_a_limit_of_time_or_length_and_have_dead_lett
     )
 
 
-def test_what_a_queue_rejects_is_kept_with_its_dead_letters(postgres_town: Town, rabbit: str) -> None:
-    postgres_town.record(reservation("evt-001"))
-    assert carry(postgres_town.url, rabbit).returncode == 0
-    with channel(rabbit) as stranger:
-        method, _, _ = stranger.basic_get(Audience.RESTAURANT.queue)
+def test_a_rejected_message_goes_to_the_dead_letter_queue(postgres_app: AppDatabase, rabbit: str) -> None:
+    postgres_app.record(reservation("evt-001"))
+    assert run_relay(postgres_app.url, rabbit).returncode == 0
+    with channel(rabbit) as consumer:
+        method, _, _ = consumer.basic_get(Audience.RESTAURANT.queue)
         assert method is not None
         assert method.delivery_tag is not None
-        stranger.basic_reject(method.delivery_tag, requeue=False)
-    [letter] = broker.wait_for_dead_letters(rabbit, Audience.RESTAURANT)
-    assert letter.properties.message_id == "evt-001"
+        consumer.basic_reject(method.delivery_tag, requeue=False)
+    [dead_letter] = broker.wait_for_dead_letters(rabbit, Audience.RESTAURANT)
+    assert dead_letter.properties.message_id == "evt-001"
 
 
 @pytest.mark.parametrize("first", ["relay", "listeners"])
-async def test_relay_and_listeners_declare_the_same_whoever_comes_first(
-    postgres_town: Town, rabbit: str, first: str
+async def test_relay_and_listeners_declare_the_same_topology_in_any_order(
+    postgres_app: AppDatabase, rabbit: str, first: str
 ) -> None:
-    postgres_town.record(reservation("evt-001"))
+    postgres_app.record(reservation("evt-001"))
     sources = [source_of(audience, rabbit) for audience in Audience]
 
     async def declare() -> None:
@@ -147,7 +147,7 @@ async def test_relay_and_listeners_declare_the_same_whoever_comes_first(
 
     if first == "listeners":
         await declare()
-    done = carry(postgres_town.url, rabbit)
+    done = run_relay(postgres_app.url, rabbit)
     assert done.returncode == 0, done.stderr
     if first == "relay":
         await declare()

@@ -1,4 +1,4 @@
-"""A new system as its operator meets it: what every process says of itself, and that it says when nobody is told."""
+"""Metrics, health and traces of every process, and the warnings of a system without recipients."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pytest
 from pika.exceptions import ChannelClosedByBroker
 from sqlalchemy import text
 
-from apps.notifications.words import Audience
+from apps.notifications.domain import Audience
 from tests.apps.notifications import broker
+from tests.apps.notifications.app_database import AppDatabase, reservation
 from tests.apps.notifications.processes import Fleet, Process, notifications
-from tests.apps.notifications.town import Town, reservation
 from tests.apps.telemetry import TO_STDOUT, Span, metric, spans, tree
 from tests.servers.ports import free_port
 from tests.servers.waiting import wait_until
 
 BOUND = 90.0
-OUTSIDE = {
+CHANNELS = {
     "NOTIFICATIONS_SMTP": "smtp://127.0.0.1",
     "NOTIFICATIONS_FROM": "noreply@example.org",
     "NOTIFICATIONS_PUSH_URL": "http://127.0.0.1:9/push",
@@ -45,19 +45,19 @@ def with_port(fleet: Fleet, *arguments: str, **variables: str) -> tuple[Process,
     return fleet.start("apps.notifications", *arguments, NOTIFICATIONS_METRICS=address, **variables), address
 
 
-def test_one_trace_and_the_metrics_of_every_process(fleet: Fleet, postgres_town: Town) -> None:
-    succeed(notifications(*RECIPIENT, PILLARBOX_STORE=postgres_town.url))
+def test_one_trace_and_the_metrics_of_every_process(fleet: Fleet, postgres_app: AppDatabase) -> None:
+    succeed(notifications(*RECIPIENT, PILLARBOX_STORE=postgres_app.url))
     hurried = {"NOTIFICATION_OUTBOX_INITIAL_DELAY": "0"} | TO_STDOUT
     relay, relay_at = with_port(fleet, "relay", **hurried)
     listening, listening_at = with_port(fleet, "listen", **TO_STDOUT)
-    delivering, delivering_at = with_port(fleet, "deliver", **OUTSIDE, **TO_STDOUT)
+    delivering, delivering_at = with_port(fleet, "deliver", **CHANNELS, **TO_STDOUT)
     port = free_port()
     serving = fleet.start("apps.notifications", "serve", "--port", str(port), **TO_STDOUT)
-    told = announce(postgres_town.url, **TO_STDOUT)
-    [announced] = [span for span in spans(told) if span.name == "announce RESERVATION_REQUESTED"]
+    output = announce(postgres_app.url, **TO_STDOUT)
+    [announced] = [span for span in spans(output) if span.name == "announce RESERVATION_REQUESTED"]
 
     def traced() -> dict[str, str]:
-        return tree([told, *(process.story() for process in (relay, listening, delivering))], announced.trace[2:])
+        return tree([output, *(process.log_text() for process in (relay, listening, delivering))], announced.trace[2:])
 
     expected = {
         "announce RESERVATION_REQUESTED": "",
@@ -81,47 +81,49 @@ def test_one_trace_and_the_metrics_of_every_process(fleet: Fleet, postgres_town:
     assert (health["status"], health["recipients"], health["warnings"]) == ("UP", 1, [])
     for address in (relay_at, listening_at, delivering_at):
         assert httpx.get(f"http://{address}/health").json()["status"] == "UP"
-    wait_until(lambda: metric(api, "notifications_backlog") == 0, bound=BOUND, what="nothing waits")
+    wait_until(lambda: metric(api, "notifications_backlog") == 0, bound=BOUND, what="nothing is pending")
     assert metric(api, "http_requests_total", route="/health", status="200") == 1
 
     def served() -> list[Span]:
-        return [span for span in spans(serving.story()) if span.name == "GET /health"]
+        return [span for span in spans(serving.log_text()) if span.name == "GET /health"]
 
     wait_until(lambda: bool(served()), bound=BOUND, what="the span of the request")
     assert len(served()) == 1
 
 
-def test_a_system_without_recipients_says_that_nobody_is_told(fleet: Fleet, postgres_town: Town) -> None:
+def test_a_system_without_recipients_warns_and_counts(fleet: Fleet, postgres_app: AppDatabase) -> None:
     relay, _ = with_port(fleet, "relay", NOTIFICATION_OUTBOX_INITIAL_DELAY="0")
     listening, address = with_port(fleet, "listen", "RESTAURANT")
-    wait_until(lambda: "there are no recipients" in listening.story(), bound=BOUND, what="it says so at the start")
-    postgres_town.record(reservation("evt-1"))
-    nobody = "event evt-1 (RESERVATION_REQUESTED) notifies nobody: RESTAURANT 5 has no recipients"
-    wait_until(lambda: nobody in listening.story(), bound=BOUND, what=nobody)
+    wait_until(lambda: "there are no recipients" in listening.log_text(), bound=BOUND, what="the warning at the start")
+    postgres_app.record(reservation("evt-1"))
+    warning = "event evt-1 (RESERVATION_REQUESTED) creates no notifications: RESTAURANT 5 has no recipients"
+    wait_until(lambda: warning in listening.log_text(), bound=BOUND, what=warning)
     counted = ("notifications_without_recipients_total", {"audience": "RESTAURANT"})
     wait_until(lambda: metric(address, counted[0], **counted[1]) == 1, bound=BOUND, what="it is counted")
-    succeed(notifications(*RECIPIENT, PILLARBOX_STORE=postgres_town.url))
-    postgres_town.record(reservation("evt-2"))
-    wait_until(lambda: postgres_town.told() == [("evt-2", 11, "IN_APP")], bound=BOUND, what="Ada is told")
+    succeed(notifications(*RECIPIENT, PILLARBOX_STORE=postgres_app.url))
+    postgres_app.record(reservation("evt-2"))
+    wait_until(
+        lambda: postgres_app.notifications() == [("evt-2", 11, "IN_APP")], bound=BOUND, what="the notification of Ada"
+    )
     assert relay.running
     assert metric(address, counted[0], **counted[1]) == 1
 
 
-def test_a_recipient_can_be_changed(town: Town) -> None:
+def test_a_recipient_can_be_changed(app: AppDatabase) -> None:
     for channels in (("EMAIL", "SMS"), ("PUSH",)):
         chosen = [word for channel in channels for word in ("--channel", channel)]
         arguments = ("add-recipient", "11", "Ada", "--audience", "restaurant", "--aggregate-id", "5", *chosen)
-        said = succeed(notifications(*arguments, "--email", "ada@example.org", PILLARBOX_STORE=town.url))
-        assert said == f"user 11 is told of the events of RESTAURANT 5 by {', '.join(channels)}\n"
-    assert town.number("SELECT count(*) FROM recipient WHERE email = 'ada@example.org'") == 1
-    assert town.number("SELECT count(*) FROM audience_member") == 1
-    assert town.number("SELECT count(*) FROM channel_preference WHERE enabled") == 1
+        output = succeed(notifications(*arguments, "--email", "ada@example.org", PILLARBOX_STORE=app.url))
+        assert output == f"user 11 is notified of the events of RESTAURANT 5 by {', '.join(channels)}\n"
+    assert app.number("SELECT count(*) FROM recipient WHERE email = 'ada@example.org'") == 1
+    assert app.number("SELECT count(*) FROM audience_member") == 1
+    assert app.number("SELECT count(*) FROM channel_preference WHERE enabled") == 1
 
 
-def test_an_event_is_recorded_as_a_business_service_does(town: Town) -> None:
-    said = announce(town.url)
-    [event_id] = re.findall(r"recorded event (\S+)", said)
-    [row] = town.rows(text("SELECT event_id, aggregate_type, aggregate_id FROM outbox_message"))
+def test_announce_records_an_event(app: AppDatabase) -> None:
+    output = announce(app.url)
+    [event_id] = re.findall(r"recorded event (\S+)", output)
+    [row] = app.rows(text("SELECT event_id, aggregate_type, aggregate_id FROM outbox_message"))
     assert tuple(row) == (event_id, "RESTAURANT", "5")
 
 
@@ -138,9 +140,9 @@ def test_an_event_is_recorded_as_a_business_service_does(town: Town) -> None:
         ("OTEL_TRACES_EXPORTER", "carrier-pigeon"),
     ],
 )
-def test_what_cannot_work_is_named_before_the_relay_starts(variable: str, value: str) -> None:
-    ways = {"PILLARBOX_STORE": "sqlite:///x.db", "PILLARBOX_TRANSPORT": "amqp://a:canary@mq/"}
-    done = notifications("relay", **ways, **{variable: value})
+def test_an_invalid_variable_is_named_before_the_relay_starts(variable: str, value: str) -> None:
+    servers = {"PILLARBOX_STORE": "sqlite:///x.db", "PILLARBOX_TRANSPORT": "amqp://a:canary@mq/"}
+    done = notifications("relay", **servers, **{variable: value})
     assert (done.returncode, variable in done.stderr, "canary" in done.stderr) == (1, True, False)
     assert "Traceback" not in done.stderr
 

@@ -1,1 +1,1 @@
-"""Every statement of the API. Each method is one transaction; routes know no SQL, and this knows no HTTP."""
+"""All SQL statements of the API. Each method is one transaction. Routes contain no SQL, and this package no HTTP."""

@@ -1,6 +1,6 @@
-"""How far deliveries have come: what the outbox says of those that wait or died, and the log of those that were made.
+"""The state of deliveries: pending and dead ones from the outbox, completed ones from the delivery log.
 
-The outbox forgets what it delivered after a week; the log does not.
+The outbox deletes delivered events after a week; the log keeps them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EVENTS = table(
     f"{DELIVERY_PREFIX}event",
     *map(column, ("event_id", "status", "retry_count", "last_error", "next_retry_at")),
 )
-"""The view of the outbox: see `outbox_event` in the reference of the schema."""
+"""The view of the outbox: see `outbox_event` in the schema reference."""
 
 STATES: dict[str, DeliveryState] = {
     "PENDING": "waiting",
@@ -31,24 +31,24 @@ STATES: dict[str, DeliveryState] = {
 
 
 class DeliveryQueries:
-    """What the API asks about deliveries."""
+    """Reads the state of deliveries."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def of(self, notifications: Sequence[Notification]) -> list[DeliveryStatus]:
-        """One status for each, in order. They are of one audience."""
+        """One status for each, in order. All must be of one audience."""
         events = {_delivery_id(one): one for one in notifications}
         made = select(notification_delivery).where(
             notification_delivery.c.audience == notifications[0].audience,
             notification_delivery.c.notification_id.in_([one.id for one in notifications]),
         )
         with self._engine.begin() as connection:
-            told = {
+            events_by_id = {
                 row.event_id: row for row in connection.execute(select(EVENTS).where(EVENTS.c.event_id.in_(events)))
             }
             log = {row.notification_id: row for row in connection.execute(made)}
-        return [_status(one, told.get(event_id), log.get(one.id)) for event_id, one in events.items()]
+        return [_status(one, events_by_id.get(event_id), log.get(one.id)) for event_id, one in events.items()]
 
 
 def _delivery_id(one: Notification) -> str:
@@ -56,7 +56,7 @@ def _delivery_id(one: Notification) -> str:
 
 
 def _status(one: Notification, event: Row[Any] | None, delivery: Row[Any] | None) -> DeliveryStatus:
-    """The log knows first: between sending and settling the outbox still believes that it waits."""
+    """The log takes precedence: between sending and settling, the event is still pending in the outbox."""
     state: DeliveryState = "unknown" if event is None else STATES[event.status]
     return DeliveryStatus(
         channel=one.channel,
@@ -64,11 +64,11 @@ def _status(one: Notification, event: Row[Any] | None, delivery: Row[Any] | None
         state=state if delivery is None else "delivered",
         deferrals=0 if event is None else event.retry_count,
         last_error=None if event is None else event.last_error,
-        next_try_at=None if event is None or delivery is not None else _moment(event.next_retry_at),
+        next_attempt_at=None if event is None or delivery is not None else _moment(event.next_retry_at),
         delivered_at=None if delivery is None else delivery.delivered_at,
     )
 
 
 def _moment(value: datetime | str | None) -> datetime | None:
-    """SQLite has times as text."""
+    """SQLite returns times as text."""
     return datetime.fromisoformat(value) if isinstance(value, str) else value

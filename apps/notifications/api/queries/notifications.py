@@ -1,6 +1,6 @@
-"""A user's notifications over the four tables, as if they were one.
+"""A user's notifications, merged from the four tables.
 
-Each table is asked for one page by its own index; the four pages are merged. The order is total: time, audience, id.
+Each table returns one page by its index, and the four pages are merged. The order is total: time, audience, id.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 from sqlalchemy import ColumnElement, Engine, Row, Select, Table, and_, literal, select, tuple_, union_all, update
 
 from apps.notifications.api.models import Notification
+from apps.notifications.domain import Audience, Channel
 from apps.notifications.tables import NOTIFICATIONS
-from apps.notifications.words import Audience, Channel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a page ended: the next one begins below it."""
+class Position:
+    """The last notification of a page."""
 
     created_at: datetime
     audience: Audience
@@ -26,15 +26,15 @@ class Place:
 
 
 class NotificationQueries:
-    """What the API asks of the notification tables."""
+    """Reads and updates the notification tables."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def page(
-        self, user_id: int, *, below: Place | None, unread: bool, channel: Channel | None, size: int
+        self, user_id: int, *, below: Position | None, unread: bool, channel: Channel | None, size: int
     ) -> list[Notification]:
-        """The newest `size` of them below a place."""
+        """The newest `size` notifications below a position."""
         pages = []
         for audience, table in NOTIFICATIONS.items():
             one = notifications_of(audience).where(table.c.user_id == user_id)
@@ -47,13 +47,12 @@ class NotificationQueries:
             newest = one.order_by(table.c.created_at.desc(), table.c.id.desc()).limit(size)
             pages.append(select(newest.subquery()))
         merged = union_all(*pages).subquery()
-        statement = select(merged).order_by(*(merged.c[name].desc() for name in Place.__slots__)).limit(size)
+        statement = select(merged).order_by(*(merged.c[name].desc() for name in Position.__slots__)).limit(size)
         with self._engine.begin() as connection:
             return [as_notification(row) for row in connection.execute(statement)]
 
     def siblings(self, user_id: int, audience: Audience, notification_id: int) -> list[Notification]:
-        """The notification and those of the other channels that tell the user of the same event; [] if it is none of
-        this user's."""
+        """The notifications of the same event on all channels; [] if the notification does not belong to the user."""
         table = NOTIFICATIONS[audience]
         event_id = select(table.c.event_id).where(table.c.id == notification_id, table.c.user_id == user_id)
         statement = (
@@ -65,7 +64,7 @@ class NotificationQueries:
             return [as_notification(row) for row in connection.execute(statement)]
 
     def read(self, user_id: int, audience: Audience, notification_id: int) -> bool:
-        """Mark one as read, which it may be already; False if there is none such of this user's."""
+        """Mark one as read; idempotent. False if the user has no such notification."""
         table = NOTIFICATIONS[audience]
         own = and_(table.c.id == notification_id, table.c.user_id == user_id)
         with self._engine.begin() as connection:
@@ -95,16 +94,16 @@ def notifications_of(audience: Audience) -> Select[Any]:
 
 
 def as_notification(row: Row[Any]) -> Notification:
-    """A row of `notifications_of`, whatever else it may hold."""
+    """Convert a row of `notifications_of`; other columns are ignored."""
     return Notification(**{name: row._mapping[name] for name in Notification.model_fields})
 
 
-def _below(audience: Audience, table: Table, place: Place) -> ColumnElement[bool]:
-    """Those that come after `place`: the audience is the same for all of a table, so that one comparison is left."""
-    if audience == place.audience:
+def _below(audience: Audience, table: Table, position: Position) -> ColumnElement[bool]:
+    """The rows of a table below `position`. All rows of a table have the same audience, so one comparison suffices."""
+    if audience == position.audience:
         return tuple_(table.c.created_at, table.c.id) < tuple_(
-            literal(place.created_at, table.c.created_at.type), literal(place.id)
+            literal(position.created_at, table.c.created_at.type), literal(position.id)
         )
-    if audience < place.audience:
-        return table.c.created_at <= place.created_at
-    return table.c.created_at < place.created_at
+    if audience < position.audience:
+        return table.c.created_at <= position.created_at
+    return table.c.created_at < position.created_at

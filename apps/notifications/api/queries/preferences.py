@@ -1,4 +1,4 @@
-"""What users chose, as the listeners will find it."""
+"""Reads and writes the preferences that the listeners use."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections import defaultdict
 from sqlalchemy import Connection, Engine, Select, delete, insert, select, update
 
 from apps.notifications.api.models import Preferences, QuietHours
+from apps.notifications.domain import Channel
 from apps.notifications.tables import channel_preference, quiet_hours, recipient
-from apps.notifications.words import Channel
 
 
 class Stale(Exception):
-    """Somebody else changed the preferences meanwhile."""
+    """The preferences were changed concurrently."""
 
 
 class PreferenceQueries:
-    """What the API asks of, and writes to, the tables of preferences."""
+    """Reads and replaces preferences."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -27,12 +27,12 @@ class PreferenceQueries:
             return _found(connection, user_id)
 
     def replace(self, user_id: int, wanted: Preferences, *, instead_of: str | None) -> bool:
-        """Write all of them in place of all there were; False if there is no such user.
+        """Replace all preferences; False if there is no such user.
 
-        Raises Stale unless what is there has the version `instead_of`, if one is given.
+        instead_of: the expected current version. Raises Stale if it differs.
         """
         with self._engine.begin() as connection:
-            connection.execute(_row_of(user_id).with_for_update())  # two who write wait for each other
+            connection.execute(_row_of(user_id).with_for_update())  # serializes concurrent writers
             present = _found(connection, user_id)
             if present is None:
                 return False

@@ -1,1 +1,1 @@
-"""What may be asked for over HTTP; one file for each kind of thing, one function that makes its router."""
+"""The endpoints: one module per resource, with one function that creates its router."""

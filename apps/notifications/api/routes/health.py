@@ -1,4 +1,4 @@
-"""`/health`: whether the service can do its work, and whether what it shows can be up to date."""
+"""`/health`: the state of the database and of both outboxes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ def health_routes(engine: Engine, outboxes: Outboxes, *, most_backlog: int) -> A
 
     @router.get("/health", responses=describe(HTTPStatus.SERVICE_UNAVAILABLE))
     async def show_health(response: Response) -> Health:
-        """UP, or DOWN with 503: the database does not answer, or more events wait than the threshold allows."""
-        told = await run_in_threadpool(recipients)
-        waiting = await outboxes.look() or {}
+        """UP, or DOWN with 503: the database does not respond, or a backlog exceeds the limit."""
+        count = await run_in_threadpool(recipients)
+        waiting = await outboxes.read() or {}
         reasons = [
-            f"more than {most_backlog} {name} wait" for name, one in waiting.items() if one.backlog > most_backlog
+            f"more than {most_backlog} {name} are pending"
+            for name, one in waiting.items()
+            if one.backlog > most_backlog
         ]
         if not waiting:
             reasons.append("the outboxes cannot be read")
@@ -35,10 +37,10 @@ def health_routes(engine: Engine, outboxes: Outboxes, *, most_backlog: int) -> A
             response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
         return Health(
             status="DOWN" if reasons else "UP",
-            recipients=told,
+            recipients=count,
             outboxes={name: Waiting.model_validate(one) for name, one in waiting.items()},
             reasons=reasons,
-            warnings=[] if told else [NO_RECIPIENTS],
+            warnings=[] if count else [NO_RECIPIENTS],
         )
 
     return router

@@ -1,4 +1,4 @@
-"""`/users/{user_id}/notifications/live`: IN_APP notifications as they come, by Server-Sent Events."""
+"""`/users/{user_id}/notifications/live`: new IN_APP notifications as Server-Sent Events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apps.notifications.api.live import Live
 from apps.notifications.api.problems import describe
 
 LastEventId = Annotated[
-    int | None, Header(ge=0, le=HIGHEST_ID, description="The id of the last one seen; 0 for all there ever were.")
+    int | None, Header(ge=0, le=HIGHEST_ID, description="The id of the last notification received; 0 for all.")
 ]
 
 
@@ -29,7 +29,7 @@ def live_routes(live: Live) -> APIRouter:
         },
     )
     async def follow(user_id: UserId, last_event_id: LastEventId = None) -> StreamingResponse:
-        """What comes from now on, or after the notification that `Last-Event-ID` names."""
+        """New notifications, or those after `Last-Event-ID`."""
         follower = await live.begin(user_id, last_event_id)
         return StreamingResponse(
             live.stream(follower),

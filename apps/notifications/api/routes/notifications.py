@@ -1,4 +1,4 @@
-"""`/users/{user_id}/notifications`: what a user was told, what they have read, and how each channel fared."""
+"""`/users/{user_id}/notifications`: a user's notifications, their read state, and the state of their deliveries."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from apps.notifications.api.cursors import place_of, written
+from apps.notifications.api.cursors import cursor_after, position_of
 from apps.notifications.api.limits import Cursor, NotificationId, PageSize, UserId
 from apps.notifications.api.models import DeliveryHistory, MarkedAsRead, Page
 from apps.notifications.api.problems import Problem, describe
 from apps.notifications.api.queries.deliveries import DeliveryQueries
 from apps.notifications.api.queries.notifications import NotificationQueries
-from apps.notifications.words import Audience, Channel
+from apps.notifications.domain import Audience, Channel
 
-Unread = Annotated[bool, Query(description="Leave out what was read.")]
-OneChannel = Annotated[Channel | None, Query(description="Only what is told by this channel.")]
+Unread = Annotated[bool, Query(description="Only unread notifications.")]
+OneChannel = Annotated[Channel | None, Query(description="Only notifications of this channel.")]
 
 
 def notification_routes(notifications: NotificationQueries, deliveries: DeliveryQueries) -> APIRouter:
@@ -27,9 +27,9 @@ def notification_routes(notifications: NotificationQueries, deliveries: Delivery
         user_id: UserId, limit: PageSize = 20, cursor: Cursor = None, unread: Unread = False, channel: OneChannel = None
     ) -> Page:
         """Newest first, of all audiences the user belongs to."""
-        # One more than asked for tells whether there is a next page.
-        found = notifications.page(user_id, below=place_of(cursor), unread=unread, channel=channel, size=limit + 1)
-        return Page(notifications=found[:limit], next=written(found[limit - 1]) if len(found) > limit else None)
+        # One more than requested shows whether there is a next page.
+        found = notifications.page(user_id, below=position_of(cursor), unread=unread, channel=channel, size=limit + 1)
+        return Page(notifications=found[:limit], next=cursor_after(found[limit - 1]) if len(found) > limit else None)
 
     @router.post("/read")
     def read_all_notifications(user_id: UserId) -> MarkedAsRead:
@@ -42,13 +42,13 @@ def notification_routes(notifications: NotificationQueries, deliveries: Delivery
         responses=describe(HTTPStatus.NOT_FOUND),
     )
     def read_notification(user_id: UserId, audience: Audience, notification_id: NotificationId) -> None:
-        """Mark one as read; the time of the first reading stays."""
+        """Mark one as read; the time of the first call is kept."""
         if not notifications.read(user_id, audience, notification_id):
             raise _no_notification(audience, notification_id)
 
     @router.get("/{audience}/{notification_id}/deliveries", responses=describe(HTTPStatus.NOT_FOUND))
     def show_deliveries(user_id: UserId, audience: Audience, notification_id: NotificationId) -> DeliveryHistory:
-        """How far each channel has come with what this notification tells."""
+        """The state of the delivery by each channel, for the event of this notification."""
         siblings = notifications.siblings(user_id, audience, notification_id)
         if not siblings:
             raise _no_notification(audience, notification_id)
@@ -58,4 +58,4 @@ def notification_routes(notifications: NotificationQueries, deliveries: Delivery
 
 
 def _no_notification(audience: Audience, notification_id: int) -> Problem:
-    return Problem(HTTPStatus.NOT_FOUND, "not-found", f"there is no notification {notification_id} of {audience} here")
+    return Problem(HTTPStatus.NOT_FOUND, "not-found", f"user has no notification {notification_id} of {audience}")

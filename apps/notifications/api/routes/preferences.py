@@ -1,6 +1,6 @@
-"""`/users/{user_id}/preferences`: how a user wants to be told.
+"""`/users/{user_id}/preferences`: channels, quiet hours and time zone of a user.
 
-Whoever changes them may say which version they had in mind, by `If-Match`; then nobody overwrites what they never saw.
+`If-Match` with an ETag prevents lost updates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from apps.notifications.api.models import Preferences
 from apps.notifications.api.problems import Problem, describe
 from apps.notifications.api.queries.preferences import PreferenceQueries, Stale
 
-IfMatch = Annotated[str | None, Header(max_length=100, description="The ETag of what this replaces.")]
+IfMatch = Annotated[str | None, Header(max_length=100, description="The ETag of the preferences to replace.")]
 
 
 WRITING = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.PRECONDITION_FAILED)
@@ -37,14 +37,14 @@ def preference_routes(queries: PreferenceQueries) -> APIRouter:
     def replace_preferences(
         user_id: UserId, wanted: Preferences, response: Response, if_match: IfMatch = None
     ) -> Preferences:
-        """All of them at once; what is left out is as the audience's defaults have it."""
+        """Replace all preferences; the defaults of the audience apply to omitted ones."""
         try:
             known = queries.replace(user_id, wanted, instead_of=None if if_match == "*" else if_match)
         except Stale:
             raise Problem(
                 HTTPStatus.PRECONDITION_FAILED,
                 "conflict",
-                "the preferences have been changed since; read them again, and then change them",
+                "the preferences have changed; read them again before you change them",
             ) from None
         if not known:
             raise _no_user(user_id)

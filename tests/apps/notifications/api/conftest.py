@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from apps.notifications.api.app import create_app
 from apps.notifications.api.serving import Server
-from tests.apps.notifications.delivery.post import Post
+from tests.apps.notifications.delivery.delivery_database import Deliveries
 from tests.servers.ports import free_port
 from tests.servers.waiting import wait_until
 
@@ -35,30 +35,30 @@ class Service:
         return int(self.app.state.live.followers)
 
     def client(self, user_id: int | None = 1) -> httpx.Client:
-        """Somebody who says that they are this user."""
+        """A client that sends the header of this user."""
         headers = {} if user_id is None else {"X-User-Id": str(user_id)}
         return httpx.Client(base_url=self.url, headers=headers, timeout=BOUND)
 
-    def tell_to_stop(self) -> None:
+    def request_stop(self) -> None:
         self._server.should_exit = True
 
     def stop(self) -> None:
-        self.tell_to_stop()
+        self.request_stop()
         self._thread.join(BOUND)
         assert not self._thread.is_alive()
 
 
 @pytest.fixture
-def post(database: str) -> Iterator[Post]:
+def deliveries(database: str) -> Iterator[Deliveries]:
     """Users 1 and 2, on either engine."""
-    with Post.of(database) as post:
-        post.settle(1, 2)
-        yield post
+    with Deliveries.of(database) as deliveries:
+        deliveries.add_users(1, 2)
+        yield deliveries
 
 
 @pytest.fixture
-def service(post: Post) -> Iterator[Service]:
-    service = Service(post.engine, look_every=0.05, heartbeat=0.2)
+def service(deliveries: Deliveries) -> Iterator[Service]:
+    service = Service(deliveries.engine, poll_every=0.05, heartbeat=0.2)
     yield service
     service.stop()
 

@@ -1,4 +1,4 @@
-"""What every error of the API has in common."""
+"""Asserts the format of an error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import httpx
 
 
 def problem(answer: httpx.Response, status: int, kind: str) -> dict[str, Any]:
-    """The problem that this answer is; fails if it is none, or another."""
+    """The body of a problem; fails if the response is not this problem."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     body: dict[str, Any] = answer.json()

@@ -1,4 +1,4 @@
-"""What holds for every path: who may ask, what an error looks like, and that the document tells it all."""
+"""Authentication, errors and the OpenAPI document of all paths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apps.notifications.database import open_engine
 from apps.notifications.orchestration.recipients import NO_RECIPIENTS
 from tests.apps.notifications.api.conftest import Service
 from tests.apps.notifications.api.problems import problem
-from tests.apps.notifications.delivery.post import Post
+from tests.apps.notifications.delivery.delivery_database import Deliveries
 from tests.servers.ports import free_port
 
 OWN = [
@@ -30,10 +30,10 @@ OWN = [
 
 
 @pytest.fixture
-def post(sqlite_database: str) -> Iterator[Post]:
-    with Post.of(sqlite_database) as post:
-        post.settle(1)
-        yield post
+def deliveries(sqlite_database: str) -> Iterator[Deliveries]:
+    with Deliveries.of(sqlite_database) as deliveries:
+        deliveries.add_users(1)
+        yield deliveries
 
 
 @pytest.fixture
@@ -46,25 +46,25 @@ def send(client: httpx.Client, method: str, path: str) -> httpx.Response:
     return client.request(method, path, json={"time_zone": "UTC"} if method == "PUT" else None)
 
 
-def test_nobody_sees_what_is_not_theirs(service: Service) -> None:
+def test_users_see_only_their_own_data(service: Service) -> None:
     with service.client(2) as other, service.client(None) as unknown:
         for method, path in OWN:
             problem(send(other, method, path), 403, "forbidden")
             problem(send(unknown, method, path), 401, "unauthenticated")
 
 
-def test_a_header_that_names_no_user_names_nobody(service: Service) -> None:
+def test_an_invalid_user_header_is_unauthenticated(service: Service) -> None:
     with service.client(None) as client:
         for header in ("", "one", "-1", "1.0", "1 1", "9" * 5000):
             answer = client.get("/users/1/preferences", headers={"X-User-Id": header})
             problem(answer, 401, "unauthenticated")
 
 
-def test_who_asks_is_whatever_the_application_says(post: Post) -> None:
+def test_the_application_can_supply_its_own_authentication(deliveries: Deliveries) -> None:
     def by_cookie(request: Request) -> int:
         return {"secret": 1}.get(request.cookies.get("session", ""), 0)
 
-    service = Service(post.engine, authenticate=by_cookie)
+    service = Service(deliveries.engine, authenticate=by_cookie)
     try:
         with service.client(None) as client:
             assert client.get("/users/1/preferences", headers={"Cookie": "session=secret"}).status_code == 200
@@ -73,32 +73,32 @@ def test_who_asks_is_whatever_the_application_says(post: Post) -> None:
         service.stop()
 
 
-def test_a_path_that_does_not_exist_and_a_verb_that_it_does_not_know(client: httpx.Client) -> None:
+def test_an_unknown_path_or_method_is_a_problem(client: httpx.Client) -> None:
     problem(client.get("/nowhere"), 404, "not-found")
     problem(client.delete("/users/1/preferences"), 405, "method-not-allowed")
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_that_is_too_large_is_refused(client: httpx.Client, chunked: bool) -> None:
+def test_a_too_large_body_is_rejected(client: httpx.Client, chunked: bool) -> None:
     body = json.dumps({"time_zone": "UTC", "channels": {"x" * 70_000: {}}}).encode()
     content = iter([body[:1000], body[1000:]]) if chunked else body
     answer = client.put("/users/1/preferences", content=content, headers={"content-type": "application/json"})
     problem(answer, 413, "too-large")
 
 
-def test_what_nobody_expected_is_told_without_our_insides(
-    post: Post, client: httpx.Client, caplog: pytest.LogCaptureFixture
+def test_an_internal_error_is_logged_and_its_details_are_not_sent(
+    deliveries: Deliveries, client: httpx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with post.engine.begin() as connection:
+    with deliveries.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE recipient SET time_zone = 'canary'")
     body = problem(client.get("/users/1/preferences"), 500, "unexpected")
     assert "canary" not in json.dumps(body)
     assert "Traceback" not in json.dumps(body)
     assert "GET /users/1/preferences failed" in caplog.text
-    assert "it is no time zone" in caplog.text
+    assert "not a time zone" in caplog.text
 
 
-def test_health_needs_no_login_and_the_database(service: Service) -> None:
+def test_health_needs_no_authentication(service: Service) -> None:
     with service.client(None) as client:
         assert client.get("/health").json() == {
             "status": "UP",
@@ -109,7 +109,7 @@ def test_health_needs_no_login_and_the_database(service: Service) -> None:
         }
 
 
-def test_without_the_database_it_says_so_without_the_password() -> None:
+def test_an_unavailable_database_is_a_problem_without_the_password() -> None:
     engine = open_engine(f"postgresql://app:canary@127.0.0.1:{free_port()}/shop")
     service = Service(engine)
     try:
@@ -124,7 +124,7 @@ def test_without_the_database_it_says_so_without_the_password() -> None:
         engine.dispose()
 
 
-def test_the_document_is_valid_and_refers_to_nothing_that_is_not_there(document: dict[str, Any]) -> None:
+def test_the_openapi_document_is_valid_and_its_references_resolve(document: dict[str, Any]) -> None:
     OpenAPI.model_validate(document)
     for reference in references(document):
         found: Any = document
@@ -132,7 +132,7 @@ def test_the_document_is_valid_and_refers_to_nothing_that_is_not_there(document:
             found = found[step]
 
 
-def test_the_document_has_every_path_and_every_error(document: dict[str, Any]) -> None:
+def test_the_openapi_document_has_every_path_and_error(document: dict[str, Any]) -> None:
     operations = {
         (method.upper(), path): operation
         for path, methods in document["paths"].items()

@@ -1,4 +1,4 @@
-"""`python -m apps.notifications serve` as a person starts it."""
+"""`python -m apps.notifications serve` as a process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.apps.notifications.delivery.outside import BOUND, ended, start
+from tests.apps.notifications.delivery.servers import BOUND, ended, start
 from tests.integration.telemetry.test_idle_connections import DESCRIPTORS, idle_connections
 from tests.servers.ports import free_port, is_open
 from tests.servers.processes import Started
@@ -16,7 +16,7 @@ from tests.servers.waiting import wait_until
 
 
 def serve(port: int, database: str, folder: Path) -> Started:
-    """The API, once it listens."""
+    """Start the API, and wait until it listens."""
     process = start(
         "apps.notifications",
         *("serve", "--port", str(port)),
@@ -28,7 +28,7 @@ def serve(port: int, database: str, folder: Path) -> Started:
     return process
 
 
-def test_it_answers_until_it_is_told_to_stop_and_keeps_nobody_waiting(sqlite_database: str, tmp_path: Path) -> None:
+def test_serve_ends_live_streams_and_exits_on_sigterm(sqlite_database: str, tmp_path: Path) -> None:
     port = free_port()
     process = serve(port, sqlite_database, tmp_path)
     client = httpx.Client(base_url=f"http://127.0.0.1:{port}", headers={"X-User-Id": "1"}, timeout=BOUND)
@@ -37,11 +37,11 @@ def test_it_answers_until_it_is_told_to_stop_and_keeps_nobody_waiting(sqlite_dat
         assert next(lines) == "retry: 2000"
         assert httpx.get(f"http://127.0.0.1:{port}/health").json()["status"] == "UP"
         process.signal(signal.SIGTERM)
-        assert list(lines) == [""]  # the stream ends as it should
+        assert list(lines) == [""]  # the stream ends without an error
     assert ended(process) == 0
 
 
-def test_idle_connections_keep_nobody_from_an_answer(sqlite_database: str, tmp_path: Path) -> None:
+def test_idle_connections_do_not_block_requests(sqlite_database: str, tmp_path: Path) -> None:
     port = free_port()
     process = serve(port, sqlite_database, tmp_path)
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))

@@ -1,4 +1,4 @@
-"""How far each channel has come, as a user may see it: what waits, what failed, what arrived, what is given up."""
+"""The state of a delivery by each channel: waiting, failed, delivered, dead."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sqlalchemy import text
 
 from apps.notifications.delivery.relay import delivering
 from apps.notifications.delivery.settings import DeliverySettings, Gateway, MailServer
-from apps.notifications.words import Channel
+from apps.notifications.domain import Channel
 from pillarbox import ExponentialBackoff, RelayConfig
 from pillarbox.testing.waiting import eventually
-from tests.apps.notifications.delivery.post import Post
+from tests.apps.notifications.delivery.delivery_database import Deliveries
 from tests.servers.ports import free_port
 
 PATH = "/users/1/notifications/CUSTOMER/1/deliveries"
@@ -26,10 +26,10 @@ def by_channel(client: httpx.Client) -> dict[str, dict[str, Any]]:
     return {one["channel"]: one for one in answer.json()["deliveries"]}
 
 
-def test_what_was_never_tried_waits(client: httpx.Client, post: Post) -> None:
+def test_a_delivery_without_an_attempt_is_waiting(client: httpx.Client, deliveries: Deliveries) -> None:
     soon = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=8)
-    post.ask(1, Channel.EMAIL, Channel.IN_APP, event_id="e1")
-    post.ask(1, Channel.PUSH, event_id="e2", deliver_after=soon)
+    deliveries.request(1, Channel.EMAIL, Channel.IN_APP, event_id="e1")
+    deliveries.request(1, Channel.PUSH, event_id="e2", deliver_after=soon)
     assert client.get(PATH).json()["event_id"] == "e1"
     found = by_channel(client)
     assert list(found) == ["EMAIL", "IN_APP"]
@@ -39,17 +39,17 @@ def test_what_was_never_tried_waits(client: httpx.Client, post: Post) -> None:
         "state": "waiting",
         "deferrals": 0,
         "last_error": None,
-        "next_try_at": None,
+        "next_attempt_at": None,
         "delivered_at": None,
     }
     [late] = client.get("/users/1/notifications/CUSTOMER/3/deliveries").json()["deliveries"]
-    assert datetime.fromisoformat(late["next_try_at"]) == soon
+    assert datetime.fromisoformat(late["next_attempt_at"]) == soon
 
 
-async def test_each_channel_fares_in_its_own_way(client: httpx.Client, post: Post) -> None:
-    """EMAIL has no server, PUSH no address, SMS a gateway that hangs up on it, IN_APP needs nobody."""
-    post.settle(3, push_token=None)
-    post.ask(3, *Channel, event_id="e1")
+async def test_each_channel_has_its_own_state(client: httpx.Client, deliveries: Deliveries) -> None:
+    """EMAIL has no server, PUSH no address, SMS an unavailable gateway; IN_APP needs no server."""
+    deliveries.add_users(3, push_token=None)
+    deliveries.request(3, *Channel, event_id="e1")
     settings = DeliverySettings(
         mail=MailServer(host="127.0.0.1", port=free_port()),
         sender=Address(addr_spec="noreply@example.org"),
@@ -59,29 +59,35 @@ async def test_each_channel_fares_in_its_own_way(client: httpx.Client, post: Pos
     retry = ExponentialBackoff(base="1h", jitter="none", max_attempts=5)
     path = "/users/3/notifications/CUSTOMER/1/deliveries"
 
-    async def fared() -> dict[str, Any] | None:
+    async def read_states() -> dict[str, Any] | None:
         found = {one["channel"]: one for one in (await user.get(path)).json()["deliveries"]}
         states = {channel: one["state"] for channel, one in found.items()}
         wanted = {"EMAIL": "waiting", "PUSH": "dead", "SMS": "waiting", "IN_APP": "delivered"}
-        return found if states == wanted and found["EMAIL"]["next_try_at"] and found["SMS"]["next_try_at"] else None
+        return (
+            found
+            if states == wanted and found["EMAIL"]["next_attempt_at"] and found["SMS"]["next_attempt_at"]
+            else None
+        )
 
     async with (
         httpx.AsyncClient(base_url=client.base_url, headers={"X-User-Id": "3"}) as user,
-        delivering(post.url, settings, retry=retry, config=RelayConfig(poll_interval="50ms")) as relay,
+        delivering(deliveries.url, settings, retry=retry, config=RelayConfig(poll_interval="50ms")) as relay,
         relay,
     ):
-        found = await eventually(fared, within=90)
+        found = await eventually(read_states, within=90)
     assert found is not None
     assert "ConnectionRefusedError" in found["EMAIL"]["last_error"]
     assert found["EMAIL"]["deferrals"] > 0
     assert "user 3 has no address for PUSH" in found["PUSH"]["last_error"]
-    assert found["PUSH"]["next_try_at"] is None
+    assert found["PUSH"]["next_attempt_at"] is None
     assert found["IN_APP"]["delivered_at"] is not None
 
 
-def test_what_the_outbox_has_forgotten_is_in_the_log_or_unknown(client: httpx.Client, post: Post) -> None:
-    post.ask(1, Channel.EMAIL, Channel.PUSH, event_id="e1")
-    with post.engine.begin() as connection:
+def test_a_delivery_past_the_retention_of_the_outbox_is_in_the_log_or_unknown(
+    client: httpx.Client, deliveries: Deliveries
+) -> None:
+    deliveries.request(1, Channel.EMAIL, Channel.PUSH, event_id="e1")
+    with deliveries.engine.begin() as connection:
         connection.execute(text("DELETE FROM delivery_message"))
         connection.execute(
             text(

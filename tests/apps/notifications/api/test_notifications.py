@@ -1,4 +1,4 @@
-"""A user's notifications over all four tables: pages, what was read, and how each channel fared."""
+"""A user's notifications of all four tables: pages, filters, read state."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 import httpx
 from sqlalchemy import text
 
-from apps.notifications.words import Audience, Channel
+from apps.notifications.domain import Audience, Channel
 from tests.apps.notifications.api.problems import problem
-from tests.apps.notifications.delivery.post import Post
+from tests.apps.notifications.delivery.delivery_database import Deliveries
 
 PATH = "/users/1/notifications"
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
-def fill(post: Post, events: int = 12) -> list[str]:
+def fill(deliveries: Deliveries, events: int = 12) -> list[str]:
     """Events at three moments, so that many share one, over all audiences; newest first."""
     for number in range(events):
-        post.ask(
+        deliveries.request(
             1,
             Channel.IN_APP,
             audience=list(Audience)[number % 4],
             event_id=f"e{number}",
             created_at=NOON + timedelta(minutes=number % 3),
         )
-    post.ask(2, Channel.IN_APP, event_id="another user's")
+    deliveries.request(2, Channel.IN_APP, event_id="another user's")
     return [f"e{number}" for number in range(events)]
 
 
@@ -43,8 +43,8 @@ def pages(client: httpx.Client, **query: Any) -> list[list[dict[str, Any]]]:
         cursor = {"cursor": page["next"]}
 
 
-def test_pages_have_every_notification_once_newest_first(client: httpx.Client, post: Post) -> None:
-    events = fill(post)
+def test_pages_contain_every_notification_once_newest_first(client: httpx.Client, deliveries: Deliveries) -> None:
+    events = fill(deliveries)
     for limit in (1, 5, 12, 100):
         found = pages(client, limit=limit)
         every = [one for page in found for one in page]
@@ -54,18 +54,18 @@ def test_pages_have_every_notification_once_newest_first(client: httpx.Client, p
         assert all(len(page) == limit for page in found[:-1])
 
 
-def test_what_comes_while_one_turns_pages_moves_none(client: httpx.Client, post: Post) -> None:
-    fill(post)
+def test_a_new_notification_does_not_shift_later_pages(client: httpx.Client, deliveries: Deliveries) -> None:
+    fill(deliveries)
     first = client.get(PATH, params={"limit": 6}).json()
-    post.ask(1, Channel.IN_APP, event_id="new")
+    deliveries.request(1, Channel.IN_APP, event_id="new")
     second = client.get(PATH, params={"limit": 6, "cursor": first["next"]}).json()
     seen = [one["event_id"] for one in first["notifications"] + second["notifications"]]
     assert len(set(seen)) == 12
     assert "new" not in seen
 
 
-def test_a_notification_has_everything_it_was_made_with(client: httpx.Client, post: Post) -> None:
-    post.ask(1, Channel.EMAIL, title="Hello", body="World", event_id="e1", created_at=NOON)
+def test_a_notification_has_all_its_fields(client: httpx.Client, deliveries: Deliveries) -> None:
+    deliveries.request(1, Channel.EMAIL, title="Hello", body="World", event_id="e1", created_at=NOON)
     [one] = client.get(PATH).json()["notifications"]
     assert one == {
         "audience": "CUSTOMER",
@@ -84,14 +84,14 @@ def test_a_notification_has_everything_it_was_made_with(client: httpx.Client, po
     }
 
 
-def test_one_channel_alone(client: httpx.Client, post: Post) -> None:
-    post.ask(1, Channel.EMAIL, Channel.IN_APP, event_id="e1")
+def test_the_list_can_be_filtered_by_channel(client: httpx.Client, deliveries: Deliveries) -> None:
+    deliveries.request(1, Channel.EMAIL, Channel.IN_APP, event_id="e1")
     [[one]] = pages(client, channel="IN_APP")
     assert one["channel"] == "IN_APP"
 
 
-def test_what_was_read_can_be_left_out(client: httpx.Client, post: Post) -> None:
-    fill(post)
+def test_the_list_can_be_filtered_by_unread(client: httpx.Client, deliveries: Deliveries) -> None:
+    fill(deliveries)
     [page] = pages(client, limit=100)
     first = page[0]
     read = f"{PATH}/{first['audience']}/{first['id']}/read"
@@ -100,8 +100,8 @@ def test_what_was_read_can_be_left_out(client: httpx.Client, post: Post) -> None
     assert [one["event_id"] for one in unread] == [one["event_id"] for one in page[1:]]
 
 
-def test_the_time_of_the_first_reading_stays(client: httpx.Client, post: Post) -> None:
-    post.ask(1, Channel.IN_APP)
+def test_marking_as_read_again_keeps_the_first_time(client: httpx.Client, deliveries: Deliveries) -> None:
+    deliveries.request(1, Channel.IN_APP)
 
     def read_at() -> str:
         assert client.put(f"{PATH}/CUSTOMER/1/read").status_code == 204
@@ -110,8 +110,8 @@ def test_the_time_of_the_first_reading_stays(client: httpx.Client, post: Post) -
     assert read_at() == read_at() != "None"
 
 
-def test_all_are_read_at_once_and_nobody_elses(client: httpx.Client, post: Post) -> None:
-    fill(post)
+def test_marking_all_as_read_affects_only_the_user(client: httpx.Client, deliveries: Deliveries) -> None:
+    fill(deliveries)
     client.put(f"{PATH}/CUSTOMER/1/read")
     assert client.post(f"{PATH}/read").json() == {"read": 11}
     assert client.post(f"{PATH}/read").json() == {"read": 0}
@@ -120,11 +120,11 @@ def test_all_are_read_at_once_and_nobody_elses(client: httpx.Client, post: Post)
     assert len(others["notifications"]) == 1
 
 
-def test_a_notification_of_somebody_else_is_not_found(client: httpx.Client, post: Post) -> None:
-    post.ask(2, Channel.IN_APP)
+def test_a_notification_of_another_user_is_not_found(client: httpx.Client, deliveries: Deliveries) -> None:
+    deliveries.request(2, Channel.IN_APP)
     problem(client.put(f"{PATH}/CUSTOMER/1/read"), 404, "not-found")
     problem(client.get(f"{PATH}/CUSTOMER/1/deliveries"), 404, "not-found")
-    assert post.rows(text("SELECT read_at FROM customer_notification")) == [(None,)]
+    assert deliveries.rows(text("SELECT read_at FROM customer_notification")) == [(None,)]
 
 
 UNLIKELY = (
@@ -149,11 +149,11 @@ NONSENSE: list[dict[str, Any]] = [
 ]
 
 
-def test_a_question_that_makes_no_sense_is_a_problem(client: httpx.Client) -> None:
+def test_an_invalid_query_is_a_problem(client: httpx.Client) -> None:
     for query in NONSENSE:
         problem(client.get(PATH, params=query), 422, "invalid")
 
 
-def test_a_notification_that_cannot_be_is_a_problem(client: httpx.Client) -> None:
+def test_an_invalid_notification_path_is_a_problem(client: httpx.Client) -> None:
     for path in ("PIGEONS/1/read", "CUSTOMER/0/read", f"CUSTOMER/{2**63}/read", "CUSTOMER/x/read"):
         problem(client.put(f"{PATH}/{path}"), 422, "invalid")

@@ -1,4 +1,4 @@
-"""How a user wants to be told, read and replaced over HTTP."""
+"""Preferences of a user, read and replaced over HTTP."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import httpx
 from sqlalchemy import text
 
 from tests.apps.notifications.api.problems import problem
-from tests.apps.notifications.delivery.post import Post
+from tests.apps.notifications.delivery.delivery_database import Deliveries
 
 PATH = "/users/1/preferences"
 WANTED: dict[str, Any] = {
@@ -18,16 +18,16 @@ WANTED: dict[str, Any] = {
 }
 
 
-def test_a_user_who_chose_nothing_has_a_time_zone(client: httpx.Client) -> None:
+def test_a_user_without_preferences_has_a_time_zone(client: httpx.Client) -> None:
     assert client.get(PATH).json() == {"time_zone": "UTC", "quiet_hours": None, "channels": {}}
 
 
-def test_what_is_put_is_what_one_gets_and_what_the_listeners_find(client: httpx.Client, post: Post) -> None:
+def test_put_stores_the_preferences_that_get_and_listeners_read(client: httpx.Client, deliveries: Deliveries) -> None:
     put = client.put(PATH, json=WANTED)
     assert (put.status_code, put.json()) == (200, WANTED)
     got = client.get(PATH)
     assert (got.json(), got.headers["etag"]) == (WANTED, put.headers["etag"])
-    rows = post.rows(text("SELECT event_type, channel, enabled FROM channel_preference WHERE user_id = 1"))
+    rows = deliveries.rows(text("SELECT event_type, channel, enabled FROM channel_preference WHERE user_id = 1"))
     assert {(kind, channel, bool(on)) for kind, channel, on in rows} == {
         ("*", "SMS", False),
         ("ORDER_CREATED", "EMAIL", True),
@@ -45,7 +45,7 @@ def test_a_put_replaces_everything(client: httpx.Client) -> None:
     }
 
 
-def test_whoever_saw_an_older_version_overwrites_nothing(client: httpx.Client) -> None:
+def test_an_outdated_etag_prevents_an_update(client: httpx.Client) -> None:
     seen = client.get(PATH).headers["etag"]
     assert client.put(PATH, json=WANTED, headers={"If-Match": seen}).status_code == 200
     late = client.put(PATH, json={"time_zone": "Asia/Tokyo"}, headers={"If-Match": seen})
@@ -70,14 +70,14 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_what_is_wrong_is_named_and_nothing_is_written(client: httpx.Client) -> None:
+def test_an_invalid_field_is_named_and_nothing_is_written(client: httpx.Client) -> None:
     for field, change in WRONG:
         body = problem(client.put(PATH, json=WANTED | change), 422, "invalid")
         assert [error["field"] for error in body["errors"]] == [field]
     assert client.get(PATH).json()["time_zone"] == "UTC"
 
 
-def test_a_body_that_is_no_json_is_a_problem(client: httpx.Client) -> None:
+def test_a_body_that_is_not_json_is_a_problem(client: httpx.Client) -> None:
     def put(content: bytes) -> httpx.Response:
         return client.put(PATH, content=content, headers={"content-type": "application/json"})
 
@@ -87,7 +87,7 @@ def test_a_body_that_is_no_json_is_a_problem(client: httpx.Client) -> None:
         problem(put(content), 400, "bad-request")
 
 
-def test_a_user_nobody_knows_is_not_found(client: httpx.Client) -> None:
+def test_an_unknown_user_is_not_found(client: httpx.Client) -> None:
     for answer in (
         client.get("/users/404/preferences", headers={"X-User-Id": "404"}),
         client.put("/users/404/preferences", json=WANTED, headers={"X-User-Id": "404"}),

@@ -1,4 +1,4 @@
-"""A database, the world outside, and a relay of deliveries between them."""
+"""A database, mail server and gateway, and a relay of deliveries."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from apps.notifications.delivery.settings import DeliverySettings
 from apps.notifications.delivery.settings import Gateway as GatewayAt
 from apps.notifications.delivery.settings import MailServer as MailServerAt
 from pillarbox import ExponentialBackoff, Relay, RelayConfig
-from tests.apps.notifications.delivery.outside import Gateway, MailServer
-from tests.apps.notifications.delivery.post import Post
+from tests.apps.notifications.delivery.delivery_database import Deliveries
+from tests.apps.notifications.delivery.servers import Gateway, MailServer
 
-QUICKLY = ExponentialBackoff(base="50ms", max="200ms", jitter="none", max_attempts=3)
+FAST_RETRY = ExponentialBackoff(base="50ms", max="200ms", jitter="none", max_attempts=3)
 
 
 @pytest.fixture
-def post(sqlite_database: str) -> Iterator[Post]:
-    with Post.of(sqlite_database) as post:
-        yield post
+def deliveries(sqlite_database: str) -> Iterator[Deliveries]:
+    with Deliveries.of(sqlite_database) as deliveries:
+        yield deliveries
 
 
 @pytest.fixture
 def mail(tmp_path: Path) -> Iterator[MailServer]:
-    """A mail server that runs."""
+    """A running mail server."""
     server = MailServer(tmp_path / "mail")
     server.start()
     yield server
@@ -55,11 +55,13 @@ def settings(mail: MailServer, gateway: Gateway) -> DeliverySettings:
 
 @pytest.fixture
 def running(settings: DeliverySettings) -> Callable[..., AbstractAsyncContextManager[Relay]]:
-    """A relay that runs as long as the block."""
+    """Runs a relay while the block is open."""
 
     @asynccontextmanager
-    async def run(post: Post, others: DeliverySettings = settings) -> AsyncIterator[Relay]:
-        async with delivering(post.url, others, retry=QUICKLY, config=RelayConfig(poll_interval="100ms")) as relay:
+    async def run(deliveries: Deliveries, others: DeliverySettings = settings) -> AsyncIterator[Relay]:
+        async with delivering(
+            deliveries.url, others, retry=FAST_RETRY, config=RelayConfig(poll_interval="100ms")
+        ) as relay:
             task = asyncio.create_task(relay.run())
             yield relay
             relay.stop()

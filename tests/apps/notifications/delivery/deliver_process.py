@@ -1,4 +1,4 @@
-"""A relay of deliveries in a process of its own, to be killed: its successor need not wait long for the lease."""
+"""A relay of deliveries in a separate process, with a short lease, so that another one takes over soon after a kill."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def main() -> None:
     async with delivering(os.environ["DATABASE"], settings, config=CONFIG) as relay:
 
         def stop() -> None:
-            print("told to stop", flush=True)
+            print("stop requested", flush=True)
             relay.stop()
 
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)

@@ -1,12 +1,12 @@
-"""A real mail server in a process of its own: `python -m tests.apps.notifications.delivery.mail_process FOLDER PORT`.
+"""A real mail server in a separate process: `python -m tests.apps.notifications.delivery.mail_process FOLDER PORT`.
 
-Files in FOLDER are how a test talks to it:
+Tests control it by files in FOLDER:
 
-    mails.jsonl     what it took, a line each, on the disk before the client hears of it
-    refusals.json   {"address": "550 no such user"}: whom it refuses, looked at for each recipient; "*" for everybody
-    kill            the pid of a client that is killed once its next mail is safe, and before it hears of it
-    login           "user:password": asked for if the file is there when it starts
-    cert.pem        with key.pem: STARTTLS is offered, and with a login nothing goes without
+    mails.jsonl     accepted mails, one per line, synced before the reply
+    refusals.json   {"address": "550 no such user"}: the replies for rejected recipients; "*" for all
+    kill            the pid of a client to kill after its next mail is synced and before the reply
+    login           "user:password": required if the file exists at the start
+    cert.pem        with key.pem: offers STARTTLS, and requires it for a login
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 OK = "250 OK"
 
 
-class Mailroom:
-    """What to say to a client: see aiosmtpd's handlers."""
+class MailHandler:
+    """The handler of aiosmtpd."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -64,7 +64,7 @@ class Mailroom:
 
 
 def serve(folder: Path, port: int) -> None:
-    Controller(Mailroom(folder), hostname="127.0.0.1", port=port, **_security(folder)).start()
+    Controller(MailHandler(folder), hostname="127.0.0.1", port=port, **_security(folder)).start()
     (folder / "ready").touch()
     signal.pause()
 

@@ -1,4 +1,4 @@
-"""What deliveries are told by the environment: everything that is wrong is said at once, and no secret with it."""
+"""The settings of deliveries: all errors are reported at once, without secrets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def refused(**changed: str) -> str:
     return str(error.value)
 
 
-def test_everything_is_read() -> None:
+def test_every_variable_is_read() -> None:
     settings = DeliverySettings.from_environment(GOOD)
     assert settings.mail == MailServer(
         host="mail.example.org", port=2525, security="starttls", user="app", password="p@ss"
@@ -34,7 +34,7 @@ def test_everything_is_read() -> None:
     assert settings.sms == Gateway(url="https://sms.example.org/send?from=shop", token="canary-token")
 
 
-def test_an_empty_environment_is_told_all_it_lacks() -> None:
+def test_all_missing_variables_are_reported_at_once() -> None:
     with pytest.raises(ConfigurationError) as error:
         DeliverySettings.from_environment({})
     missing = {line.split()[0] for line in str(error.value).splitlines()}
@@ -45,34 +45,34 @@ def test_an_empty_environment_is_told_all_it_lacks() -> None:
     ("url", "security", "port"),
     [("smtp://mail", "none", 25), ("smtp+starttls://mail", "starttls", 587), ("smtps://mail", "tls", 465)],
 )
-def test_each_scheme_has_its_port(url: str, security: str, port: int) -> None:
+def test_each_scheme_has_its_default_port(url: str, security: str, port: int) -> None:
     server = MailServer.read(url)
     assert (server.security, server.port) == (security, port)
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "said"),
+    ("variable", "value", "expected"),
     [
         ("NOTIFICATIONS_SMTP", "http://canary@mail", "must begin with smtp://"),
         ("NOTIFICATIONS_SMTP", "smtp://app:canary@mail.example.org", "in the clear"),
         ("NOTIFICATIONS_SMTP", "smtps://app@mail.example.org", "both a user and a password"),
         ("NOTIFICATIONS_SMTP", "smtps://app:canary@mail.example.org/inbox", "nothing may follow"),
-        ("NOTIFICATIONS_SMTP", "smtps://app:canary@mail:many", "is no URL"),
-        ("NOTIFICATIONS_FROM", "canary", "no mail address"),
-        ("NOTIFICATIONS_FROM", "canary@", "no mail address"),
+        ("NOTIFICATIONS_SMTP", "smtps://app:canary@mail:many", "not a URL"),
+        ("NOTIFICATIONS_FROM", "canary", "not a mail address"),
+        ("NOTIFICATIONS_FROM", "canary@", "not a mail address"),
         ("NOTIFICATIONS_PUSH_URL", "ftp://app:canary@push", "https:// or http://"),
-        ("NOTIFICATIONS_PUSH_URL", "canary", "is no URL"),
-        ("NOTIFICATIONS_SMS_TOKEN", "canary\n", "no header can carry"),
+        ("NOTIFICATIONS_PUSH_URL", "canary", "not a URL"),
+        ("NOTIFICATIONS_SMS_TOKEN", "canary\n", "no header can run_relay"),
     ],
 )
-def test_what_is_wrong_is_named_and_not_repeated(variable: str, value: str, said: str) -> None:
+def test_an_invalid_variable_is_named_without_its_value(variable: str, value: str, expected: str) -> None:
     message = refused(**{variable: value})
     assert message.startswith(f"{variable}: ")
-    assert said in message
+    assert expected in message
     assert "canary" not in message
 
 
-def test_a_login_in_the_clear_is_fine_on_this_machine() -> None:
+def test_a_login_without_tls_is_allowed_on_loopback() -> None:
     assert MailServer.read("smtp://app:secret@127.0.0.1").password == "secret"
     assert MailServer.read("smtp://app:secret@localhost").password == "secret"
 
@@ -82,10 +82,10 @@ def test_no_secret_is_in_a_repr() -> None:
         GOOD | {"NOTIFICATIONS_PUSH_URL": "https://app:canary@push.example.org/send?key=canary"}
     )
     assert "p@ss" not in repr(settings)
-    assert "canary" not in repr(settings) + settings.push.place
+    assert "canary" not in repr(settings) + settings.push.label
 
 
-def test_a_secret_may_be_in_a_file(tmp_path: Path) -> None:
+def test_a_secret_can_be_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "smtp"
     file.write_text("smtps://app:secret@mail\n")
     without = {name: value for name, value in GOOD.items() if name != "NOTIFICATIONS_SMTP"}

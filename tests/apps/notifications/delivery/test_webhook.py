@@ -1,4 +1,4 @@
-"""One message to a real gateway: what it is told, and what its answer means."""
+"""One message to a real gateway: the request, and the error for each status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apps.notifications.delivery.log import Recipient
 from apps.notifications.delivery.settings import Gateway as GatewayAt
 from apps.notifications.delivery.webhook import Webhook
 from pillarbox import PermanentError, RejectedError, UnavailableError
-from tests.apps.notifications.delivery.outside import Gateway
+from tests.apps.notifications.delivery.servers import Gateway
 from tests.apps.notifications.delivery.test_email import request
 from tests.servers.ports import free_port
 
@@ -25,7 +25,7 @@ def webhook(gateway: Gateway) -> Iterator[Webhook]:
     made.close()
 
 
-def test_the_gateway_is_told_whom_what_and_which(webhook: Webhook, gateway: Gateway) -> None:
+def test_the_request_has_the_message_and_the_idempotency_key(webhook: Webhook, gateway: Gateway) -> None:
     webhook.send(request("d1"), ADA)
     [hook] = gateway.received
     assert (hook.path, hook.key, hook.authorization) == ("/push", "d1", "Bearer t0k3n")
@@ -40,13 +40,13 @@ def test_the_gateway_is_told_whom_what_and_which(webhook: Webhook, gateway: Gate
 
 
 @pytest.mark.parametrize("status", [200, 202, 204, 409])
-def test_taken_or_taken_before_is_done(webhook: Webhook, gateway: Gateway, status: int) -> None:
+def test_success_and_conflict_count_as_accepted(webhook: Webhook, gateway: Gateway, status: int) -> None:
     gateway.answer = lambda _: status
     webhook.send(request(), ADA)
 
 
 @pytest.mark.parametrize(
-    ("status", "verdict"),
+    ("status", "error"),
     [
         (400, PermanentError),
         (404, PermanentError),
@@ -62,24 +62,24 @@ def test_taken_or_taken_before_is_done(webhook: Webhook, gateway: Gateway, statu
         (302, RejectedError),
     ],
 )
-def test_any_other_answer_says_whose_fault_it_is(
-    webhook: Webhook, gateway: Gateway, status: int, verdict: type[Exception]
+def test_the_status_determines_the_error(
+    webhook: Webhook, gateway: Gateway, status: int, error: type[Exception]
 ) -> None:
     gateway.answer = lambda _: status
-    with pytest.raises(verdict, match=f"answered {status}") as refusal:
+    with pytest.raises(error, match=f"answered {status}") as refusal:
         webhook.send(request(), ADA)
-    assert type(refusal.value) is verdict
+    assert type(refusal.value) is error
 
 
-def test_a_gateway_that_is_not_there_is_nobodys_fault_and_no_secret_is_told() -> None:
+def test_a_gateway_that_does_not_respond_is_unavailable_and_the_error_has_no_secret() -> None:
     webhook = Webhook(GatewayAt(url=f"http://u:canary@127.0.0.1:{free_port()}/?k=canary"), address_of=lambda _: "x")
-    with pytest.raises(UnavailableError, match="did not answer: ConnectError") as refusal:
+    with pytest.raises(UnavailableError, match="did not respond: ConnectError") as refusal:
         webhook.send(request(), ADA)
     webhook.close()
     assert "canary" not in str(refusal.value)
 
 
-def test_a_user_without_an_address_is_given_up_at_once(webhook: Webhook, gateway: Gateway) -> None:
+def test_a_user_without_an_address_is_a_permanent_error(webhook: Webhook, gateway: Gateway) -> None:
     with pytest.raises(PermanentError, match="user 7 has no address"):
         webhook.send(request(), replace(ADA, push_token=None))
     assert gateway.received == []

@@ -1,4 +1,4 @@
-"""The demo as a person starts it: a process of its own."""
+"""Runs the demo in a process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMAND = (sys.executable, "-m", MODULE)
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """Temporary folders lie in `folder`."""
+    """The demo creates its temporary folders in `folder`."""
     return {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.defpath, "TMPDIR": str(folder)} | more
 
 
@@ -26,8 +26,8 @@ def demo(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProc
     return forkserver.run(MODULE, *arguments, folder=folder, environment=environment(folder, **more))
 
 
-def verdict(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """What `--json` printed."""
+def verification(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """The parsed output of `--json`."""
     assert done.stdout, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

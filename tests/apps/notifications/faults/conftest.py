@@ -1,4 +1,4 @@
-"""A town with two recipients at one restaurant, each told by two channels, and the list of what they shall be told."""
+"""A database with two recipients at one restaurant, each with two channels, and their expected notifications."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from apps.notifications.words import Audience, Channel
+from apps.notifications.domain import Audience, Channel
+from tests.apps.notifications.app_database import AppDatabase, Notified, combinations
 from tests.apps.notifications.processes import Fleet
-from tests.apps.notifications.town import Told, Town, everybody
 from tests.servers.waiting import wait_until
 
 BOUND = 90.0
@@ -16,34 +16,34 @@ USERS = (10, 15)
 CHANNELS = (Channel.EMAIL, Channel.PUSH)
 
 
-def populate(town: Town) -> None:
-    town.settle(*USERS)
-    town.offer(*CHANNELS)
+def populate(app: AppDatabase) -> None:
+    app.add_users(*USERS)
+    app.set_defaults(*CHANNELS)
 
 
-def all_told(*event_ids: str) -> list[Told]:
-    """What these events mean, each notification once."""
-    return everybody(event_ids, USERS, CHANNELS)
+def all_notifications(*event_ids: str) -> list[Notified]:
+    """The expected notifications of these events, each once."""
+    return combinations(event_ids, USERS, CHANNELS)
 
 
 @pytest.fixture
-def restaurant(postgres_town: Town) -> Town:
-    populate(postgres_town)
-    return postgres_town
+def restaurant(postgres_app: AppDatabase) -> AppDatabase:
+    populate(postgres_app)
+    return postgres_app
 
 
-def wait_for(fact: Callable[[], bool], fleet: Fleet, what: str, *, bound: float = BOUND) -> None:
-    """Wait for a fact, and show what the processes said if it does not come."""
+def wait_for(condition: Callable[[], bool], fleet: Fleet, what: str, *, bound: float = BOUND) -> None:
+    """Wait for a condition; on a timeout, print the logs of the processes."""
     try:
-        wait_until(fact, bound=bound, what=what)
+        wait_until(condition, bound=bound, what=what)
     except TimeoutError:
-        print(fleet.stories())
+        print(fleet.log_texts())
         raise
 
 
-def wait_until_told(town: Town, fleet: Fleet, *event_ids: str) -> None:
-    """Wait for exactly these notifications, and as many requests for their delivery."""
-    wanted = all_told(*event_ids)
-    wait_for(lambda: len(town.told(Audience.RESTAURANT)) >= len(wanted), fleet, "everybody is told")
-    assert town.told(Audience.RESTAURANT) == wanted
-    assert town.asked_for() == wanted
+def wait_for_notifications(app: AppDatabase, fleet: Fleet, *event_ids: str) -> None:
+    """Wait for exactly these notifications and their delivery requests."""
+    wanted = all_notifications(*event_ids)
+    wait_for(lambda: len(app.notifications(Audience.RESTAURANT)) >= len(wanted), fleet, "all notifications exist")
+    assert app.notifications(Audience.RESTAURANT) == wanted
+    assert app.delivery_requests() == wanted

@@ -1,15 +1,15 @@
-"""Which channels reach a user: their own choices first, those for the very event before those for all."""
+"""The channels of a user: preferences before defaults, and the event type before `*`."""
 
 import pytest
 
+from apps.notifications.domain import Channel
 from apps.notifications.orchestration.preferences import Default, Preference, channels_for
-from apps.notifications.words import Channel
 
 EMAIL, PUSH, SMS, IN_APP = Channel.EMAIL, Channel.PUSH, Channel.SMS, Channel.IN_APP
 DEFAULTS = [Default("*", EMAIL), Default("*", IN_APP), Default("ORDER_CREATED", SMS)]
 
 
-def test_a_user_without_preferences_gets_what_the_audience_gets() -> None:
+def test_a_user_without_preferences_gets_the_defaults() -> None:
     assert channels_for("USER_REGISTERED", defaults=DEFAULTS) == [EMAIL, IN_APP]
 
 
@@ -17,7 +17,7 @@ def test_defaults_of_a_type_replace_those_of_every_event() -> None:
     assert channels_for("ORDER_CREATED", defaults=DEFAULTS) == [SMS]
 
 
-def test_without_defaults_nobody_is_told() -> None:
+def test_without_defaults_there_are_no_channels() -> None:
     assert channels_for("ORDER_CREATED", defaults=[]) == []
 
 
@@ -35,7 +35,7 @@ def test_without_defaults_nobody_is_told() -> None:
         ([Preference("E", channel, True) for channel in Channel], list(Channel)),
     ],
 )
-def test_a_choice_for_the_event_wins_over_one_for_all_and_that_over_the_default(
+def test_event_type_preferences_override_general_ones_and_defaults(
     preferences: list[Preference], channels: list[Channel]
 ) -> None:
     assert channels_for("E", defaults=DEFAULTS, preferences=preferences) == channels

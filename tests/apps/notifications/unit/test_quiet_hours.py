@@ -1,4 +1,4 @@
-"""Quiet hours on the wall clock of a user: over midnight, across time zones, and when the clocks are changed."""
+"""Quiet hours in the time zone of a user: over midnight, and at clock changes."""
 
 from datetime import UTC, datetime, time
 from zoneinfo import ZoneInfo
@@ -25,7 +25,7 @@ def at(text: str) -> datetime:
         ("2026-11-10T15:00", None),
     ],
 )
-def test_it_is_quiet_from_the_start_until_just_before_the_end(now: str, end: str | None) -> None:
+def test_quiet_hours_include_the_start_and_exclude_the_end(now: str, end: str | None) -> None:
     assert NOON.end(at(now), UTC_ZONE) == (None if end is None else at(end))
 
 
@@ -41,11 +41,11 @@ def test_it_is_quiet_from_the_start_until_just_before_the_end(now: str, end: str
         ("2026-12-31T23:00", "2027-01-01T07:00"),
     ],
 )
-def test_a_night_ends_in_the_morning_that_follows(now: str, end: str | None) -> None:
+def test_quiet_hours_can_cross_midnight(now: str, end: str | None) -> None:
     assert NIGHT.end(at(now), UTC_ZONE) == (None if end is None else at(end))
 
 
-def test_the_same_moment_is_night_in_one_place_and_day_in_another() -> None:
+def test_quiet_hours_use_the_time_zone_of_the_user() -> None:
     now = at("2026-11-10T22:30")  # 23:30 in Rome, 17:30 in New York
     assert NIGHT.end(now, ROME) == at("2026-11-11T06:00")
     assert NIGHT.end(now, NEW_YORK) is None
@@ -54,29 +54,29 @@ def test_the_same_moment_is_night_in_one_place_and_day_in_another() -> None:
     assert NIGHT.end(later, NEW_YORK) == at("2026-11-11T12:00")
 
 
-def test_the_night_of_spring_is_an_hour_shorter() -> None:
+def test_a_spring_clock_change_shortens_the_night() -> None:
     # Rome, 29 March 2026: 02:00 becomes 03:00, and 07:00 is 05:00 in UTC.
     assert NIGHT.end(at("2026-03-28T22:00"), ROME) == at("2026-03-29T05:00")
 
 
-def test_the_night_of_autumn_is_an_hour_longer() -> None:
+def test_an_autumn_clock_change_lengthens_the_night() -> None:
     # Rome, 25 October 2026: 03:00 becomes 02:00, and 07:00 is 06:00 in UTC.
     assert NIGHT.end(at("2026-10-24T21:00"), ROME) == at("2026-10-25T06:00")
 
 
-def test_an_end_that_does_not_happen_comes_as_late_as_if_the_clock_had_not_been_moved() -> None:
+def test_a_skipped_end_time_is_an_hour_later() -> None:
     until_half_past_two = QuietHours(starts=time(1), ends=time(2, 30))
     assert until_half_past_two.end(at("2026-03-29T00:30"), ROME) == at("2026-03-29T01:30")
     assert until_half_past_two.end(at("2026-03-29T01:30"), ROME) is None  # 03:30
 
 
-def test_an_end_that_happens_twice_is_the_next_one() -> None:
+def test_a_repeated_end_time_is_the_next_one() -> None:
     until_half_past_two = QuietHours(starts=time(1), ends=time(2, 30))
     assert until_half_past_two.end(at("2026-10-25T00:10"), ROME) == at("2026-10-25T00:30")  # 02:10, for the first time
-    assert until_half_past_two.end(at("2026-10-25T01:10"), ROME) == at("2026-10-25T01:30")  # 02:10, once more
+    assert until_half_past_two.end(at("2026-10-25T01:10"), ROME) == at("2026-10-25T01:30")  # 02:10, for the second time
 
 
-def test_the_end_is_always_ahead() -> None:
+def test_the_end_is_always_in_the_future() -> None:
     for hour in range(24):
         for ends in (0, 2, 3, 7, 23):
             quiet = QuietHours(starts=time(22), ends=time(ends, 30))
@@ -86,6 +86,6 @@ def test_the_end_is_always_ahead() -> None:
                 assert end is None or end > now
 
 
-def test_hours_of_no_length_are_never_quiet() -> None:
+def test_equal_start_and_end_mean_no_quiet_hours() -> None:
     never = QuietHours(starts=time(8), ends=time(8))
     assert [never.end(at(f"2026-11-10T{hour:02}:00"), UTC_ZONE) for hour in range(24)] == [None] * 24

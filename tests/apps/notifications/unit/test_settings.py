@@ -28,7 +28,7 @@ def test_the_defaults_are_those_of_the_guide() -> None:
     assert (config.poll_interval, config.batch_size, config.initial_delay) == ("1s", 100, "2s")
     assert [shipped.policy.delay(attempt, system_chance()) for attempt in (1, 2, 1000)] == [1, 1, 1]
     assert (config.outages, settings.store.ledger) == ("wait", True)
-    # A broker that is away is tried as often.
+    # An unavailable broker is probed as often.
     assert (config.breaker.probe, config.breaker.max) == ("1s", "1s")
 
 
@@ -41,7 +41,7 @@ def test_each_property_can_be_set_in_milliseconds() -> None:
     assert (changed.poll_interval, changed.batch_size, changed.initial_delay) == ("0.5s", 10, "0.0s")
 
 
-def test_the_command_gives_them_to_the_relay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_passes_the_properties_to_the_relay(monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, Any] = {}
     monkeypatch.setattr(relaying, "run_relay", lambda _, **told: given.update(told))
     environment = {
@@ -63,7 +63,7 @@ def test_the_command_gives_them_to_the_relay(monkeypatch: pytest.MonkeyPatch) ->
     }
 
 
-def test_the_broker_may_be_named_as_spring_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_broker_can_be_configured_with_the_variables_of_spring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PILLARBOX_TRANSPORT", raising=False)
     monkeypatch.setenv("SPRING_RABBITMQ_HOST", "localhost")
     monkeypatch.setenv("SPRING_RABBITMQ_PORT", "5672")

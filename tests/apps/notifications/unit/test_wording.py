@@ -1,12 +1,12 @@
-"""What a user reads."""
+"""Title and body of notifications."""
 
 from collections.abc import Mapping
 
 import pytest
 
+from apps.notifications.domain import Audience, RecipientType
 from apps.notifications.message import NotificationMessage
 from apps.notifications.orchestration.wording import Wording, wording_of
-from apps.notifications.words import Audience, RecipientType
 
 
 def message(event_type: str, payload: Mapping[str, object]) -> NotificationMessage:
@@ -20,7 +20,7 @@ def message(event_type: str, payload: Mapping[str, object]) -> NotificationMessa
     )
 
 
-def test_an_event_is_told_in_its_own_words() -> None:
+def test_a_known_event_type_has_its_own_wording() -> None:
     payload = {"guest_name": "Ada {x}", "party_size": 2, "reserved_for": "noon"}
     assert wording_of(message("RESERVATION_REQUESTED", payload)) == Wording(
         "New reservation", "Ada {x} asks for a table for 2 at noon."
@@ -31,5 +31,5 @@ def test_an_event_is_told_in_its_own_words() -> None:
     ("event_type", "title"),
     [("TABLE_FREED", "Table freed"), ("RESERVATION_REQUESTED", "Reservation requested")],
 )
-def test_an_event_without_words_or_without_their_fields_is_told_by_its_type(event_type: str, title: str) -> None:
+def test_an_unknown_event_type_or_missing_field_uses_the_generic_wording(event_type: str, title: str) -> None:
     assert wording_of(message(event_type, {})) == Wording(title, f"{title}: restaurant 5.")

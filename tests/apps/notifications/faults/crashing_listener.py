@@ -1,7 +1,5 @@
-"""`python -m tests.apps.notifications.faults.dying_listener POINT`: the restaurants' listener, which dies once at a
-known place of its transaction, as by a power cut, and leaves a file behind that says it was there.
-
-The transaction is the application's own; the places are around its commit, where a crash hurts most.
+"""`python -m tests.apps.notifications.faults.crashing_listener POINT`: the listener of the restaurants, which kills
+itself at POINT, before or after the commit of its transaction, and writes a marker file first.
 """
 
 from __future__ import annotations
@@ -19,16 +17,16 @@ from sqlalchemy import Connection
 
 from apps.notifications import settings
 from apps.notifications.database import open_engine
+from apps.notifications.domain import Audience
 from apps.notifications.listeners import RestaurantNotificationListener
 from apps.notifications.topology import source_of
-from apps.notifications.words import Audience
 
 MARK = "MARK"
 engine = open_engine(settings.database_url())
 
 
-def die(point: str) -> None:
-    """Write down where, then end."""
+def crash_at(point: str) -> None:
+    """Write the marker file, then send SIGKILL to this process."""
     if sys.argv[1] == point:
         Path(os.environ[MARK]).write_text(point)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -38,8 +36,8 @@ def die(point: str) -> None:
 def transaction() -> Iterator[Connection]:
     with engine.begin() as connection:
         yield connection
-        die("before-commit")
-    die("after-commit")
+        crash_at("before-commit")
+    crash_at("after-commit")
 
 
 if __name__ == "__main__":

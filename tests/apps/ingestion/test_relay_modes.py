@@ -1,4 +1,4 @@
-"""The relay inside the service and the one beside it are the same; and the service without either."""
+"""The embedded and the separate relay have the same configuration; and the service without a relay."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def file() -> Settings:
     return load(FILE)
 
 
-def test_both_look_as_often_and_try_as_long(file: Settings) -> None:
-    inside = Publisher()
-    assert file.relay.config == replace(inside.config, poll_interval="2s")
-    assert (inside.config.enabled, inside.config.poll_interval, inside.config.batch_size) == (True, 2, 50)
-    for policy in (file.relay.policy, inside.retry):
+def test_both_relays_have_the_same_intervals_and_retries(file: Settings) -> None:
+    embedded = Publisher()
+    assert file.relay.config == replace(embedded.config, poll_interval="2s")
+    assert (embedded.config.enabled, embedded.config.poll_interval, embedded.config.batch_size) == (True, 2, 50)
+    for policy in (file.relay.policy, embedded.retry):
         delays = [policy.delay(attempt, system_chance()) for attempt in range(1, 12)]
         assert delays == [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, None]
 
 
-def test_the_variables_of_the_publisher_reach_both() -> None:
+def test_the_variables_of_the_publisher_configure_both_relays() -> None:
     publisher = Publisher(
         polling_interval=0.25,
         batch_size=7,
@@ -47,27 +47,25 @@ def test_the_variables_of_the_publisher_reach_both() -> None:
         outages="count",
         fixed_delay=True,
     )
-    beside = load(FILE, **publisher.as_relay_settings)
-    assert beside.relay.config == replace(publisher.config, poll_interval="0.25s")
-    for policy in (beside.relay.policy, publisher.retry):
+    separate = load(FILE, **publisher.as_relay_settings)
+    assert separate.relay.config == replace(publisher.config, poll_interval="0.25s")
+    for policy in (separate.relay.policy, publisher.retry):
         assert [policy.delay(attempt, system_chance()) for attempt in range(1, 4)] == [1.5, 3, None]
 
 
-def test_both_send_the_same_to_the_same_places(file: Settings) -> None:
+def test_both_relays_have_the_same_routes_and_destinations(file: Settings) -> None:
     routes = [(route.event_type, tuple(route.to)) for route in file.routes]
     assert routes == [(route.event_type, tuple(route.to)) for route in topology.ROUTES]
-    places = {name: (given.exchange, given.routing_key) for name, given in file.destinations.items()}
-    assert places == {name: (to.exchange, to.routing_key) for name, to in topology.DESTINATIONS.items()}
+    found = {name: (given.exchange, given.routing_key) for name, given in file.destinations.items()}
+    assert found == {name: (to.exchange, to.routing_key) for name, to in topology.DESTINATIONS.items()}
 
 
-def test_beside_the_service_a_relay_of_its_own_carries_what_is_uploaded(
-    database: str, broker: str, tmp_path: Path
-) -> None:
-    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": broker, "INGESTION_RELAY": "beside"}
+def test_a_separate_relay_publishes_uploads(database: str, broker: str, tmp_path: Path) -> None:
+    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": broker, "INGESTION_RELAY": "separate"}
     with Service(folder=tmp_path, **variables) as service:
         service.upload()
         health = service.client.get("/health")
-        assert (health.status_code, health.json()["reason"]) == (503, "no relay is at work")
+        assert (health.status_code, health.json()["reason"]) == (503, "no relay is running")
         done = fresh_pillarbox(
             *("--config", str(FILE), "relay", "--until-empty"),
             cwd=tmp_path,
@@ -78,13 +76,13 @@ def test_beside_the_service_a_relay_of_its_own_carries_what_is_uploaded(
         assert service.client.get("/health").json()["backlog"] == 0
     assert ready(broker, "document.uploaded.q") == 1
     # The broker refuses a second declaration that differs from the first in anything.
-    asyncio.run(declare_as_inside(broker))
+    asyncio.run(declare_as_embedded(broker))
 
 
-def test_the_relay_beside_the_service_has_its_database_and_broker_whatever_another_application_names(
+def test_a_separate_relay_ignores_the_servers_of_another_application(
     database: str, broker: str, tmp_path: Path
 ) -> None:
-    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": broker, "INGESTION_RELAY": "beside"}
+    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": broker, "INGESTION_RELAY": "separate"}
     foreign = {
         "PILLARBOX_STORE": f"postgresql://app@127.0.0.1:{free_port()}/notifications",
         "PILLARBOX_TRANSPORT": f"amqp://guest:guest@127.0.0.1:{free_port()}/",
@@ -96,7 +94,7 @@ def test_the_relay_beside_the_service_has_its_database_and_broker_whatever_anoth
         assert relay.stop() == 0
 
 
-async def declare_as_inside(url: str) -> None:
+async def declare_as_embedded(url: str) -> None:
     broker = open_broker(url)
     try:
         await broker.declare_topology()
@@ -104,31 +102,29 @@ async def declare_as_inside(url: str) -> None:
         await broker.aclose()
 
 
-def test_without_a_broker_the_relay_inside_calls_the_consumers(store: str, tmp_path: Path) -> None:
+def test_without_a_broker_the_embedded_relay_calls_the_consumers(store: str, tmp_path: Path) -> None:
     with Service(folder=tmp_path, INGESTION_STORE=store) as service:
         documents = [service.upload().json()["id"] for _ in range(3)]
         for document_id in documents:
             service.wait_for(document_id, "ENRICHED")
         assert service.stop() == 0
-    assert "Relay stopped, drained" in service.story()
+    assert "Relay stopped, drained" in service.log_text()
 
 
-@pytest.mark.parametrize("way", ["inside", "off"])
-def test_the_topology_is_there_before_the_first_event(way: str, database: str, broker: str, tmp_path: Path) -> None:
-    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": broker, "INGESTION_RELAY": way}
+@pytest.mark.parametrize("mode", ["embedded", "off"])
+def test_the_topology_is_declared_before_the_first_event(mode: str, database: str, broker: str, tmp_path: Path) -> None:
+    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": broker, "INGESTION_RELAY": mode}
     with Service(folder=tmp_path, **variables) as service:
-        wait_until(lambda: service.says("declared"), bound=BOUND, what="the topology is declared")
+        wait_until(lambda: service.has_logged("declared"), bound=BOUND, what="the topology is declared")
     for queue in topology.QUEUES:
         assert queue.dead_letter is not None
         assert [ready(broker, name) for name in (queue.name, queue.dead_letter.queue)] == [0, 0]
 
 
-@pytest.mark.parametrize("way", ["inside", "off"])
-def test_a_broker_that_is_not_there_yet_is_named_at_once_and_waited_for(
-    way: str, database: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("mode", ["embedded", "off"])
+def test_the_service_logs_and_waits_for_a_broker_that_starts_later(mode: str, database: str, tmp_path: Path) -> None:
     nowhere = f"amqp://guest:guest@127.0.0.1:{free_port()}/"
-    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": nowhere, "INGESTION_RELAY": way}
+    variables = {"INGESTION_STORE": database, "INGESTION_TRANSPORT": nowhere, "INGESTION_RELAY": mode}
     with Service(folder=tmp_path, **variables) as service:
-        wait_until(lambda: service.says("RabbitMQ cannot be reached, trying again"), bound=BOUND, what="it says so")
+        wait_until(lambda: service.has_logged("RabbitMQ is unavailable, retrying"), bound=BOUND, what="the log line")
         assert service.upload().status_code == 201

@@ -1,4 +1,4 @@
-"""The course of the demo: business goes on, the mail server breaks and comes back, everything drains."""
+"""The steps of the demo: record events, stop the mail server for a while, drain, verify."""
 
 from __future__ import annotations
 
@@ -17,54 +17,54 @@ from apps.notifications.database import open_engine
 from apps.notifications.delivery.relay import delivering
 from apps.notifications.delivery.settings import DeliverySettings, MailServer
 from apps.notifications.delivery.settings import Gateway as GatewayAt
-from apps.notifications.demo import cast
-from apps.notifications.demo.breakdown import Breakdown
-from apps.notifications.demo.cast import Told
-from apps.notifications.demo.outside import Gateway, Mailroom
-from apps.notifications.demo.processes import shipped_relay
-from apps.notifications.demo.stage import Stage
-from apps.notifications.demo.verdict import Verdict, judge, read
-from apps.notifications.demo.watching import Figures, look
+from apps.notifications.demo import users
+from apps.notifications.demo.environment import Environment
+from apps.notifications.demo.outage import MailOutage
+from apps.notifications.demo.processes import relay_process
+from apps.notifications.demo.progress import Progress, read_progress
+from apps.notifications.demo.servers import FakeMailServer, Gateway
+from apps.notifications.demo.users import Expected
+from apps.notifications.demo.verification import Verification, read, verify
+from apps.notifications.domain import Audience
 from apps.notifications.embedded import embedded_relay
 from apps.notifications.listeners import LISTENERS
 from apps.notifications.producers.orders import create_order
 from apps.notifications.producers.registration import register_user
 from apps.notifications.producers.reservations import request_reservation
 from apps.notifications.topology import source_of
-from apps.notifications.words import Audience
 from pillarbox import Relay
 
-LOOK_EVERY = 0.25
-STUCK = 30.0
-"""Seconds without any progress after which nobody waits for the rest."""
+POLL_EVERY = 0.25
+STALL_TIMEOUT = 30.0
+"""Seconds without progress after which the demo stops waiting."""
 
-Show = Callable[[Figures], None]
+Show = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a demo ends with."""
+    """The result of a demo."""
 
-    verdict: Verdict
+    verification: Verification
     seconds: float
     events: int
-    breakdowns: int
-    pushed_meanwhile: int
-    """Push and SMS that arrived while no mail could."""
+    outages: int
+    delivered_during_outages: int
+    """Push and SMS that were delivered while the mail server was stopped."""
 
 
-class Play:
-    """One demo. `stop` ends the business; what was committed is still carried to the end and judged."""
+class Scenario:
+    """One demo. `stop` ends recording; events already committed are still delivered and verified."""
 
-    def __init__(self, stage: Stage, *, seconds: float | None, rate: float, show: Show) -> None:
-        self._stage = stage
+    def __init__(self, environment: Environment, *, seconds: float | None, rate: float, show: Show) -> None:
+        self._environment = environment
         self._seconds = seconds
         self._rate = rate
         self._show = show
         self._stopping = asyncio.Event()
-        self._mail, self._gateway = Mailroom(), Gateway()
-        self._breakdown = Breakdown(self._mail, self._gateway, planned=seconds)
-        self._expected: list[Told] = []
+        self._mail, self._gateway = FakeMailServer(), Gateway()
+        self._outage = MailOutage(self._mail, self._gateway, planned=seconds)
+        self._expected: list[Expected] = []
         self._events = 0
         self._chance = random.Random()  # noqa: S311 - guests, not secrets
 
@@ -72,53 +72,53 @@ class Play:
         self._stopping.set()
 
     async def run(self) -> Outcome:
-        """From the first reservation to the verdict. Raises PillarboxError if the demo itself could not go on."""
+        """Run all steps. Raises PillarboxError if the demo itself fails."""
         async with AsyncExitStack() as stack:
-            engine = open_engine(self._stage.database, pool_size=20)
+            engine = open_engine(self._environment.database, pool_size=20)
             stack.callback(engine.dispose)
-            await asyncio.to_thread(cast.settle, engine)
+            await asyncio.to_thread(users.insert_users, engine)
             for server in (self._mail, self._gateway):
                 server.start()
                 stack.callback(server.stop)
-            await stack.enter_async_context(_listening(self._stage, engine))
+            await stack.enter_async_context(_listening(self._environment, engine))
             await stack.enter_async_context(_running(self._delivering()))
             self._began = time.monotonic()
-            await self._do_business(engine)
+            await self._record_events(engine)
             await self._drain(engine)
-            verdict = judge(
+            verification = verify(
                 self._expected,
                 await asyncio.to_thread(read, engine),
-                mails=self._mail.took,
-                requests=self._gateway.took,
+                mails=self._mail.accepted,
+                requests=self._gateway.accepted,
             )
             return Outcome(
-                verdict=verdict,
+                verification=verification,
                 seconds=self._elapsed,
                 events=self._events,
-                breakdowns=self._breakdown.times,
-                pushed_meanwhile=self._breakdown.pushed_meanwhile,
+                outages=self._outage.count,
+                delivered_during_outages=self._outage.delivered_during_outages,
             )
 
     @property
     def _elapsed(self) -> float:
         return time.monotonic() - self._began
 
-    # -- business -------------------------------------------------------------------------------------------------
+    # -- recording ------------------------------------------------------------------------------------------------
 
-    async def _do_business(self, engine: Engine) -> None:
-        next_event = next_look = 0.0
+    async def _record_events(self, engine: Engine) -> None:
+        next_event = next_poll = 0.0
         while not self._stopping.is_set() and (self._seconds is None or self._elapsed < self._seconds):
             if self._elapsed >= next_event:
                 next_event = max(next_event, self._elapsed - 1) + 1 / self._rate
-                self._expected += await asyncio.to_thread(self._something_happens, engine)
+                self._expected += await asyncio.to_thread(self._record_event, engine)
                 self._events += 1
-            if self._elapsed >= next_look:
-                next_look = self._elapsed + LOOK_EVERY
-                await self._look(engine, "business")
-            await self._wait(min(next_event, next_look) - self._elapsed)
+            if self._elapsed >= next_poll:
+                next_poll = self._elapsed + POLL_EVERY
+                await self._poll(engine, "recording")
+            await self._wait(min(next_event, next_poll) - self._elapsed)
 
-    def _something_happens(self, engine: Engine) -> list[Told]:
-        """One business transaction; returns what people should hear of it."""
+    def _record_event(self, engine: Engine) -> list[Expected]:
+        """Run one business transaction; returns the expected notifications."""
         match self._chance.randrange(3):
             case 0:
                 restaurant = self._chance.choice([1, 2])
@@ -129,15 +129,15 @@ class Play:
                     party_size=self._chance.randint(1, 8),
                     reserved_for=datetime.now(UTC) + timedelta(days=1),
                 )
-                return list(cast.expected(number, *cast.of(Audience.RESTAURANT, restaurant)))
+                return list(users.expected(number, *users.of(Audience.RESTAURANT, restaurant)))
             case 1:
-                buyer = self._chance.choice(cast.CUSTOMERS)
+                buyer = self._chance.choice(users.CUSTOMERS)
                 number = create_order(engine, customer_id=buyer.aggregate_id, user_id=buyer.user_id, total_cents=1990)
-                return list(cast.expected(number, buyer))
+                return list(users.expected(number, buyer))
             case _:
                 name = f"newcomer{self._events}"
                 number = register_user(engine, agency_id=1, name=name, email=f"{name}@example.org")
-                return list(cast.expected(number, *cast.of(Audience.AGENCY, 1), *cast.of(Audience.ADMIN, 1)))
+                return list(users.expected(number, *users.of(Audience.AGENCY, 1), *users.of(Audience.ADMIN, 1)))
 
     async def _wait(self, seconds: float) -> None:
         if seconds > 0:
@@ -145,36 +145,36 @@ class Play:
                 async with asyncio.timeout(seconds):
                     await self._stopping.wait()
 
-    async def _look(self, engine: Engine, phase: str) -> Figures:
-        self._breakdown.look(self._elapsed, over=phase != "business")
-        told, postponed, delivered, dead = await asyncio.to_thread(look, engine)
-        figures = Figures(
+    async def _poll(self, engine: Engine, phase: str) -> Progress:
+        self._outage.poll(self._elapsed, over=phase != "recording")
+        saved, postponed, delivered, dead = await asyncio.to_thread(read_progress, engine)
+        progress = Progress(
             phase=phase,
             elapsed=self._elapsed,
             events=self._events,
-            told=told,
+            saved=saved,
             postponed=postponed,
             delivered=delivered,
             dead=dead,
             mail_open=self._mail.open,
-            happenings=tuple(self._breakdown.happenings),
+            log=tuple(self._outage.log),
         )
-        self._show(figures)
-        return figures
+        self._show(progress)
+        return progress
 
     async def _drain(self, engine: Engine) -> None:
-        """Until everything that can arrive has arrived, or nothing moves any more."""
+        """Wait until all deliveries that are due have completed, or until progress stops."""
         seen, since = -1, self._elapsed
         while True:
-            figures = await self._look(engine, "draining")
-            done = figures.told.total() + figures.delivered.total()
-            if self._mail.open and figures.told.total() >= len(self._expected) and figures.undelivered <= 0:
+            progress = await self._poll(engine, "draining")
+            done = progress.saved.total() + progress.delivered.total()
+            if self._mail.open and progress.saved.total() >= len(self._expected) and progress.undelivered <= 0:
                 return
             if done > seen:
                 seen, since = done, self._elapsed
-            elif self._elapsed - since > STUCK:
-                return  # the verdict says what is missing
-            await asyncio.sleep(LOOK_EVERY)
+            elif self._elapsed - since > STALL_TIMEOUT:
+                return  # the verification reports what is missing
+            await asyncio.sleep(POLL_EVERY)
 
     # -- the application ------------------------------------------------------------------------------------------
 
@@ -185,7 +185,7 @@ class Play:
             push=GatewayAt(url=f"{self._gateway.url}/push"),
             sms=GatewayAt(url=f"{self._gateway.url}/sms"),
         )
-        return delivering(self._stage.database, settings)
+        return delivering(self._environment.database, settings)
 
 
 @asynccontextmanager
@@ -195,14 +195,14 @@ async def _running(made: AbstractAsyncContextManager[Relay]) -> AsyncIterator[No
 
 
 @asynccontextmanager
-async def _listening(stage: Stage, engine: Engine) -> AsyncIterator[None]:
-    """Layers 1 and 2: in one process, or with a broker between them."""
-    if not stage.broker:
-        async with _running(embedded_relay(stage.database, engine)):
+async def _listening(environment: Environment, engine: Engine) -> AsyncIterator[None]:
+    """Run layers 1 and 2: in this process, or with a broker between them."""
+    if not environment.broker:
+        async with _running(embedded_relay(environment.database, engine)):
             yield
         return
     async with AsyncExitStack() as stack:
         for audience, listener in LISTENERS.items():
-            await stack.enter_async_context(listener(engine, source=source_of(audience, stage.broker)).consumer)
-        await stack.enter_async_context(shipped_relay(stage))
+            await stack.enter_async_context(listener(engine, source=source_of(audience, environment.broker)).consumer)
+        await stack.enter_async_context(relay_process(environment))
         yield

@@ -1,4 +1,4 @@
-"""What is to be seen at the moment: every user and channel, how much they were told, and how much of it has arrived."""
+"""The number of saved, postponed, delivered and dead notifications, per user and channel."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 from sqlalchemy import Engine, column, func, literal, select, table, union_all
 
 from apps.notifications.database import DELIVERY_PREFIX
+from apps.notifications.domain import Audience, Channel
 from apps.notifications.tables import NOTIFICATIONS, notification_delivery
-from apps.notifications.words import Audience, Channel
 
 EVENTS = table(f"{DELIVERY_PREFIX}event", column("aggregate_type"), column("key"), column("status"))
 
@@ -24,26 +24,26 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """One look."""
+class Progress:
+    """The state of the demo at one moment."""
 
     phase: str
     elapsed: float
     events: int
-    told: Counter[Cell]
-    """Notifications there are."""
+    saved: Counter[Cell]
+    """All notifications."""
     postponed: Counter[Cell]
-    """… of which so many wait for the morning."""
+    """Those that wait for the end of quiet hours."""
     delivered: Counter[Cell]
     dead: Counter[Cell]
     mail_open: bool
-    happenings: tuple[tuple[float, str], ...]
+    log: tuple[tuple[float, str], ...]
 
     @property
     def undelivered(self) -> int:
-        """What could have arrived by now and has not."""
+        """Notifications that are due and not yet delivered."""
         done = self.postponed.total() + self.delivered.total() + self.dead.total()
-        return self.told.total() - done
+        return self.saved.total() - done
 
     def by_channel(self, cells: Counter[Cell]) -> Counter[Channel]:
         counted: Counter[Channel] = Counter()
@@ -52,8 +52,8 @@ class Figures:
         return counted
 
 
-def look(engine: Engine) -> tuple[Counter[Cell], Counter[Cell], Counter[Cell], Counter[Cell]]:
-    """Told, postponed, delivered, dead; one transaction."""
+def read_progress(engine: Engine) -> tuple[Counter[Cell], Counter[Cell], Counter[Cell], Counter[Cell]]:
+    """Read saved, postponed, delivered and dead notifications in one transaction."""
     notifications = union_all(
         *(
             select(
@@ -63,14 +63,14 @@ def look(engine: Engine) -> tuple[Counter[Cell], Counter[Cell], Counter[Cell], C
         )
     ).subquery()
     by_cell = (notifications.c.audience, notifications.c.user_id, notifications.c.notification_type)
-    told = select(*by_cell, func.count(), func.count(notifications.c.deliver_after)).group_by(*by_cell)
+    counted = select(*by_cell, func.count(), func.count(notifications.c.deliver_after)).group_by(*by_cell)
     log = (notification_delivery.c.audience, notification_delivery.c.user_id, notification_delivery.c.channel)
     made = select(*log, func.count()).group_by(*log)
-    given_up = select(EVENTS.c.aggregate_type, EVENTS.c.key).where(EVENTS.c.status == "FAILED")
+    dead_letters = select(EVENTS.c.aggregate_type, EVENTS.c.key).where(EVENTS.c.status == "FAILED")
     with engine.begin() as connection:
-        rows = [(_cell(*row[:3]), row[3], row[4]) for row in connection.execute(told)]
+        rows = [(_cell(*row[:3]), row[3], row[4]) for row in connection.execute(counted)]
         delivered = Counter({_cell(*row[:3]): row[3] for row in connection.execute(made)})
-        dead = Counter(_of_key(audience, key) for audience, key in connection.execute(given_up))
+        dead = Counter(_of_key(audience, key) for audience, key in connection.execute(dead_letters))
     return (
         Counter({cell: number for cell, number, _ in rows}),
         Counter({cell: late for cell, _, late in rows if late}),
@@ -84,6 +84,6 @@ def _cell(audience: str, user_id: int, channel: str) -> Cell:
 
 
 def _of_key(audience: str, key: str) -> Cell:
-    """Deliveries are ordered by `<channel>:<user>`."""
+    """The ordering key of a delivery is `<channel>:<user>`."""
     channel, _, user_id = key.partition(":")
     return _cell(audience, int(user_id), channel)

@@ -1,7 +1,7 @@
-"""Where the demo plays: in a temporary folder, or on your servers, which are left as they were found.
+"""Prepares the servers of the demo and cleans up afterwards.
 
-On PostgreSQL it makes a database of its own and drops it. On RabbitMQ the application's queues must not exist yet:
-whose they are has notifications in them.
+On PostgreSQL it creates a temporary database. On RabbitMQ the application's queues must not exist yet: they could
+contain messages of a real installation.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from pika.exceptions import AMQPError, ChannelClosedByBroker
 from psycopg import sql
 
 from apps.notifications.database import migrate
+from apps.notifications.domain import Audience
 from apps.notifications.topology import DEAD_LETTERS, EXCHANGE
-from apps.notifications.words import Audience
 from pillarbox import ConfigurationError
 
 AROUND = ("", ".dlq", ".suspects", *(f".wait.{wait}" for wait in ("1s", "5s", "30s", "3min", "15min", "1h")))
-"""What a queue and its consumer declare."""
+"""The suffixes of all queues that a queue and its consumer declare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Environment:
     """The servers of one demo."""
 
     folder: Path
@@ -40,22 +40,22 @@ class Stage:
 
     @property
     def title(self) -> str:
-        """Fit for people: no user, no password."""
-        store = "SQLite" if self.database.startswith("sqlite:") else f"PostgreSQL at {_place(self.database)}"
-        between = f" → RabbitMQ at {_place(self.broker)}" if self.broker else ""
+        """The path of a notification, without users and passwords."""
+        store = "SQLite" if self.database.startswith("sqlite:") else f"PostgreSQL at {_host(self.database)}"
+        between = f" → RabbitMQ at {_host(self.broker)}" if self.broker else ""
         return f"{store} → relay{between} → listeners → delivery"
 
 
 @contextmanager
-def staged(store: str, transport: str) -> Iterator[Stage]:
-    """Raises ConfigurationError for a server that is not there, or not fit for it."""
+def prepared(store: str, transport: str) -> Iterator[Environment]:
+    """Prepare the servers and the tables. Raises ConfigurationError for a server that is unavailable or unsuitable."""
     with (
         TemporaryDirectory(prefix="notifications-demo-") as name,
         _database(store, Path(name)) as database,
         _broker(transport),
     ):
         migrate(database)
-        yield Stage(folder=Path(name), database=database, broker=transport)
+        yield Environment(folder=Path(name), database=database, broker=transport)
 
 
 @contextmanager
@@ -80,8 +80,10 @@ def _execute(url: str, statement: sql.Composed) -> None:
         with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
             connection.execute(statement)
     except psycopg.Error as error:
-        said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ConfigurationError(f"PostgreSQL at {_place(url)}: {said}; the demo makes a database of its own") from None
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ConfigurationError(
+            f"PostgreSQL at {_host(url)}: {reason}; the demo creates a temporary database"
+        ) from None
 
 
 @contextmanager
@@ -91,16 +93,14 @@ def _broker(url: str) -> Iterator[None]:
         return
     if not url.startswith(("amqp://", "amqps://")):
         raise ConfigurationError("DEMO_TRANSPORT must begin with amqp://, or be empty for handlers in the process")
-    with _connected(url) as connection:
+    with _connection(url) as connection:
         taken = [audience.queue for audience in Audience if _exists(connection, audience.queue)]
     if taken:
-        raise ConfigurationError(
-            f"RabbitMQ at {_place(url)} has the queue {taken[0]} already; give the demo a virtual host of its own"
-        )
+        raise ConfigurationError(f"RabbitMQ at {_host(url)} has the queue {taken[0]} already; use another virtual host")
     try:
         yield
     finally:
-        with _connected(url) as connection:
+        with _connection(url) as connection:
             channel = connection.channel()
             for audience in Audience:
                 for suffix in AROUND:
@@ -110,11 +110,11 @@ def _broker(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def _connected(url: str) -> Iterator[BlockingConnection]:
+def _connection(url: str) -> Iterator[BlockingConnection]:
     try:
         connection = BlockingConnection(pika.URLParameters(url))
     except (AMQPError, OSError, ValueError) as error:
-        raise ConfigurationError(f"RabbitMQ at {_place(url)} does not answer: {type(error).__name__}") from None
+        raise ConfigurationError(f"RabbitMQ at {_host(url)} does not respond: {type(error).__name__}") from None
     try:
         yield connection
     finally:
@@ -129,6 +129,6 @@ def _exists(connection: BlockingConnection, queue: str) -> bool:
     return True
 
 
-def _place(url: str) -> str:
+def _host(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)

@@ -1,4 +1,4 @@
-"""The processes of the system, each with its log in the demo's folder; none outlives the demo."""
+"""The processes of the service, each with its log in the folder of the demo; they end with the demo."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from apps.ingestion.demo.place import Place
+from apps.ingestion.demo.environment import Environment
 
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE = 30.0
-"""Seconds a process may take to drain."""
+DRAIN_TIMEOUT = 30.0
+"""Seconds that a process may take to drain."""
 
 
-class SystemFailed(Exception):
-    """A process of the system ended by itself; the text is the last line of its log."""
+class ProcessFailed(Exception):
+    """A process exited unexpectedly; the text is the last line of its log."""
 
 
-class System:
-    """What runs, and where it takes requests."""
+class Processes:
+    """The running processes, and the port of the API."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, environment: Environment) -> None:
         self.port = _free_port()
-        self._folder = place.folder
+        self._folder = environment.folder
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._environment = {name: value for name, value in os.environ.items() if not name.startswith("INGESTION_")}
         self._environment |= {
-            "INGESTION_STORE": place.store,
-            "INGESTION_TRANSPORT": place.transport,
+            "INGESTION_STORE": environment.store,
+            "INGESTION_TRANSPORT": environment.transport,
             "INGESTION_LISTEN": f"127.0.0.1:{self.port}",
             "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
         }
 
     @classmethod
     @contextmanager
-    def started(cls, place: Place) -> Iterator[System]:
-        """Tables in place, processes running; all of them drained and gone at the end. Raises SystemFailed."""
-        system = cls(place)
+    def started(cls, environment: Environment) -> Iterator[Processes]:
+        """Create the tables and start the processes; drain them at the end. Raises ProcessFailed."""
+        processes = cls(environment)
         with ExitStack() as stack:
-            stack.callback(system._end)
-            system._start("migrate").wait()
-            system.check()
-            for command in ("serve", *(("validate", "enrich") if place.transport else ())):
-                system._start(command)
-            yield system
+            stack.callback(processes._end)
+            processes._start("migrate").wait()
+            processes.check()
+            for command in ("serve", *(("validate", "enrich") if environment.transport else ())):
+                processes._start(command)
+            yield processes
 
     def check(self) -> None:
-        """Raises SystemFailed if one has ended that should not have."""
+        """Raises ProcessFailed if a process exited unexpectedly."""
         for command, child in self._children.items():
             if child.poll() not in (None, 0 if command == "migrate" else None):
                 lines = self._log(command).read_text(errors="replace").splitlines()
-                raise SystemFailed(f"`{command}` ended with {child.returncode}: {lines[-1] if lines else 'no word'}")
+                raise ProcessFailed(f"`{command}` ended with {child.returncode}: {lines[-1] if lines else 'no output'}")
 
     def _start(self, command: str) -> subprocess.Popen[bytes]:
         with self._log(command).open("wb") as log:
@@ -65,7 +65,7 @@ class System:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for the demo, which then stops them in order
+                start_new_session=True,  # the demo handles Ctrl-C and stops them in order
             )
         self._children[command] = child
         return child
@@ -75,7 +75,7 @@ class System:
             child.terminate()
         for child in self._children.values():
             try:
-                child.wait(PATIENCE)
+                child.wait(DRAIN_TIMEOUT)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()

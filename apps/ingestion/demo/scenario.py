@@ -1,4 +1,4 @@
-"""The course of a demo: upload for a while, watch every document to the end of its way, and judge."""
+"""The steps of the demo: upload, poll until every document is enriched, verify."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 import httpx
 
-from apps.ingestion.demo.system import System, SystemFailed
+from apps.ingestion.demo.processes import Processes, ProcessFailed
 
 PATH = "/api/v1/documents"
 STATUSES = ("UPLOADED", "VALIDATED", "ENRICHED")
-LOOK_EVERY = 0.1
-STUCK = 30.0
-"""Seconds without any progress after which nobody waits for the rest."""
-NAMES = ("invoice", "contract", "letter", "report", "drawing", "minutes")
+POLL_EVERY = 0.1
+STALL_TIMEOUT = 30.0
+"""Seconds without progress after which the demo stops waiting."""
+NAMES = ("invoice", "contract", "manual", "report", "drawing", "minutes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +34,17 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What was answered with 201 against what is there and where it got to."""
+class Verification:
+    """Compares the uploads that were accepted with the documents that the API lists."""
 
     uploaded: int
     statuses: dict[str, int]
     lost: int
-    """Answered with 201, and not there."""
+    """Accepted with 201, but not listed."""
     phantom: int
-    """There, and never answered."""
+    """Listed, but never accepted."""
     refused: int
-    """Uploads that got another answer than 201."""
+    """Uploads with another status than 201."""
     seconds: float
 
     @property
@@ -54,25 +54,25 @@ class Verdict:
 
 
 Show = Callable[[list[Seen], int], None]
-"""Given the documents, the newest first, and how many were uploaded."""
+"""Called with the documents, newest first, and the number of uploads."""
 
 
-class Course:
-    """One demo. `stop` ends the uploading; what was uploaded is still watched to its end."""
+class Scenario:
+    """One demo. `stop` ends the uploads; documents already uploaded are still verified."""
 
-    def __init__(self, system: System, show: Show, *, seconds: float, rate: float) -> None:
-        self._system, self._show = system, show
+    def __init__(self, processes: Processes, show: Show, *, seconds: float, rate: float) -> None:
+        self._processes, self._show = processes, show
         self._seconds, self._rate = seconds, rate
         self._stopping = threading.Event()
         self._uploaded: set[str] = set()
         self._refused = 0
-        self._client = httpx.Client(base_url=f"http://127.0.0.1:{system.port}", timeout=10)
+        self._client = httpx.Client(base_url=f"http://127.0.0.1:{processes.port}", timeout=10)
 
     def stop(self) -> None:
         self._stopping.set()
 
-    def run(self) -> Verdict:
-        """Raises SystemFailed if the system cannot go on."""
+    def run(self) -> Verification:
+        """Run all steps. Raises ProcessFailed if a process exits or does not respond."""
         began = time.monotonic()
         with self._client:
             try:
@@ -80,11 +80,11 @@ class Course:
                 self._upload()
                 seen = self._drain()
             except httpx.HTTPError as error:
-                self._system.check()
-                raise SystemFailed(f"the service does not answer: {error}") from error
+                self._processes.check()
+                raise ProcessFailed(f"the service does not respond: {error}") from error
         statuses = Counter(document.status for document in seen)
         found = {document.id for document in seen}
-        return Verdict(
+        return Verification(
             uploaded=len(self._uploaded),
             statuses={status: statuses[status] for status in STATUSES},
             lost=len(self._uploaded - found),
@@ -94,16 +94,16 @@ class Course:
         )
 
     def _wait_for_service(self) -> None:
-        end = time.monotonic() + STUCK
+        end = time.monotonic() + STALL_TIMEOUT
         while True:
-            self._system.check()
+            self._processes.check()
             try:
                 self._client.get("/health/live")
                 return
             except httpx.HTTPError:
                 if time.monotonic() > end:
                     raise
-            time.sleep(LOOK_EVERY)
+            time.sleep(POLL_EVERY)
 
     def _upload(self) -> None:
         began = time.monotonic()
@@ -112,8 +112,8 @@ class Course:
             while number < (time.monotonic() - began) * self._rate or number == 0:
                 number += 1
                 self._post(number)
-            self._look()
-            self._stopping.wait(LOOK_EVERY)
+            self._poll()
+            self._stopping.wait(POLL_EVERY)
 
     def _post(self, number: int) -> None:
         body = {
@@ -132,17 +132,17 @@ class Course:
     def _drain(self) -> list[Seen]:
         enriched, since = -1, time.monotonic()
         while True:
-            seen = self._look()
+            seen = self._poll()
             now = sum(document.status == "ENRICHED" for document in seen)
-            if now == len(seen) or time.monotonic() - since > STUCK:
+            if now == len(seen) or time.monotonic() - since > STALL_TIMEOUT:
                 return seen
             if now > enriched:
                 enriched, since = now, time.monotonic()
-            time.sleep(LOOK_EVERY)
+            time.sleep(POLL_EVERY)
 
-    def _look(self) -> list[Seen]:
-        """Everything there is, page by page."""
-        self._system.check()
+    def _poll(self) -> list[Seen]:
+        """List all documents, page by page."""
+        self._processes.check()
         seen: list[Seen] = []
         after: dict[str, Any] = {}
         while True:

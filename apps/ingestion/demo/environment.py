@@ -1,6 +1,6 @@
-"""Where the demo plays: nothing that was there before is touched, and nothing is left behind.
+"""Prepares the servers of the demo and cleans up afterwards.
 
-What must stay true: no message of somebody else is consumed. A broker that has the queues already is refused.
+Invariant: the demo consumes only its own messages. It rejects a broker on which the queues already exist.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from apps.ingestion.topology import EVENTS, QUEUES
 WAITS = ("1s", "5s", "30s", "3min", "15min", "1h")
 
 
-class NoPlace(Exception):
-    """The demo cannot play there; the text says why and what to do."""
+class SetupError(Exception):
+    """The demo cannot use this server; the text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where the service finds what it needs."""
+class Environment:
+    """The servers and the folder of one demo."""
 
     folder: Path
     store: str
@@ -38,33 +38,35 @@ class Place:
 
     @property
     def title(self) -> str:
-        """Without any password."""
+        """The path of a document, without passwords."""
         store = "SQLite" if self.store.startswith("sqlite") else f"PostgreSQL at {_host(self.store)}"
         way = f"RabbitMQ at {_host(self.transport)}" if self.transport else "handlers"
         return f"{store} → relay → {way} → validation, enrichment"
 
 
 @contextmanager
-def prepared(store: str, transport: str) -> Iterator[Place]:
-    """A database of the demo's own, a broker without our queues. Raises NoPlace."""
+def prepared(store: str, transport: str) -> Iterator[Environment]:
+    """Create a temporary database, and check that the broker has no queues of the service. Raises SetupError."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="ingestion-demo-")))
         own = stack.enter_context(_database(store)) if store else f"sqlite:///{folder}/ingestion.db"
         if transport:
             stack.enter_context(_queues(transport))
-        yield Place(folder=folder, store=own, transport=transport)
+        yield Environment(folder=folder, store=own, transport=transport)
 
 
 @contextmanager
 def _database(url: str) -> Iterator[str]:
     if urlsplit(url).scheme not in ("postgresql", "postgres"):
-        raise NoPlace("DEMO_STORE must be postgresql://user@host/database, or empty for SQLite")
+        raise SetupError("DEMO_STORE must be postgresql://user@host/database, or empty for SQLite")
     name = f"ingestion_demo_{uuid4().hex[:8]}"
     try:
         with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     except psycopg.Error as error:
-        raise NoPlace(f"DEMO_STORE: {str(error).splitlines()[0]}; the demo makes a database of its own there") from None
+        raise SetupError(
+            f"DEMO_STORE: {str(error).splitlines()[0]}; the demo creates a temporary database there"
+        ) from None
     try:
         yield urlsplit(url)._replace(path=f"/{name}").geturl()
     finally:
@@ -75,14 +77,14 @@ def _database(url: str) -> Iterator[str]:
 @contextmanager
 def _queues(url: str) -> Iterator[None]:
     if urlsplit(url).scheme not in ("amqp", "amqps"):
-        raise NoPlace("DEMO_TRANSPORT must be amqp://user@host/vhost, or empty for handlers")
+        raise SetupError("DEMO_TRANSPORT must be amqp://user@host/vhost, or empty for handlers")
     try:
         with _connection(url) as connection:
             taken = [queue.name for queue in QUEUES if _exists(connection, queue.name)]
     except AMQPError as error:
-        raise NoPlace(f"DEMO_TRANSPORT: no connection ({type(error).__name__}): is the broker up?") from None
+        raise SetupError(f"DEMO_TRANSPORT: no connection ({type(error).__name__}): is the broker running?") from None
     if taken:
-        raise NoPlace(f"DEMO_TRANSPORT has {', '.join(taken)} already; name a virtual host of the demo's own")
+        raise SetupError(f"DEMO_TRANSPORT has {', '.join(taken)} already; use another virtual host")
     try:
         yield
     finally:
@@ -114,5 +116,5 @@ def _remove(channel: BlockingChannel) -> None:
 
 
 def _host(url: str) -> str:
-    place = urlsplit(url)
-    return f"{place.hostname or 'localhost'}{f':{place.port}' if place.port else ''}"
+    parts = urlsplit(url)
+    return f"{parts.hostname or 'localhost'}{f':{parts.port}' if parts.port else ''}"

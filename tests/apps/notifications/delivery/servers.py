@@ -1,4 +1,4 @@
-"""The world outside: a mail server that can be killed and told to refuse, and a gateway that answers as it is told."""
+"""A mail server that tests can kill and let reject mails, and a gateway with scripted responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BOUND = 90.0
 
 
 def start(module: str, *arguments: str, folder: Path, log: Path, **variables: str) -> Started:
-    """A Python process that the leak check knows of."""
+    """Start a Python process that the leak check tracks."""
     with log.open("ab") as output:
         process = forkserver.start(module, *arguments, folder=folder, environment=environment(**variables), log=output)
     started = Started(name=module, process=process, log=log, ports=())
@@ -28,7 +28,7 @@ def start(module: str, *arguments: str, folder: Path, log: Path, **variables: st
 
 
 def ended(started: Started) -> int:
-    """Its return code, once it has ended by whatever means."""
+    """Wait for its end; returns the exit code."""
     code = started.process.wait(BOUND)
     if started in processes.registry.processes:
         processes.forget(started)
@@ -36,7 +36,7 @@ def ended(started: Started) -> int:
 
 
 class Mail(NamedTuple):
-    """A mail that the server took."""
+    """A mail that the server accepted."""
 
     id: str
     to: list[str]
@@ -46,7 +46,7 @@ class Mail(NamedTuple):
 
 
 class MailServer:
-    """`mail_process` with its folder; it keeps its port and its mails when it is killed and started again."""
+    """`mail_process` with its folder; it keeps its port and its mails after a kill and a restart."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -76,7 +76,7 @@ class MailServer:
             self.kill()
 
     def refuse(self, **refusals: str) -> None:
-        """By the name in front of the @; `everybody` for all."""
+        """Set the replies by the local part of the address; `everybody` for all."""
         rules = {"*" if name == "everybody" else f"{name}@example.org": said for name, said in refusals.items()}
         new = self.folder / "refusals.new"
         new.write_text(json.dumps(rules))
@@ -97,7 +97,7 @@ class MailServer:
 
 
 class Hook(NamedTuple):
-    """A request that the gateway got."""
+    """A request to the gateway."""
 
     path: str
     key: str | None
@@ -106,12 +106,12 @@ class Hook(NamedTuple):
 
 
 class Gateway:
-    """A push or SMS gateway on a free port, with a memory."""
+    """A push or SMS gateway on a free port that keeps its requests."""
 
     def __init__(self) -> None:
         self.received: list[Hook] = []
         self.answer: Callable[[Hook], int] = lambda _: 202
-        """The status of its answer, decided when the request is already in `received`."""
+        """Returns the status; the request is already in `received`."""
         gateway = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -123,7 +123,7 @@ class Gateway:
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
-                """What it got is in `received`."""
+                """Silence the access log."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})

@@ -1,4 +1,4 @@
-"""Deliveries as a listener asks for them, and what became of them, as a stranger to the relay sees it."""
+"""Requests deliveries like a listener, and reads their results."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any, Self
 from sqlalchemy import Engine, insert, select, text
 
 from apps.notifications.database import open_engine
+from apps.notifications.domain import Audience, Channel, RecipientType
 from apps.notifications.message import NotificationMessage
 from apps.notifications.orchestration.orchestrator import Notification
 from apps.notifications.orchestration.wording import Wording
 from apps.notifications.requests import delivery_of, outbox
 from apps.notifications.tables import NOTIFICATIONS, notification_delivery, recipient
-from apps.notifications.words import Audience, Channel, RecipientType
 
 _numbers = count(1)
 
 
-class Post:
-    """One database of the application."""
+class Deliveries:
+    """The deliveries in a database of the application."""
 
     def __init__(self, url: str, engine: Engine) -> None:
         self.url = url
@@ -37,8 +37,8 @@ class Post:
         finally:
             engine.dispose()
 
-    def settle(self, *user_ids: int, **details: str | None) -> None:
-        """Users who can be reached by every channel, unless the details say otherwise."""
+    def add_users(self, *user_ids: int, **details: str | None) -> None:
+        """Add users with an address for every channel, unless the details say otherwise."""
         rows = [
             {
                 "user_id": user_id,
@@ -54,7 +54,7 @@ class Post:
         with self.engine.begin() as connection:
             connection.execute(insert(recipient), rows)
 
-    def ask(
+    def request(
         self,
         user_id: int,
         *channels: Channel,
@@ -65,7 +65,7 @@ class Post:
         created_at: datetime | None = None,
         deliver_after: datetime | None = None,
     ) -> list[str]:
-        """Notifications of one event, and requests to deliver them; returns the ids of the deliveries."""
+        """Save the notifications of one event and request their deliveries; returns the delivery ids."""
         message = NotificationMessage(
             event_id=event_id or f"event-{next(_numbers)}",
             event_type="ORDER_CREATED",
@@ -75,7 +75,7 @@ class Post:
             payload={"user_id": user_id},
         )
         table = NOTIFICATIONS[audience]
-        asked = []
+        requests = []
         with self.engine.begin() as connection:
             for channel in channels:
                 row = {
@@ -91,12 +91,12 @@ class Post:
                     "created_at": created_at or datetime.now(UTC),
                 }
                 number = connection.execute(insert(table).values(row).returning(table.c.id)).scalar_one()
-                told = Notification(user_id=user_id, channel=channel, deliver_after=deliver_after)
-                asked.append(delivery_of(message, Wording(title, body), told, notification_id=number))
-            return outbox.record(connection, *asked)
+                notification = Notification(user_id=user_id, channel=channel, deliver_after=deliver_after)
+                requests.append(delivery_of(message, Wording(title, body), notification, notification_id=number))
+            return outbox.record(connection, *requests)
 
     def delivered(self) -> set[tuple[int, str]]:
-        """Users and channels in the log; each delivery is there once, or this fails."""
+        """Users and channels in the log; fails if a delivery is there twice."""
         rows = self.rows(select(notification_delivery))
         assert len({row.event_id for row in rows}) == len(rows)
         return {(row.user_id, row.channel) for row in rows}

@@ -1,4 +1,4 @@
-"""What people see: a live table on a terminal, a line a second elsewhere, and the verdict."""
+"""The output of the demo: a live table on a terminal, one line per second elsewhere, and the verification."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from apps.ingestion.demo.course import STATUSES, Seen, Show, Verdict
+from apps.ingestion.demo.scenario import STATUSES, Seen, Show, Verification
 
 ROWS = 12
 _COLOURS = {"UPLOADED": "yellow", "VALIDATED": "cyan", "ENRICHED": "green"}
@@ -28,15 +28,20 @@ def shown(console: Console, title: str) -> Iterator[Show]:
         yield lambda seen, uploaded: live.update(_table(title, seen, uploaded))
 
 
-def tell(console: Console, verdict: Verdict) -> None:
-    ways = ", ".join(f"{count} {status}" for status, count in verdict.statuses.items() if count) or "none"
-    console.print(f"{verdict.uploaded} uploaded in {verdict.seconds} s: {ways}")
-    if verdict.ok:
-        console.print("[bold green]Every document went all the way, once.[/]")
+def report(console: Console, verification: Verification) -> None:
+    counts = ", ".join(f"{count} {status}" for status, count in verification.statuses.items() if count) or "none"
+    console.print(f"{verification.uploaded} uploaded in {verification.seconds} s: {counts}")
+    if verification.ok:
+        console.print("[bold green]Verified: every document was enriched once.[/]")
         return
-    left = verdict.uploaded - verdict.statuses["ENRICHED"]
-    faults = {"not enriched": left, "lost": verdict.lost, "phantom": verdict.phantom, "refused": verdict.refused}
-    console.print(f"[bold red]Not as it should be:[/] {', '.join(f'{n} {what}' for what, n in faults.items() if n)}")
+    left = verification.uploaded - verification.statuses["ENRICHED"]
+    failures = {
+        "not enriched": left,
+        "lost": verification.lost,
+        "phantom": verification.phantom,
+        "refused": verification.refused,
+    }
+    console.print(f"[bold red]Verification failed:[/] {', '.join(f'{n} {what}' for what, n in failures.items() if n)}")
 
 
 def _lines(console: Console, title: str) -> Show:
@@ -55,22 +60,22 @@ def _lines(console: Console, title: str) -> Show:
 def _table(title: str, seen: list[Seen], uploaded: int) -> Table:
     table = Table(title="Document ingestion", caption=f"{title}\n{_summary(seen, uploaded)}", box=box.ROUNDED)
     table.add_column("document")
-    table.add_column("way", no_wrap=True)
+    table.add_column("status", no_wrap=True)
     table.add_column("took", justify="right")
     for document in seen[:ROWS]:
-        table.add_row(document.name, _way(document.status), f"{document.seconds * 1000:,.0f} ms")
+        table.add_row(document.name, _steps(document.status), f"{document.seconds * 1000:,.0f} ms")
     for _ in range(ROWS - len(seen)):
         table.add_row("", "", "")
     return table
 
 
-def _way(status: str) -> Text:
-    """The steps it has taken; those it has not are dim."""
+def _steps(status: str) -> Text:
+    """The steps taken so far; the others are dim."""
     shown = Text()
     taken = STATUSES.index(status)
-    for place, step in enumerate(STATUSES):
-        shown.append(" → " if place else "", style="dim")
-        shown.append(step, style=_COLOURS[step] if place <= taken else "dim")
+    for number, step in enumerate(STATUSES):
+        shown.append(" → " if number else "", style="dim")
+        shown.append(step, style=_COLOURS[step] if number <= taken else "dim")
     return shown
 
 

@@ -1,4 +1,4 @@
-"""The people of a test, what they shall be told, and what they were told: written and read with SQLAlchemy alone."""
+"""A database of the application: adds users, records events and reads notifications with SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Self
 from sqlalchemy import Engine, event, insert, select, text
 
 from apps.notifications.database import open_engine
+from apps.notifications.domain import Audience, Channel
 from apps.notifications.tables import (
     NOTIFICATIONS,
     audience_member,
@@ -18,14 +19,13 @@ from apps.notifications.tables import (
     quiet_hours,
     recipient,
 )
-from apps.notifications.words import Audience, Channel
 from pillarbox import Event, Outbox
 
-Told = tuple[str, int, str]
+Notified = tuple[str, int, str]
 """Event, user, channel."""
 
 
-class Town:
+class AppDatabase:
     """One database of the application."""
 
     def __init__(self, url: str, engine: Engine) -> None:
@@ -41,16 +41,16 @@ class Town:
         finally:
             engine.dispose()
 
-    # -- people ---------------------------------------------------------------------------------------------------
+    # -- users ----------------------------------------------------------------------------------------------------
 
-    def settle(
+    def add_users(
         self,
         *user_ids: int,
         audience: Audience = Audience.RESTAURANT,
         aggregate_id: int = 5,
         time_zone: str = "UTC",
     ) -> None:
-        """Users of an aggregate; their other details do not matter."""
+        """Add users of an aggregate; new ones get default details."""
         with self.engine.begin() as connection:
             known = set(connection.scalars(select(recipient.c.user_id)))
             new = [
@@ -65,18 +65,18 @@ class Town:
                 [{"audience": audience, "aggregate_id": aggregate_id, "user_id": user_id} for user_id in user_ids],
             )
 
-    def offer(self, *channels: Channel, audience: Audience = Audience.RESTAURANT, event_type: str = "*") -> None:
-        """What an audience gets by default."""
+    def set_defaults(self, *channels: Channel, audience: Audience = Audience.RESTAURANT, event_type: str = "*") -> None:
+        """Set the default channels of an audience."""
         rows = [{"audience": audience, "event_type": event_type, "channel": channel} for channel in channels]
         with self.engine.begin() as connection:
             connection.execute(insert(default_channel), rows)
 
-    def choose(self, user_id: int, channel: Channel, enabled: bool, *, event_type: str = "*") -> None:
+    def set_preference(self, user_id: int, channel: Channel, enabled: bool, *, event_type: str = "*") -> None:
         row = {"user_id": user_id, "event_type": event_type, "channel": channel, "enabled": enabled}
         with self.engine.begin() as connection:
             connection.execute(insert(channel_preference), row)
 
-    def keep_quiet(self, user_id: int, starts: time, ends: time) -> None:
+    def set_quiet_hours(self, user_id: int, starts: time, ends: time) -> None:
         with self.engine.begin() as connection:
             connection.execute(insert(quiet_hours), {"user_id": user_id, "starts": starts, "ends": ends})
 
@@ -86,26 +86,26 @@ class Town:
         with self.engine.begin() as connection:
             Outbox().record(connection, *events)
 
-    # -- what came of it ------------------------------------------------------------------------------------------
+    # -- results --------------------------------------------------------------------------------------------------
 
-    def told(self, audience: Audience = Audience.RESTAURANT) -> list[Told]:
-        """Every notification of an audience, sorted; whatever is there twice is here twice."""
+    def notifications(self, audience: Audience = Audience.RESTAURANT) -> list[Notified]:
+        """All notifications of an audience, sorted, duplicates included."""
         table = NOTIFICATIONS[audience]
         rows = self.rows(select(table.c.event_id, table.c.user_id, table.c.notification_type))
         return sorted((row[0], row[1], row[2]) for row in rows)
 
-    def asked_for(self) -> list[Told]:
-        """Every delivery that was asked for, sorted, whether it waits or not."""
+    def delivery_requests(self) -> list[Notified]:
+        """All requested deliveries, sorted, pending or not."""
         rows = self.rows(text("SELECT causation_id, key FROM delivery_event"))
         return sorted((cause, int(key.partition(":")[2]), key.partition(":")[0]) for cause, key in rows)
 
     def dead(self) -> list[str]:
-        """Why events were given up on."""
+        """The errors of the dead letters."""
         return [row[0] for row in self.rows(text("SELECT error FROM outbox_dead_letter"))]
 
     @contextmanager
-    def noting_statements(self) -> Iterator[list[str]]:
-        """A list of every statement that the application's engine sends meanwhile."""
+    def recording_statements(self) -> Iterator[list[str]]:
+        """The statements that the application's engine sends in the block."""
         sent: list[str] = []
 
         def note(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
@@ -140,7 +140,7 @@ def event_for(audience: Audience, event_id: str, *, aggregate_id: int = 5, **pay
     )
 
 
-def everybody(event_ids: Iterable[str], user_ids: Iterable[int], channels: Iterable[str]) -> list[Told]:
-    """All of these combined, sorted."""
-    users, ways = list(user_ids), [str(channel) for channel in channels]
-    return sorted((event_id, user_id, way) for event_id in event_ids for user_id in users for way in ways)
+def combinations(event_ids: Iterable[str], user_ids: Iterable[int], channels: Iterable[str]) -> list[Notified]:
+    """The product of events, users and channels, sorted."""
+    users, names = list(user_ids), [str(channel) for channel in channels]
+    return sorted((event_id, user_id, name) for event_id in event_ids for user_id in users for name in names)

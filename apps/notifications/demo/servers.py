@@ -1,6 +1,6 @@
-"""The world outside, on loopback: a mail server that breaks and comes back, and a gateway for push and SMS.
+"""Servers on loopback: a mail server that can be stopped, and a gateway for push and SMS.
 
-Both remember the ids of what they took, and that is all the verdict believes.
+Both count the ids of accepted messages; the verification relies on these counts alone.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 
-class Mailroom:
-    """Takes every mail; `took` counts them by delivery."""
+class FakeMailServer:
+    """Accepts every mail; `accepted` counts them by delivery."""
 
     def __init__(self) -> None:
-        self.took: Counter[str] = Counter()
+        self.accepted: Counter[str] = Counter()
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port: int = free.getsockname()[1]
         self._controller: Controller | None = None
@@ -33,33 +33,33 @@ class Mailroom:
         self._controller.start()
 
     def stop(self) -> None:
-        """From now on connections are refused."""
+        """Refuse connections from now on."""
         if self._controller is not None:
             self._controller.stop()
             self._controller = None
 
     async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:
         message_id = str(message_from_bytes(envelope.original_content or b"")["Message-ID"])
-        self.took[message_id.strip("<>").partition("@")[0]] += 1
+        self.accepted[message_id.strip("<>").partition("@")[0]] += 1
         return "250 OK"
 
 
 class Gateway:
-    """Takes every push and every SMS; `took` counts requests by delivery."""
+    """Accepts every push and SMS; `accepted` counts requests by delivery."""
 
     def __init__(self) -> None:
-        self.took: Counter[str] = Counter()
-        took = self.took
+        self.accepted: Counter[str] = Counter()
+        accepted = self.accepted
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"]))
-                took[self.headers["Idempotency-Key"]] += 1
+                accepted[self.headers["Idempotency-Key"]] += 1
                 self.send_response(202)
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
-                """The verdict tells enough."""
+                """Silence the access log."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
