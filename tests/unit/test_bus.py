@@ -78,7 +78,7 @@ def arrived(transport: MemoryTransport) -> dict[str, tuple[bytes, str, dict[str,
     }
 
 
-async def test_both_buses_send_the_same_messages_to_the_same_places() -> None:
+async def test_both_buses_send_the_same_messages_to_the_same_destinations() -> None:
     transport, store = MemoryTransport(), MemoryStore()
     await direct(transport).publish(PLACED)
     with store.transaction() as transaction:
@@ -107,7 +107,7 @@ async def test_a_decorator_works_with_both(kind: str) -> None:
     assert set(arrived(transport if kind == "direct" else await sent_by_a_relay(store))) == {"orders", "audit"}
 
 
-async def test_a_retrying_decorator_outlasts_a_broker_that_is_away_for_a_moment() -> None:
+async def test_a_retrying_decorator_survives_a_short_outage() -> None:
     transport = MemoryTransport()
     transport.fail_next(UnavailableError("away"), times=2)
     bus = RetryEventBus(direct(transport), max_attempts=3)
@@ -115,7 +115,7 @@ async def test_a_retrying_decorator_outlasts_a_broker_that_is_away_for_a_moment(
     assert (bus.attempts, set(arrived(transport))) == (3, {"orders", "audit"})
 
 
-async def test_what_the_destination_answers_is_raised() -> None:
+async def test_errors_of_the_destination_are_raised() -> None:
     transport = MemoryTransport()
     transport.outage()
     with pytest.raises(UnavailableError):
@@ -129,19 +129,19 @@ async def test_an_event_without_a_route_is_rejected() -> None:
         await bus.publish(PLACED)
 
 
-async def test_what_cannot_be_kept_cannot_be_delayed() -> None:
+async def test_direct_publishing_rejects_delayed_events() -> None:
     later = Event("order.placed", {}, available_at=datetime(2100, 1, 1, tzinfo=UTC))
     with pytest.raises(RecordError) as refused:
         await direct(MemoryTransport()).publish(later)
     assert refused.value.field == "available_at"
 
 
-async def test_both_refuse_a_payload_that_is_too_large() -> None:
+async def test_both_buses_reject_a_too_large_payload() -> None:
     bus = DirectEventBus(transports={"memory": MemoryTransport()}, max_payload=10)
     with pytest.raises(RecordError, match="max_payload"):
         await bus.publish(Event("order.placed", {"text": "x" * 20}))
 
 
-def test_a_route_to_nowhere_is_told_at_the_start() -> None:
+def test_a_route_to_an_unknown_destination_is_an_error_at_the_start() -> None:
     with pytest.raises(ConfigurationError, match="orders"):
         DirectEventBus(transports={"memory": MemoryTransport()}, routes=ROUTES)

@@ -210,7 +210,7 @@ def growth(pattern: re.Pattern[Any], *, searched: bool = True) -> tuple[float, s
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_every_module_is_looked_at(package: str) -> None:
+def test_every_module_is_searched(package: str) -> None:
     looked_at = {Path(str(importlib.import_module(name).__file__)) for name in modules(package)}
     left_out = set(PACKAGES[package].rglob("*.py")) - looked_at
     assert [file for file in left_out if "migrations" not in file.parts] == []
@@ -224,7 +224,7 @@ def test_every_pattern_is_linear(package: str) -> None:
     assert {name: worst for name, worst in grown.items() if worst[0] > GROWTH} == {}
 
 
-def test_an_exploding_pattern_and_a_quadratic_one_are_told() -> None:
+def test_exponential_and_quadratic_patterns_are_found() -> None:
     assert growth(re.compile(r"a+b"))[0] > GROWTH
     assert growth(re.compile(r"a*+b"))[0] > GROWTH  # begins everywhere
     assert growth(re.compile(r"(?<!a)a++b"))[0] <= GROWTH
@@ -232,13 +232,13 @@ def test_an_exploding_pattern_and_a_quadratic_one_are_told() -> None:
     assert growth(re.compile(r"(?:a|b|ab)*c"), searched=False)[0] == math.inf
 
 
-def test_a_group_that_never_goes_back_is_refused() -> None:
+def test_an_atomic_group_is_rejected() -> None:
     with pytest.raises(NotImplementedError):
         Matcher(re.compile(r"\d++(?:[.,:]\d++)*+"))
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_counted_steps_are_those_of_the_same_matches(package: str) -> None:
+def test_the_counting_matcher_finds_the_same_matches(package: str) -> None:
     """The matcher that counts finds what `re` finds, in every text that it is asked to count."""
     for name, (pattern, _) in every_pattern(package).items():
         matcher = Matcher(pattern)
@@ -262,7 +262,7 @@ def test_the_counted_steps_are_those_of_the_same_matches(package: str) -> None:
     ),
     st.text("abc\"'\\ ", max_size=12),
 )
-def test_it_decides_as_re_does(pattern: str, text: str) -> None:
+def test_the_matcher_agrees_with_re(pattern: str, text: str) -> None:
     compiled, matcher = re.compile(pattern), Matcher(re.compile(pattern))
     assert matcher.sub(text) == [found.span() for found in compiled.finditer(text)]
     assert matcher.fullmatch(text) is (compiled.fullmatch(text) is not None)

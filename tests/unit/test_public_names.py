@@ -13,7 +13,7 @@ PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 
 @pytest.mark.parametrize("name", pillarbox.__all__)
-def test_every_public_name_is_there(name: str) -> None:
+def test_every_public_name_can_be_imported(name: str) -> None:
     assert getattr(pillarbox, name) is not None
     assert name in dir(pillarbox)
 

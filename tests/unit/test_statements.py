@@ -1,4 +1,4 @@
-"""Themed files of named statements: what is filled in, and what a mistake in them is answered with."""
+"""Themed files of named statements: placeholders, variants and errors."""
 
 import re
 from pathlib import Path
@@ -51,7 +51,7 @@ def written(tmp_path: Path, package: str, **themes: str) -> StatementSet:
     return StatementSet(Names(schema="public"), load(package))
 
 
-def test_names_and_fragments_are_filled_in_and_the_purpose_is_left_out(tmp_path: Path, package: str) -> None:
+def test_names_and_fragments_are_filled_in_without_the_purpose(tmp_path: Path, package: str) -> None:
     statements = written(tmp_path, package, fetch=THEME)
     assert statements.get("fetch") == 'SELECT m.id, m.payload FROM "public"."outbox_message" AS m WHERE m.id < 9 '
 
@@ -64,46 +64,46 @@ def test_a_statement_is_listed_with_its_theme_and_its_purpose(tmp_path: Path, pa
     ]
 
 
-def test_a_variant_fills_its_holes(tmp_path: Path, package: str) -> None:
+def test_a_variant_fills_its_placeholders(tmp_path: Path, package: str) -> None:
     statements = written(tmp_path, package, fetch=THEME)
     assert statements.get("fetch", "of_key").endswith("WHERE m.id < 9 AND m.key = $1")
     assert statements.get("fetch", "of_key", "unbounded").endswith("WHERE m.id < none AND m.key = $1")
 
 
-def test_a_text_of_the_caller_is_never_taken_for_the_name_of_a_fragment(tmp_path: Path, package: str) -> None:
+def test_a_value_of_the_caller_is_never_a_fragment_name(tmp_path: Path, package: str) -> None:
     statements = written(tmp_path, package, fetch=THEME)
     assert statements.get("limit", most="more") == "SELECT id, payload LIMIT more"
 
 
-def test_a_prefix_is_never_taken_for_the_name_of_a_fragment(tmp_path: Path, package: str) -> None:
+def test_a_prefix_is_never_a_fragment_name(tmp_path: Path, package: str) -> None:
     text = "-- name: one\n-- Read it.\nSELECT '{prefix}'\n\n-- fragment: more\n-- More.\nnothing\n"
     written(tmp_path, package, fetch=text)
     assert StatementSet(Names(prefix="more"), load(package)).get("one") == "SELECT 'more'"
 
 
-def test_a_hole_that_nothing_fills_is_an_error_that_names_it(tmp_path: Path, package: str) -> None:
+def test_an_unfilled_placeholder_is_an_error_that_names_it(tmp_path: Path, package: str) -> None:
     statements = written(tmp_path, package, fetch=THEME)
     with pytest.raises(LookupError, match=re.escape("'limit' asks for {most}")):
         statements.get("limit")
     assert statements.shown("limit") == "SELECT id, payload LIMIT {most}"
 
 
-def test_a_missing_name_is_an_error_that_suggests_the_nearest(tmp_path: Path, package: str) -> None:
+def test_an_unknown_name_is_an_error_with_a_suggestion(tmp_path: Path, package: str) -> None:
     with pytest.raises(LookupError, match="there is no SQL statement 'fech': did you mean 'fetch'"):
         written(tmp_path, package, fetch=THEME).get("fech")
 
 
-def test_a_fragment_is_no_statement(tmp_path: Path, package: str) -> None:
+def test_a_fragment_is_not_a_statement(tmp_path: Path, package: str) -> None:
     with pytest.raises(LookupError, match="there is no SQL statement 'columns'"):
         written(tmp_path, package, fetch=THEME).get("columns")
 
 
-def test_a_missing_variant_is_an_error_that_lists_those_there_are(tmp_path: Path, package: str) -> None:
+def test_an_unknown_variant_is_an_error_that_lists_all(tmp_path: Path, package: str) -> None:
     with pytest.raises(LookupError, match="'fetch' has no variant 'ranged': it has of_key, unbounded"):
         written(tmp_path, package, fetch=THEME).get("fetch", "ranged")
 
 
-def test_a_name_that_is_defined_twice_is_an_error_that_names_both_files(tmp_path: Path, package: str) -> None:
+def test_a_duplicate_name_is_an_error_that_names_both_files(tmp_path: Path, package: str) -> None:
     again = "-- name: limit\n-- Limit something else.\nSELECT 1\n"
     with pytest.raises(ValueError, match=r"'limit' is defined twice, in fetch\.sql and more\.sql: rename one"):
         written(tmp_path, package, fetch=THEME, more=again)
@@ -118,7 +118,7 @@ def test_a_name_that_is_defined_twice_is_an_error_that_names_both_files(tmp_path
         ("-- fragment: message\n-- A row.\nid\n", r"one\.sql: the fragment 'message' is named like a table"),
     ],
 )
-def test_a_file_that_is_not_well_formed_is_an_error(tmp_path: Path, package: str, text: str, told: str) -> None:
+def test_a_malformed_file_is_an_error(tmp_path: Path, package: str, text: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         written(tmp_path, package, one=text)
 
@@ -144,7 +144,7 @@ def test_every_purpose_is_a_sentence(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ["postgres", "sqlite"])
-def test_every_fragment_is_part_of_a_statement(engine: str) -> None:
+def test_every_fragment_is_used(engine: str) -> None:
     statements = {**load(f"pillarbox.stores.{engine}"), **load("pillarbox.stores.admin")}
     scripts = Path(__file__).parents[2] / "src" / "pillarbox" / "stores" / engine / "sql" / "scripts"
     texts = [one.text for one in statements.values()] + [path.read_text() for path in scripts.glob("*.sql")]

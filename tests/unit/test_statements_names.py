@@ -18,14 +18,14 @@ def test_a_plain_prefix_is_accepted(prefix: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", "1st", "a-b", "a b", 'a"b', "a'b", "a;b", "a.b", "naïve", "a\n", "a\x00", "{message}", "a%s"]
 )
-def test_anything_else_is_refused_and_named(name: str) -> None:
+def test_any_other_prefix_is_rejected_and_named(name: str) -> None:
     with pytest.raises(ConfigurationError, match="prefix"):
         Names(prefix=name)
     with pytest.raises(ConfigurationError, match="schema"):
         Names(schema=name)
 
 
-def test_a_prefix_leaves_room_for_what_is_derived_from_it() -> None:
+def test_a_prefix_leaves_room_for_derived_names() -> None:
     with pytest.raises(ConfigurationError, match="too long"):
         Names(prefix="x" * (LONGEST_IDENTIFIER - LONGEST_SUFFIX + 1))
 
@@ -37,7 +37,7 @@ def test_a_schema_is_at_most_63_characters() -> None:
 
 
 @given(st.text())
-def test_whatever_is_accepted_has_nothing_to_escape(name: str) -> None:
+def test_accepted_names_need_no_escaping(name: str) -> None:
     try:
         names = Names(prefix=name)
     except ConfigurationError:
@@ -58,19 +58,19 @@ def test_placeholders_become_names() -> None:
     assert names.render(sql) == 'SELECT "shop"."my_outbox_message", "shop"."my_outbox_inbox", my_outbox_idx, my_x'
 
 
-def test_braces_that_are_no_placeholder_stay() -> None:
+def test_other_braces_stay_unchanged() -> None:
     sql = "SELECT '{}'::jsonb, '{\"a\": 1}', {unknown}"
     assert Names().render(sql) == sql
 
 
-def test_extra_placeholders_win() -> None:
+def test_extra_placeholders_take_precedence() -> None:
     assert Names().render("{message} {fence}", message="m", fence="f") == "m f"
 
 
-def test_what_is_filled_in_is_not_filled_in_again() -> None:
+def test_filled_in_text_is_not_expanded_again() -> None:
     assert Names().render("{fence}", fence="{message}") == "{message}"
 
 
-def test_each_outbox_of_a_database_has_a_wakeup_channel_of_its_own() -> None:
+def test_each_outbox_of_a_database_has_its_own_wakeup_channel() -> None:
     assert Names(prefix="a_").channel != Names(prefix="b_").channel
     assert len(Names(prefix="x" * (LONGEST_IDENTIFIER - LONGEST_SUFFIX)).channel) <= LONGEST_IDENTIFIER

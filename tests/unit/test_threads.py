@@ -30,7 +30,7 @@ class OwnError(BaseException):
         (GeneratorExit(), RuntimeError),
     ],
 )
-async def test_every_exception_ends_the_call(error: BaseException, raised: type[BaseException]) -> None:
+async def test_every_exception_is_raised_to_the_caller(error: BaseException, raised: type[BaseException]) -> None:
     def function() -> None:
         raise error
 
@@ -79,7 +79,7 @@ async def told(*jobs: Noted) -> None:
     await eventually(all_told, within=BOUND)
 
 
-async def test_short_jobs_that_begin_together_share_a_thread() -> None:
+async def test_short_jobs_started_together_share_a_thread() -> None:
     finished = threading.Event()
     jobs = [*(Noted() for _ in range(9)), Noted(finished.set)]
     with up_to(10) as threads:
@@ -89,7 +89,7 @@ async def test_short_jobs_that_begin_together_share_a_thread() -> None:
         await told(*jobs)
 
 
-async def test_jobs_that_usually_take_long_begin_side_by_side() -> None:
+async def test_long_jobs_run_concurrently() -> None:
     together = threading.Barrier(5)
     jobs = [Noted(lambda: together.wait(BOUND)) for _ in range(4)]
     with up_to(4) as threads:
@@ -100,7 +100,7 @@ async def test_jobs_that_usually_take_long_begin_side_by_side() -> None:
     assert len({job.thread for job in jobs}) == 4
 
 
-async def test_jobs_behind_one_that_hangs_get_threads_of_their_own() -> None:
+async def test_jobs_after_one_that_hangs_get_their_own_threads() -> None:
     together = threading.Barrier(4)
     jobs = [Noted(lambda: together.wait(BOUND)) for _ in range(4)]
     with up_to(4) as threads:
@@ -109,7 +109,7 @@ async def test_jobs_behind_one_that_hangs_get_threads_of_their_own() -> None:
     assert len({job.thread for job in jobs}) == 4
 
 
-async def test_a_job_that_is_done_is_told_while_its_thread_hangs_in_the_next_one() -> None:
+async def test_a_finished_job_is_reported_while_its_thread_hangs_in_the_next() -> None:
     go = threading.Event()
     short, hangs = Noted(), Noted(lambda: go.wait(BOUND))
     with up_to(1) as threads:
@@ -120,7 +120,7 @@ async def test_a_job_that_is_done_is_told_while_its_thread_hangs_in_the_next_one
         await told(hangs)
 
 
-async def test_a_job_that_nobody_wants_is_not_begun() -> None:
+async def test_a_cancelled_job_is_not_started() -> None:
     unwanted, wanted = Noted(), Noted()
     unwanted.dropped = True
     with up_to(1) as threads:

@@ -32,36 +32,36 @@ def letter(number: int, *, wanted: bool = True, edge: bool = False) -> FoundDead
     )
 
 
-def test_rows_of_several_tables_are_put_in_one_order() -> None:
+def test_rows_of_several_tables_are_merged_in_one_order() -> None:
     page = event_page([found(1), found(5), found(3), found(4)], limit=10)
     assert [event.id for event in page.events] == [5, 4, 3, 1]
     assert page.after is None
 
 
-def test_a_full_page_goes_on_behind_its_last_event() -> None:
+def test_the_page_after_a_full_page_starts_after_its_last_event() -> None:
     page = event_page([found(1), found(2), found(3)], limit=2)
     assert [event.id for event in page.events] == [3, 2]
     assert page.after == found(2).event.position
 
 
-def test_a_page_that_just_fits_is_the_last() -> None:
+def test_a_page_without_further_rows_is_the_last() -> None:
     assert event_page([found(1), found(2)], limit=2).after is None
 
 
-def test_nothing_is_shown_from_beyond_the_edge_of_a_table() -> None:
+def test_no_row_beyond_the_scanned_part_of_a_table_is_shown() -> None:
     # Another table may have rows between 3 and 1 that nobody has looked at.
     page = event_page([found(4), found(3, wanted=False, edge=True), found(1)], limit=10)
     assert [event.id for event in page.events] == [4]
     assert page.after == found(3).event.position
 
 
-def test_a_wanted_row_at_the_edge_is_shown() -> None:
+def test_a_matching_row_at_the_end_of_the_scanned_part_is_shown() -> None:
     page = event_page([found(4), found(3, edge=True), found(1)], limit=10)
     assert [event.id for event in page.events] == [4, 3]
     assert page.after == found(3).event.position
 
 
-def test_a_page_may_be_empty_and_still_go_on() -> None:
+def test_an_empty_page_can_have_a_next_page() -> None:
     assert event_page([found(3, wanted=False, edge=True)], limit=10) == ([], found(3).event.position)
     assert dead_letter_page([letter(3, wanted=False, edge=True)], limit=10) == ([], 3)
 
@@ -74,7 +74,7 @@ def test_pages_of_dead_letters_follow_the_same_rules() -> None:
     assert ([x.id for x in cut.letters], cut.before) == ([3, 2], 2)
 
 
-def test_what_an_index_answers_needs_no_search() -> None:
+def test_an_indexed_filter_needs_no_scan() -> None:
     assert rows_to_scan(50, asked=0, answered=False) == rows_to_scan(50, asked=1, answered=True) == 51
     assert rows_to_scan(50, asked=1, answered=False) == rows_to_scan(50, asked=2, answered=True) == ROWS_SCANNED
     assert rows_to_scan(ROWS_SCANNED, asked=1, answered=False) == ROWS_SCANNED + 1
@@ -92,11 +92,11 @@ def test_what_an_index_answers_needs_no_search() -> None:
         (EventFilter(blocked=True), (True, False, False)),
     ],
 )
-def test_a_filter_knows_in_which_tables_to_look(wanted: EventFilter, tables: tuple[bool, ...]) -> None:
+def test_a_filter_selects_its_tables(wanted: EventFilter, tables: tuple[bool, ...]) -> None:
     assert (wanted.waiting, wanted.delivered, wanted.dead) == tables
 
 
-def test_a_filter_of_dead_letters_knows_its_index() -> None:
+def test_a_dead_letter_filter_selects_its_index() -> None:
     assert DeadLetterFilter().index is None
     assert DeadLetterFilter(event_type="t", error="no").index == "type"
     assert DeadLetterFilter(event_type="t", key="k").index == "key"
@@ -104,7 +104,7 @@ def test_a_filter_of_dead_letters_knows_its_index() -> None:
 
 
 @pytest.mark.parametrize("destination", ["", "orders", "a,b c/é%"])
-def test_a_position_can_be_written_down(destination: str) -> None:
+def test_a_position_can_be_encoded_and_decoded(destination: str) -> None:
     position = Position(NOON, 7, destination)
     assert Position.parse(str(position)) == position
     assert " " not in str(position)
@@ -123,6 +123,6 @@ def test_a_position_can_be_written_down(destination: str) -> None:
         "2026-11-30T12:00:00Z,7,%00",
     ],
 )
-def test_what_is_no_position_is_refused(text: str) -> None:
+def test_an_invalid_position_is_rejected(text: str) -> None:
     with pytest.raises(ConfigurationError, match="not a position"):
         Position.parse(text)

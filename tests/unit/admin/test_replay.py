@@ -45,7 +45,7 @@ SEED = "0193c2f0-6b1e-7c3a-9f57-3c1d2e4f5a6b"
         ({"event_ids": tuple(map(str, range(MOST_IDS + 1)))}, "too many"),
     ],
 )
-def test_what_makes_no_sense_is_refused(asked: dict[str, Any], told: str) -> None:
+def test_contradictory_options_are_rejected(asked: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         Replay(**asked)
 
@@ -58,19 +58,19 @@ def found(*rows: DeliveredRow, edge: bool = False, wanted: bool = True) -> list[
     return [FoundDelivered(one, wanted, edge and one is rows[-1]) for one in rows]
 
 
-def test_a_bite_ends_at_its_limit_if_there_is_more() -> None:
+def test_a_batch_ends_at_its_limit() -> None:
     first, second, third = row(1), row(2), row(3)
     assert chosen_of(found(first, second, third), limit=2) == Chosen([first, second], second.position)
     assert chosen_of(found(first, second), limit=2) == Chosen([first, second], None)
 
 
-def test_a_bite_holds_no_more_bytes_than_a_bound_but_one_row_at_least() -> None:
+def test_a_batch_is_bounded_in_bytes_and_has_at_least_one_row() -> None:
     large, small = row(1, BATCH_BYTES + 1), row(2)
     assert chosen_of(found(large, small), limit=9) == Chosen([large], large.position)
     assert chosen_of(found(small, large), limit=9) == Chosen([small], small.position)
 
 
-def test_a_look_that_found_nothing_says_where_to_go_on() -> None:
+def test_an_empty_scan_returns_the_position_to_continue_from() -> None:
     assert chosen_of(found(row(1), edge=True, wanted=False), limit=9) == Chosen([], row(1).position)
     assert chosen_of([], limit=9) == Chosen([], None)
 
@@ -89,7 +89,7 @@ texts = st.text(min_size=1, max_size=9)
     st.builds(DeliveryPosition, times, st.integers(), texts),
     st.booleans(),
 )
-def test_what_is_written_is_read_again(
+def test_the_audit_entry_round_trips(
     wanted: EventFilter,
     until: datetime | None,
     ids: list[str],

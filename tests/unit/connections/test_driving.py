@@ -46,24 +46,24 @@ def _silent() -> Steps[str]:
     return "nothing to ask"
 
 
-async def test_rows_go_back_to_where_they_were_asked_for() -> None:
+async def test_rows_are_returned_to_the_statement() -> None:
     expected = [[("value",)], [("value",)]]
     assert drive(_two_questions(), _execute) == expected
     assert await adrive(_two_questions(), _aexecute) == expected
 
 
-async def test_a_failure_is_raised_where_the_statement_was_asked_for() -> None:
+async def test_a_failure_is_raised_at_the_statement() -> None:
     assert drive(_recovering(), _execute) == "recovered"
     assert await adrive(_recovering(), _aexecute) == "recovered"
 
 
-async def test_a_failure_nobody_catches_is_the_callers() -> None:
+async def test_an_uncaught_failure_reaches_the_caller() -> None:
     with pytest.raises(DriverError):
         drive(_failing(), _execute)
     with pytest.raises(DriverError):
         await adrive(_failing(), _aexecute)
 
 
-async def test_an_errand_may_ask_nothing() -> None:
+async def test_an_operation_may_run_no_statement() -> None:
     assert drive(_silent(), _execute) == "nothing to ask"
     assert await adrive(_silent(), _aexecute) == "nothing to ask"

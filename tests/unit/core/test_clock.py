@@ -14,19 +14,19 @@ def test_the_wall_clock_is_in_utc() -> None:
     assert abs(clock.now() - datetime.now(UTC)) < timedelta(minutes=1)
 
 
-def test_elapsed_seconds_only_grow() -> None:
+def test_the_monotonic_clock_never_goes_back() -> None:
     clock = SystemClock()
     readings = [clock.monotonic() for _ in range(1000)]
     assert readings == sorted(readings)
 
 
-async def test_sleeping_lets_others_run() -> None:
+async def test_sleeping_yields_to_other_tasks() -> None:
     ran = asyncio.Event()
     asyncio.get_running_loop().call_soon(ran.set)
     await SystemClock().sleep(0)
     assert ran.is_set()
 
 
-def test_chance_is_a_number_below_one() -> None:
+def test_random_numbers_are_below_one() -> None:
     chance: Chance = system_chance()
     assert all(0 <= chance.random() < 1 for _ in range(1000))

@@ -48,6 +48,6 @@ def test_a_duration_is_read_in_seconds(written: object, expected: float) -> None
         *(-1, float("inf"), float("nan"), True, None, b"1s", timedelta(seconds=-1)),
     ],
 )
-def test_anything_else_is_refused_and_the_setting_is_named(wrong: object) -> None:
+def test_an_invalid_duration_is_rejected_and_the_setting_named(wrong: object) -> None:
     with pytest.raises(ConfigurationError, match=r"relay\.lease"):
         seconds(wrong, field="relay.lease")  # type: ignore[arg-type]

@@ -30,13 +30,13 @@ TIMES = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=ZONES 
 @given(TIMES, TIMES)
 @example(datetime(2026, 11, 15, 9, 0, 41, tzinfo=UTC), datetime(2026, 11, 15, 9, 0, 41, 5000, tzinfo=UTC))
 @example(datetime(44, 3, 15, tzinfo=UTC), datetime(1044, 3, 15, tzinfo=UTC))
-def test_text_sorts_as_time_does(one: datetime, other: datetime) -> None:
+def test_timestamps_sort_as_text(one: datetime, other: datetime) -> None:
     assert (timestamp(one) < timestamp(other)) == (one < other)
     assert len(timestamp(one)) == 27
     assert datetime.fromisoformat(timestamp(one)) == one
 
 
-def test_the_form() -> None:
+def test_the_format() -> None:
     assert timestamp(datetime(2026, 11, 30, 10, tzinfo=timezone(timedelta(hours=1)))) == "2026-11-30T09:00:00.000000Z"
     assert timestamp(None) is None
 
@@ -55,7 +55,7 @@ def written_elsewhere(source: str) -> Iterator[int]:
                     yield node.lineno
 
 
-def test_no_output_writes_times_in_another_way() -> None:
+def test_no_module_formats_times_by_itself() -> None:
     found = [
         f"{name}:{line}"
         for folder in ("src/pillarbox", "apps", "examples")
@@ -66,6 +66,6 @@ def test_no_output_writes_times_in_another_way() -> None:
     assert found == []
 
 
-def test_another_way_is_found() -> None:
+def test_other_formats_are_found() -> None:
     for source in ("x.isoformat()", "f'{x:%H:%M}'", "logging.basicConfig(format='%(asctime)s')"):
         assert list(written_elsewhere(source)) == [1]

@@ -15,7 +15,7 @@ ERRORS = {
 DRAWN = re.findall(r"^((?:[│ ]   )*(?:[├└]── )?)(\w+Error)( +\*)?", errors.__doc__ or "", re.MULTILINE)
 
 
-def test_the_drawn_tree_is_the_tree_of_the_classes() -> None:
+def test_the_tree_in_the_docstring_matches_the_classes() -> None:
     parents: list[str] = []
     for branch, name, _ in DRAWN:
         depth = len(branch) // 4

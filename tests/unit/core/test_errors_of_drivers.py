@@ -35,7 +35,7 @@ def cause_in_a_circle() -> Exception:
 
 
 @pytest.mark.parametrize(("make", "count"), [(to_itself, 1), (in_a_circle, 2), (cause_in_a_circle, 2)])
-def test_exceptions_that_are_linked_in_a_circle_have_an_end(make: Callable[[], Exception], count: int) -> None:
+def test_circular_exception_chains_end(make: Callable[[], Exception], count: int) -> None:
     error = make()
     # Bounded here, so that a failure ends.
     assert len(list(islice(layers(error), 10))) == count
@@ -43,6 +43,6 @@ def test_exceptions_that_are_linked_in_a_circle_have_an_end(make: Callable[[], E
     assert presentable(error) is not None
 
 
-def test_the_text_is_the_drivers_own_first_line() -> None:
+def test_the_text_is_the_first_line_of_the_driver() -> None:
     driver = ValueError("duplicate key\nDETAIL: (a secret)")
     assert primary_text(Wrapper("statement with parameters", driver)) == "duplicate key"

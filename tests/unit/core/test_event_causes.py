@@ -7,7 +7,7 @@ from pillarbox.transports.handlers import Handlers, ReceivedEvent
 CAUSE = Event("order.placed", {}, event_id="order", correlation_id="visit", trace_id="trace")
 
 
-def test_it_carries_the_ids_on() -> None:
+def test_a_caused_event_has_correlation_and_causation_ids() -> None:
     caused = Event("invoice.sent", {"n": 1}, event_id="invoice", key="k").caused_by(CAUSE)
     assert (caused.causation_id, caused.correlation_id, caused.trace_id) == ("order", "visit", "trace")
     assert (caused.event_type, caused.payload, caused.event_id, caused.key) == (
@@ -18,7 +18,7 @@ def test_it_carries_the_ids_on() -> None:
     )
 
 
-def test_the_first_of_a_chain_is_what_the_others_correlate_with() -> None:
+def test_the_first_event_of_a_chain_is_the_correlation_id() -> None:
     first = Event("order.placed", {}, event_id="first")
     second = Event("invoice.sent", {}, event_id="second").caused_by(first)
     third = Event("invoice.paid", {}).caused_by(second)
@@ -27,11 +27,11 @@ def test_the_first_of_a_chain_is_what_the_others_correlate_with() -> None:
     assert third.trace_id is None
 
 
-def test_what_an_event_says_itself_stays() -> None:
+def test_ids_set_on_the_event_are_kept() -> None:
     said = Event("invoice.sent", {}, correlation_id="mine", causation_id="my cause", trace_id="my trace")
     assert said.caused_by(CAUSE) == said
 
 
-def test_the_cause_may_be_an_event_as_a_handler_receives_it() -> None:
+def test_a_received_event_can_be_the_cause() -> None:
     received = ReceivedEvent(outgoing("e1", Handlers().to("h")))
     assert Event("invoice.sent", {}).caused_by(received).causation_id == "e1"

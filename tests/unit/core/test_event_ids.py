@@ -13,7 +13,7 @@ def test_an_id_is_a_valid_uuid_of_version_7() -> None:
         assert (str(parsed), parsed.version, parsed.variant) == (made, 7, RFC_4122)
 
 
-def test_an_id_tells_when_it_was_made() -> None:
+def test_an_id_contains_its_creation_time() -> None:
     before = time.time_ns() // 1_000_000
     milliseconds = UUID(uuid7()).int >> 80
     assert before <= milliseconds <= time.time_ns() // 1_000_000
@@ -23,6 +23,6 @@ def test_no_two_events_share_an_id() -> None:
     assert len({Event("order.placed", {}).event_id for _ in range(10_000)}) == 10_000
 
 
-def test_the_time_part_never_falls_behind() -> None:
+def test_the_time_part_never_decreases() -> None:
     times = [uuid7()[:18] for _ in range(1000)]
     assert times == sorted(times)

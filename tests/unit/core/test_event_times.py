@@ -11,7 +11,7 @@ TIMES = ["occurred_at", "available_at"]
 
 
 @pytest.mark.parametrize("field", TIMES)
-def test_a_time_without_zone_is_refused(field: str) -> None:
+def test_a_time_without_time_zone_is_rejected(field: str) -> None:
     fields: dict[str, Any] = {field: datetime(2026, 11, 15, 8, 0)}
     with pytest.raises(RecordError, match=f"{field} has no time zone") as caught:
         Event("order.placed", {}, **fields)
@@ -20,7 +20,7 @@ def test_a_time_without_zone_is_refused(field: str) -> None:
 
 @pytest.mark.parametrize("field", TIMES)
 @pytest.mark.parametrize("value", ["2026-11-15T08:00:00Z", 1763193600, date(2026, 11, 15)], ids=str)
-def test_anything_but_a_datetime_is_refused(field: str, value: object) -> None:
+def test_only_a_datetime_is_accepted(field: str, value: object) -> None:
     fields: dict[str, Any] = {field: value}
     with pytest.raises(RecordError, match=f"{field} must be a datetime") as caught:
         Event("order.placed", {}, **fields)
@@ -38,13 +38,13 @@ def test_anything_but_a_datetime_is_refused(field: str, value: object) -> None:
     ],
     ids=["before the first", "after the last", "the first", "the last"],
 )
-def test_a_time_without_utc_and_one_that_drivers_take_for_infinity_are_refused(field: str, value: datetime) -> None:
+def test_times_at_the_end_of_the_calendar_are_rejected(field: str, value: datetime) -> None:
     fields: dict[str, Any] = {field: value}
     with pytest.raises(RecordError, match="at the end of the calendar or beyond"):
         Event("order.placed", {}, **fields)
 
 
-def test_a_time_keeps_its_own_zone() -> None:
+def test_a_time_keeps_its_time_zone() -> None:
     berlin = datetime(2026, 11, 15, 9, 0, tzinfo=timezone(timedelta(hours=1)))
     event = Event("order.placed", {}, occurred_at=berlin, available_at=berlin.astimezone(UTC))
     assert event.occurred_at is berlin

@@ -44,7 +44,7 @@ def broken(observation: Observation) -> None:
     raise RuntimeError("this listener is broken")
 
 
-def test_every_observer_hears_everything_in_order() -> None:
+def test_every_observer_receives_all_observations_in_order() -> None:
     first: list[Observation] = []
     second: list[Observation] = []
     announce = Announcer([first.append, second.append])
@@ -54,7 +54,7 @@ def test_every_observer_hears_everything_in_order() -> None:
     assert first == second == told
 
 
-def test_a_broken_observer_does_not_stop_the_others() -> None:
+def test_a_failing_observer_does_not_affect_the_others() -> None:
     before: list[Observation] = []
     after: list[Observation] = []
     announce = Announcer([before.append, broken, after.append])
@@ -62,7 +62,7 @@ def test_a_broken_observer_does_not_stop_the_others() -> None:
     assert before == after == [StopRequested(relay="r")]
 
 
-def test_a_broken_observer_is_told_again() -> None:
+def test_a_failing_observer_receives_later_observations() -> None:
     calls: list[Observation] = []
 
     def breaks(observation: Observation) -> None:
@@ -75,7 +75,7 @@ def test_a_broken_observer_is_told_again() -> None:
     assert len(calls) == 2
 
 
-def test_whoever_wants_the_process_to_end_is_not_held_up() -> None:
+def test_an_exit_request_of_an_observer_is_raised() -> None:
     def interrupted(observation: Observation) -> None:
         raise KeyboardInterrupt
 
@@ -83,11 +83,11 @@ def test_whoever_wants_the_process_to_end_is_not_held_up() -> None:
         Announcer([interrupted])(StopRequested(relay="r"))
 
 
-def test_announcing_to_nobody_is_fine() -> None:
+def test_announcing_without_observers_does_nothing() -> None:
     Announcer()(StopRequested(relay="r"))
 
 
-def test_deliveries_are_told_by_batch_or_one_by_one_as_each_observer_takes_them() -> None:
+def test_an_observer_receives_deliveries_by_batch_or_one_by_one() -> None:
     by_batch = ByBatch()
     one_by_one: list[Observation] = []
     announce = Announcer([by_batch, one_by_one.append])
@@ -97,7 +97,7 @@ def test_deliveries_are_told_by_batch_or_one_by_one_as_each_observer_takes_them(
     assert one_by_one == [*EACH, StopRequested(relay="r")]
 
 
-def test_an_observer_that_breaks_at_an_event_is_told_the_rest_of_the_batch() -> None:
+def test_an_observer_that_fails_for_an_event_receives_the_rest_of_the_batch() -> None:
     told: list[Observation] = []
 
     def breaks_at_the_first(observation: Observation) -> None:
@@ -109,7 +109,7 @@ def test_an_observer_that_breaks_at_an_event_is_told_the_rest_of_the_batch() -> 
     assert told == EACH
 
 
-def test_an_observer_that_breaks_at_a_batch_does_not_stop_the_others() -> None:
+def test_an_observer_that_fails_for_a_batch_does_not_affect_the_others() -> None:
     class Broken(ByBatch):
         def delivered(self, batch: BatchDelivered) -> None:
             raise RuntimeError("this listener is broken")
@@ -130,7 +130,7 @@ def test_every_observation_of_the_module_belongs_to_the_union() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_observation_is_a_value_that_says_whose_it_is(kind: type[Any]) -> None:
+def test_an_observation_is_a_value_with_the_name_of_its_relay(kind: type[Any]) -> None:
     observation = kind(**{field.name: field.name for field in fields(kind)})
     assert observation.relay == "relay"
     assert observation == kind(**{field.name: field.name for field in fields(kind)})

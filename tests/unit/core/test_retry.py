@@ -39,7 +39,7 @@ def waits(times: list[float]) -> list[float]:
     return [later - earlier for earlier, later in pairwise(times)]
 
 
-def test_ten_retries_from_ten_seconds_to_an_hour_are_eleven_sends() -> None:
+def test_ten_retries_from_ten_seconds_to_an_hour_are_eleven_attempts() -> None:
     times = sends(ExponentialBackoff(base="10s", max="1h", jitter="none", max_attempts=11))
     assert waits(times) == [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600]
     assert len(times) == 11
@@ -59,19 +59,19 @@ def test_doubling_from_thirty_seconds_to_half_an_hour_with_up_to_thirty_on_top()
     assert len(sends(policy)) == 10
 
 
-def test_one_second_for_ever() -> None:
+def test_a_fixed_delay_without_limit() -> None:
     assert waits(sends(FixedDelay(wait="1s", max_attempts=0), most=1000)) == [1] * 999
 
 
-def test_a_constant_wait_may_have_an_end_too() -> None:
+def test_a_fixed_delay_with_a_limit() -> None:
     assert waits(sends(FixedDelay(wait="2s", max_attempts=4))) == [2, 2, 2]
 
 
-def test_never_is_one_send() -> None:
+def test_no_retry_is_one_attempt() -> None:
     assert sends(NoRetry()) == [0]
 
 
-def test_without_a_limit_it_never_gives_up() -> None:
+def test_without_a_limit_retries_never_end() -> None:
     assert ExponentialBackoff(max_attempts=0).delay(10**9, CHANCE) is not None
 
 
@@ -86,7 +86,7 @@ policies = st.builds(
 
 
 @given(policies, st.integers(1, 10**9), st.floats(0, 1, exclude_max=True))
-def test_a_wait_is_never_negative_and_never_beyond_the_cap_and_its_jitter(
+def test_a_delay_is_never_negative_and_never_above_the_maximum_with_jitter(
     policy: ExponentialBackoff, attempt: int, number: float
 ) -> None:
     delay = policy.delay(attempt, Fixed(number))
@@ -97,7 +97,7 @@ def test_a_wait_is_never_negative_and_never_beyond_the_cap_and_its_jitter(
 
 
 @given(policies, st.integers(1, 2000))
-def test_without_chance_a_wait_never_shrinks(policy: ExponentialBackoff, attempt: int) -> None:
+def test_without_jitter_a_delay_never_shrinks(policy: ExponentialBackoff, attempt: int) -> None:
     lowest = Fixed(1 if policy.jitter == "full" else 0)
     now, then = policy.delay(attempt, lowest), policy.delay(attempt + 1, lowest)
     assert now is not None
@@ -105,7 +105,7 @@ def test_without_chance_a_wait_never_shrinks(policy: ExponentialBackoff, attempt
     assert now <= then
 
 
-def test_full_jitter_is_anything_up_to_the_wait() -> None:
+def test_full_jitter_is_between_zero_and_the_delay() -> None:
     policy = ExponentialBackoff(base="10s", max="1h", jitter="full")
     assert policy.delay(3, Fixed(0)) == 0
     assert policy.delay(3, Fixed(0.5)) == 20
@@ -113,13 +113,13 @@ def test_full_jitter_is_anything_up_to_the_wait() -> None:
 
 
 @pytest.mark.parametrize("multiplier", [2, 3, 10, 1.5, 1e300])
-def test_a_number_of_attempts_that_no_power_can_hold_gives_the_cap(multiplier: float) -> None:
+def test_a_huge_number_of_attempts_gives_the_maximum(multiplier: float) -> None:
     policy = ExponentialBackoff(base="1s", max="1m", multiplier=multiplier, jitter="none", max_attempts=0)
     for attempt in (700, 1000, 1025, 10**6):
         assert policy.delay(attempt, CHANCE) == 60
 
 
-def test_a_base_of_zero_stays_zero_however_often() -> None:
+def test_a_base_of_zero_stays_zero() -> None:
     policy = ExponentialBackoff(base=0, multiplier=3, jitter="none", max_attempts=0)
     assert [policy.delay(attempt, CHANCE) for attempt in (1, 2, 10_000)] == [0, 0, 0]
 
@@ -140,12 +140,12 @@ def test_a_base_of_zero_stays_zero_however_often() -> None:
         ({"max_attempts": "11"}, r"ExponentialBackoff\.max_attempts"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused_by_name(settings: dict[str, object], complaint: str) -> None:
+def test_invalid_settings_are_rejected_by_name(settings: dict[str, object], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         ExponentialBackoff(**settings)  # type: ignore[arg-type]
 
 
-def test_a_fixed_delay_is_checked_too() -> None:
+def test_a_fixed_delay_is_validated_too() -> None:
     with pytest.raises(ConfigurationError, match=r"FixedDelay\.wait"):
         FixedDelay(wait="soon")
     with pytest.raises(ConfigurationError, match=r"FixedDelay\.max_attempts"):

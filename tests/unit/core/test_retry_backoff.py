@@ -11,14 +11,14 @@ from pillarbox.core.retry import FIRST_PAUSE, LONGEST_PAUSE, Backoff
 
 
 @given(failures=st.integers(1, 200), seed=st.integers())
-def test_pauses_grow_up_to_the_longest_and_never_vanish(failures: int, seed: int) -> None:
+def test_delays_grow_up_to_the_maximum_and_are_never_zero(failures: int, seed: int) -> None:
     backoff = Backoff(random.Random(seed))
     pauses = [backoff.next() for _ in range(failures)]
     assert all(FIRST_PAUSE / 2 <= pause <= LONGEST_PAUSE for pause in pauses)
     assert all(pause >= LONGEST_PAUSE / 2 for pause in pauses[6:])
 
 
-def test_a_success_begins_anew() -> None:
+def test_a_success_resets_the_delay() -> None:
     backoff = Backoff(random.Random(1))
     for _ in range(10):
         backoff.next()
@@ -26,5 +26,5 @@ def test_a_success_begins_anew() -> None:
     assert backoff.next() <= FIRST_PAUSE
 
 
-def test_the_first_pause_is_no_longer_than_the_longest() -> None:
+def test_the_first_delay_is_at_most_the_maximum() -> None:
     assert Backoff(random.Random(1), longest=0.01).next() <= 0.01

@@ -21,7 +21,7 @@ EVENT = Event(
 )
 
 
-def test_a_message_has_what_its_row_has_and_was_not_sent_yet() -> None:
+def test_a_message_has_the_fields_of_its_row_and_no_attempts() -> None:
     row = row_of(EVENT, registry=None, max_payload=100)
     message = row.message(id=7, lane=5, recorded_at=NOW)
     shared = set(row._fields) & set(message._fields) - {"occurred_at"}
@@ -31,7 +31,7 @@ def test_a_message_has_what_its_row_has_and_was_not_sent_yet() -> None:
 
 
 @pytest.mark.parametrize("occurred", [None, NOW - timedelta(days=1)])
-def test_an_event_occurred_when_it_was_recorded_unless_it_says_otherwise(occurred: datetime | None) -> None:
+def test_occurred_at_defaults_to_the_time_of_recording(occurred: datetime | None) -> None:
     row = row_of(EVENT, registry=None, max_payload=100)._replace(occurred_at=occurred)
     message = row.message(id=1, lane=0, recorded_at=NOW)
     assert (message.occurred_at, message.recorded_at) == (occurred or NOW, NOW)

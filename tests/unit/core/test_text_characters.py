@@ -19,7 +19,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_json_says_the_same_with_safe_characters(value: object) -> None:
+def test_escaped_json_has_the_same_meaning(value: object) -> None:
     written = safe_json(value)
     assert json.loads(written) == value
     assert not UNSAFE.search(written)
@@ -27,19 +27,19 @@ def test_json_says_the_same_with_safe_characters(value: object) -> None:
 
 
 @pytest.mark.parametrize("character", OBEYED)
-def test_each_is_written_out(character: str) -> None:
+def test_each_control_character_is_escaped(character: str) -> None:
     assert character not in escaped(f"a{character}b")
     assert character not in safe_json({character: character})
     assert escaped(f"a{character}b").startswith("a\\")
 
 
-def test_what_is_shown_stays() -> None:
+def test_printable_text_stays_unchanged() -> None:
     text = "Grüße, 日本語, עברית, naïve 🙂"
     assert escaped(text) == text
     assert safe_json(text) == f'"{text}"'
 
 
-def test_a_log_line_is_one_line_with_a_time_that_sorts() -> None:
+def test_a_log_line_is_one_line_with_a_sortable_time() -> None:
     record = logging.LogRecord("pillarbox", logging.INFO, __file__, 1, "said %s", ("a\x1b[2J\n\x9b31m\u202e",), None)
     record.created = 0.0
     told = LineFormatter(FORMAT).format(record)

@@ -1,4 +1,4 @@
-"""Counts as people say them."""
+"""Counts with singular, plural and a limit."""
 
 import pytest
 
@@ -8,16 +8,16 @@ from pillarbox.core.text import noun, plural
 @pytest.mark.parametrize(
     ("count", "said"), [(0, "0 events"), (1, "1 event"), (2, "2 events"), (10_001, "10,001 events")]
 )
-def test_one_and_many(count: int, said: str) -> None:
+def test_singular_and_plural(count: int, said: str) -> None:
     assert plural(count, "event") == said
 
 
-def test_words_of_their_own() -> None:
+def test_irregular_plurals() -> None:
     assert plural(1, "try", "deferrals") == "1 try"
     assert plural(3, "try", "tries") == "3 tries"
     assert noun(1, "event waits", "events wait") == "event waits"
 
 
-def test_a_count_that_stopped_says_so() -> None:
+def test_a_bounded_count_is_marked() -> None:
     assert plural(10_001, "event", most=10_000) == "more than 10,000 events"
     assert plural(1, "event", most=10_000) == "1 event"

@@ -17,7 +17,7 @@ from pillarbox.core.text import is_json, parse_json
         "application/vnd.shop.v2+json; profile=x",
     ],
 )
-def test_a_content_type_that_says_json(content_type: str) -> None:
+def test_json_content_types(content_type: str) -> None:
     assert is_json(content_type)
 
 
@@ -33,7 +33,7 @@ def test_a_content_type_that_says_json(content_type: str) -> None:
         "image/jpeg",
     ],
 )
-def test_a_content_type_that_says_something_else(content_type: str) -> None:
+def test_other_content_types(content_type: str) -> None:
     assert not is_json(content_type)
 
 
@@ -43,6 +43,6 @@ def test_a_document_is_parsed(document: str | bytes) -> None:
 
 
 @pytest.mark.parametrize("document", ["", "{", "NaN", "[Infinity]", "-Infinity", b"\xff\xfe\xff", "[" * 100_000])
-def test_what_is_not_json_is_a_value_error(document: str | bytes) -> None:
+def test_invalid_json_is_a_value_error(document: str | bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the text is Python's own
         parse_json(document)

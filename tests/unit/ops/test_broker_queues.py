@@ -37,7 +37,7 @@ def settings_of(text: str, folder: Path) -> Settings:
     return Settings.load(file, {})
 
 
-def test_named_ones_and_those_where_a_consumer_would_put_what_it_gives_up(tmp_path: Path) -> None:
+def test_configured_dead_letter_queues_and_those_of_consumers(tmp_path: Path) -> None:
     assert known_queues(settings_of(ONE, tmp_path)) == [
         DeadQueue(transport="rabbit", name="graveyard"),
         DeadQueue(transport="rabbit", name="orders.dlq", named=False),
@@ -58,21 +58,21 @@ shouted = { transport = "rabbit", exchange = "shop", routing_key = "all" }
 """
 
 
-def test_those_of_queues_that_destinations_address_by_name(tmp_path: Path) -> None:
+def test_dead_letter_queues_of_queues_that_destinations_name(tmp_path: Path) -> None:
     assert known_queues(settings_of(BY_NAME, tmp_path), met=["met"]) == [
         DeadQueue(transport="rabbit", name="graveyard"),
         DeadQueue(transport="rabbit", name="nosuch.q.dlq", named=False),
     ]
 
 
-def test_where_nothing_is_routed_those_of_the_types_that_relays_met(tmp_path: Path) -> None:
+def test_without_routes_the_queues_of_known_event_types(tmp_path: Path) -> None:
     alone = Settings.load(None, {"PILLARBOX_TRANSPORT": "amqp://mq/"})
     [found] = known_queues(alone, met=["order.placed"])
     assert (found.name, found.named) == ("order.placed.dlq", False)
 
 
 @pytest.mark.parametrize("text", ["", "[transports.console]\nurl = 'stdout://'", "[transports.mq]\nurl = 'amqp://mq/'"])
-def test_without_queues_of_rabbitmq_there_are_none(text: str, tmp_path: Path) -> None:
+def test_without_rabbitmq_there_are_no_dead_letter_queues(text: str, tmp_path: Path) -> None:
     assert known_queues(settings_of(text, tmp_path)) == []
 
 
@@ -86,7 +86,7 @@ def test_without_queues_of_rabbitmq_there_are_none(text: str, tmp_path: Path) ->
         ("another", "east", ["east/another"]),
     ],
 )
-def test_what_a_person_means(queue: str | None, transport: str | None, found: list[str], tmp_path: Path) -> None:
+def test_a_queue_is_selected_by_its_name(queue: str | None, transport: str | None, found: list[str], tmp_path: Path) -> None:
     chosen = chosen_queues(settings_of(TWO, tmp_path), queue=queue, transport=transport)
     assert [f"{one.transport}/{one.name}" for one in chosen] == found
 
@@ -101,7 +101,7 @@ def test_what_a_person_means(queue: str | None, transport: str | None, found: li
         (TWO, "another", None, "on east or west"),
     ],
 )
-def test_what_cannot_be_meant_is_told(
+def test_an_unknown_or_ambiguous_queue_is_an_error(
     text: str, queue: str | None, transport: str | None, says: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigurationError, match=says):

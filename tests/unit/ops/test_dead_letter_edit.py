@@ -22,7 +22,7 @@ def letter(payload: bytes = b'{"id":1}', headers: str = '{"tenant":"acme"}', **m
     return detail._replace(**more)
 
 
-def test_bytes_stay_as_they_were_given() -> None:
+def test_bytes_are_kept_as_given() -> None:
     change = amendment(letter(), payload=b'{ "price": 1.10 }', max_payload=LIMIT)
     assert (change.payload, change.old_payload, change.changes) == (b'{ "price": 1.10 }', b'{"id":1}', True)
     assert change.headers == {"tenant": "acme"}
@@ -36,7 +36,7 @@ def test_headers_are_set_and_removed() -> None:
     assert change.payload == b'{"id":1}'
 
 
-def test_what_stays_the_same_is_no_change() -> None:
+def test_an_identical_edit_is_no_change() -> None:
     assert not amendment(letter(), payload=b'{"id":1}', headers={"tenant": "acme"}, max_payload=LIMIT).changes
 
 
@@ -53,13 +53,13 @@ def test_what_stays_the_same_is_no_change() -> None:
         (b"[" + b" " * LIMIT + b"]", "max_payload"),
     ],
 )
-def test_a_payload_that_could_not_be_recorded_is_refused(payload: bytes, told: str) -> None:
+def test_a_payload_that_could_not_be_recorded_is_rejected(payload: bytes, told: str) -> None:
     with pytest.raises(RecordError, match=told) as refused:
         amendment(letter(), payload=payload, max_payload=LIMIT)
     assert refused.value.field == "payload"
 
 
-def test_what_is_not_json_may_be_any_bytes_up_to_the_limit() -> None:
+def test_a_binary_payload_can_be_any_bytes_up_to_the_limit() -> None:
     had = letter(content_type="application/octet-stream")
     assert amendment(had, payload=b"\xff{", max_payload=LIMIT).payload == b"\xff{"
     with pytest.raises(RecordError, match="max_payload"):
@@ -75,24 +75,24 @@ def test_what_is_not_json_may_be_any_bytes_up_to_the_limit() -> None:
         ({"removed": ["other"]}, "no header 'other'"),
     ],
 )
-def test_headers_that_could_not_be_recorded_are_refused(asked: dict[str, Any], told: str) -> None:
+def test_headers_that_could_not_be_recorded_are_rejected(asked: dict[str, Any], told: str) -> None:
     with pytest.raises(RecordError, match=told) as refused:
         amendment(letter(), **asked, max_payload=LIMIT)
     assert refused.value.field == "headers"
 
 
-def test_headers_that_somebody_inserted_by_sql_do_not_keep_a_payload_from_being_put_right() -> None:
+def test_headers_inserted_by_sql_do_not_prevent_an_edit_of_the_payload() -> None:
     had = letter(headers='{"n": 1}')
     assert amendment(had, payload=b"{}", max_payload=LIMIT).headers == {"n": 1}
 
 
 @pytest.mark.parametrize("payload", [b'{"id":1,"items":[1,2.5,"\xc3\xa4"]}', b"{}"])
-def test_json_is_indented_for_people_and_comes_back_the_same(payload: bytes) -> None:
+def test_json_is_indented_for_editing_and_stored_unchanged(payload: bytes) -> None:
     shown, indented = legible(payload)
     assert indented
     assert compact(shown) == payload
 
 
 @pytest.mark.parametrize("payload", [b'{"price": 1.10}', b'{"a":1,"a":2}', b"no json", b"\xff", b'{"n":1e400}'])
-def test_what_would_not_come_back_the_same_is_shown_as_it_is(payload: bytes) -> None:
+def test_json_that_indenting_would_change_is_shown_unchanged(payload: bytes) -> None:
     assert legible(payload) == (payload, False)

@@ -40,16 +40,16 @@ OTHERS = ["refused", "order is gone", "it's late", "don't know", "KeyError: cust
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-def test_what_changes_from_event_to_event_does_not_matter(one: str, other: str) -> None:
+def test_errors_that_differ_in_values_form_one_group(one: str, other: str) -> None:
     assert reason_of(one) == reason_of(other)
     assert fingerprint("t", "d", one) == fingerprint("t", "d", other)
 
 
-def test_different_reasons_stay_different() -> None:
+def test_different_errors_form_different_groups() -> None:
     assert len({reason_of(error) for error in OTHERS}) == len(OTHERS)
 
 
-def test_what_comes_after_a_thousand_characters_is_not_looked_at() -> None:
+def test_only_the_first_thousand_characters_count() -> None:
     quoted = f"'{'a' * 480}' " * 3
     assert reason_of(f"{quoted}is gone") == reason_of(f"{quoted}was never there")
 
@@ -62,13 +62,13 @@ def test_a_fingerprint_is_the_same_in_every_release() -> None:
     assert fingerprint("order.placed", "orders", "order 42 is gone") == "1c3ecd25ce5d"
 
 
-def test_a_fingerprint_is_told_from_anything_else() -> None:
+def test_a_fingerprint_is_recognized() -> None:
     assert is_fingerprint(fingerprint("a", "b", "c"))
     assert not any(map(is_fingerprint, ["", "123", "1c3ecd25ce5", "1c3ecd25ce5da", "1C3ECD25CE5D", "1c3ecd25ce5g"]))
 
 
 @given(st.text(max_size=3000))
-def test_every_error_has_a_short_reason(error: str) -> None:
+def test_every_error_has_a_short_pattern(error: str) -> None:
     assert len(reason_of(error)) <= 200
     assert is_fingerprint(fingerprint("t", "d", error))
 
@@ -83,7 +83,7 @@ async def store_with(*errors: str) -> MemoryStore:
     return store
 
 
-async def test_the_largest_group_comes_first_with_its_newest_letter_as_example() -> None:
+async def test_the_largest_group_is_first_with_its_newest_dead_letter_as_example() -> None:
     store = await store_with("order 1 is gone", "refused", "order 2 is gone")
     found, whole = await groups(store, DeadLetterFilter())
     assert [(group.reason, group.count) for group in found] == [("order <n> is gone", 2), ("refused", 1)]
@@ -95,26 +95,26 @@ async def test_the_largest_group_comes_first_with_its_newest_letter_as_example()
 
 
 @pytest.mark.parametrize(("most", "count", "whole"), [(1, 1, False), (2, 2, False), (3, 3, True), (9, 3, True)])
-async def test_no_more_are_looked_at_than_was_asked_for(most: int, count: int, whole: bool) -> None:
+async def test_the_number_of_dead_letters_read_is_limited(most: int, count: int, whole: bool) -> None:
     store = await store_with("no", "no", "no")
     found = await groups(store, DeadLetterFilter(), most=most)
     assert ([group.count for group in found.groups], found.complete) == ([count], whole)
 
 
-async def test_groups_are_of_what_the_filter_wants() -> None:
+async def test_groups_contain_only_matching_dead_letters() -> None:
     store = await store_with("a", "b")
     assert [group.reason for group in (await groups(store, DeadLetterFilter(error="b"))).groups] == ["b"]
     assert await groups(store, DeadLetterFilter(destination="nowhere")) == ([], True)
 
 
-async def test_all_letters_of_a_group_are_found_however_many_there_are() -> None:
+async def test_all_dead_letters_of_a_group_are_found() -> None:
     store = await store_with("order 1 is gone", "refused", "order 2 is gone")
     name = fingerprint("order.placed", "orders", "order 7 is gone")
     letters = [letter.id for letter in await dead_letters(store) if "gone" in letter.error]
     assert [number async for number in letters_of(store, DeadLetterFilter(), name)] == letters
 
 
-async def test_errors_are_compared_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_errors_are_grouped_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: set[threading.Thread] = set()
 
     def noted(*about: str) -> str:

@@ -64,7 +64,7 @@ def told(look: Look) -> list[tuple[str, str]]:
     return [(move.what, move.event.event_id) for move in look.moves]
 
 
-async def test_what_was_there_is_not_shown_and_what_comes_is(stage: Stage) -> None:
+async def test_only_events_after_the_start_are_shown(stage: Stage) -> None:
     stage.record("old")
     tail = stage.tail()
     assert told(await tail.look()) == []
@@ -74,14 +74,14 @@ async def test_what_was_there_is_not_shown_and_what_comes_is(stage: Stage) -> No
     assert told(await tail.look()) == []
 
 
-async def test_an_outbox_that_was_empty(stage: Stage) -> None:
+async def test_tailing_starts_on_an_empty_outbox(stage: Stage) -> None:
     tail = stage.tail()
     assert told(await tail.look()) == []
     stage.record("a")
     assert told(await tail.look()) == [("recorded", "a")]
 
 
-async def test_each_end_is_shown_once_with_its_tries(stage: Stage) -> None:
+async def test_each_outcome_is_shown_once_with_its_attempts(stage: Stage) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -100,7 +100,7 @@ async def test_each_end_is_shown_once_with_its_tries(stage: Stage) -> None:
     assert told(await tail.look()) == []
 
 
-async def test_the_lines_of_a_look_are_in_the_order_of_time(stage: Stage) -> None:
+async def test_the_lines_of_a_poll_are_in_order_of_time(stage: Stage) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -111,7 +111,7 @@ async def test_the_lines_of_a_look_are_in_the_order_of_time(stage: Stage) -> Non
     assert told(await tail.look()) == [("recorded", "a"), ("delivered", "a"), ("recorded", "b")]
 
 
-async def test_a_split_event_has_an_end_for_each_destination(stage: Stage) -> None:
+async def test_a_split_event_has_an_outcome_per_destination(stage: Stage) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -126,7 +126,7 @@ async def test_a_split_event_has_an_end_for_each_destination(stage: Stage) -> No
     assert {move.what for move in looked.moves} == {"delivered"}
 
 
-async def test_tries_from_before_there_was_a_destination_are_not_shown_again(stage: Stage) -> None:
+async def test_attempts_before_the_split_are_not_shown_again(stage: Stage) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -151,7 +151,7 @@ async def test_a_transaction_that_commits_late_is_shown(stage: Stage) -> None:
     assert told(await tail.look()) == []
 
 
-async def test_a_transaction_from_before_the_start_is_shown_when_it_commits(stage: Stage) -> None:
+async def test_a_transaction_begun_before_the_start_is_shown_when_it_commits(stage: Stage) -> None:
     late = stage.begin("late")
     stage.clock.pass_by(5)
     stage.record("old")
@@ -177,7 +177,7 @@ async def test_an_event_is_followed_long_after_it_was_recorded(stage: Stage) -> 
     assert told(await tail.look()) == [("delivered", "slow")]
 
 
-async def test_what_is_in_no_table_any_more_is_gone(stage: Stage) -> None:
+async def test_an_event_that_left_all_tables_is_shown_as_gone(stage: Stage) -> None:
     forgetful = stage.store.beside(history=False)
     tail = stage.tail()
     owner = await Owner.of(forgetful, lease=100_000)
@@ -189,7 +189,7 @@ async def test_what_is_in_no_table_any_more_is_gone(stage: Stage) -> None:
     assert [move for look in looks for move in look] == [("gone", "a")]
 
 
-async def test_an_id_that_is_recorded_again_is_another_event(stage: Stage) -> None:
+async def test_an_id_recorded_again_is_another_event(stage: Stage) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -201,7 +201,7 @@ async def test_an_id_that_is_recorded_again_is_another_event(stage: Stage) -> No
     assert told(await tail.look()) == []
 
 
-async def test_a_dead_letter_that_is_sent_again_is_the_same_event(stage: Stage) -> None:
+async def test_a_retried_dead_letter_is_the_same_event(stage: Stage) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -215,7 +215,7 @@ async def test_a_dead_letter_that_is_sent_again_is_the_same_event(stage: Stage) 
     assert told(await tail.look()) == [("delivered", "a")]
 
 
-async def test_since_shows_what_there_is(stage: Stage) -> None:
+async def test_since_shows_existing_events(stage: Stage) -> None:
     stage.record("old")
     since = stage.clock.now()
     stage.record("a")
@@ -225,7 +225,7 @@ async def test_since_shows_what_there_is(stage: Stage) -> None:
     assert told(await tail.look()) == [("recorded", "b")]
 
 
-async def test_only_one_destination(stage: Stage) -> None:
+async def test_events_can_be_filtered_by_destination(stage: Stage) -> None:
     tail = stage.tail(destination="mail")
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -256,7 +256,7 @@ def record_each(stage: Stage, numbers: range) -> list[tuple[str, str]]:
 
 
 @pytest.mark.usefixtures("small_looks")
-async def test_too_much_at_once_is_told_and_the_rest_comes_with_the_next_looks(stage: Stage) -> None:
+async def test_a_full_poll_is_reported_and_the_next_polls_return_the_rest(stage: Stage) -> None:
     tail = stage.tail(overlap=0)
     await tail.look()
     record_each(stage, range(6))
@@ -270,7 +270,7 @@ async def test_too_much_at_once_is_told_and_the_rest_comes_with_the_next_looks(s
 
 
 @pytest.mark.usefixtures("small_looks")
-async def test_the_start_reads_no_more_than_another_look_and_shows_nothing_from_before(stage: Stage) -> None:
+async def test_the_start_reads_one_page_and_shows_no_earlier_events(stage: Stage) -> None:
     record_each(stage, range(20))
     tail = stage.tail()
     looked = await tail.look()
@@ -281,7 +281,7 @@ async def test_the_start_reads_no_more_than_another_look_and_shows_nothing_from_
 
 
 @pytest.mark.usefixtures("small_looks")
-async def test_thousands_of_one_transaction_before_the_start_stay_in_the_past(stage: Stage) -> None:
+async def test_a_large_transaction_before_the_start_is_not_shown(stage: Stage) -> None:
     stage.record(*(str(number) for number in range(20)))
     tail = stage.tail()
     await tail.look()
@@ -291,7 +291,7 @@ async def test_thousands_of_one_transaction_before_the_start_stay_in_the_past(st
 
 @pytest.mark.usefixtures("small_looks")
 @pytest.mark.parametrize(("overlap", "shown"), [(60, 20), (10, 11), (2, 6)])
-async def test_what_neither_the_first_look_nor_a_sweep_reaches_is_told(stage: Stage, overlap: int, shown: int) -> None:
+async def test_events_that_no_poll_reaches_are_reported(stage: Stage, overlap: int, shown: int) -> None:
     since = stage.clock.now()
     recorded = record_each(stage, range(20))
     tail = stage.tail(since=since, overlap=overlap)
@@ -301,7 +301,7 @@ async def test_what_neither_the_first_look_nor_a_sweep_reaches_is_told(stage: St
     assert [look.gap for look in looks] == [gap, None, None, None, None]
 
 
-async def test_a_time_that_is_to_come_hides_nothing(stage: Stage) -> None:
+async def test_events_with_a_future_time_are_shown(stage: Stage) -> None:
     tail = stage.tail()
     await tail.look()
     stage.clock.pass_by(86_400 * 365)
@@ -316,7 +316,7 @@ async def test_a_time_that_is_to_come_hides_nothing(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-async def test_whatever_happens_nothing_is_missed_and_nothing_repeated(
+async def test_no_event_is_missed_or_repeated(
     stage: Stage, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Transactions of any length within the overlap, ends at any time, looks too small for what they sweep over."""

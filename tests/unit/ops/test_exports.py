@@ -30,29 +30,29 @@ def test_times_are_written_in_utc_and_headers_as_an_object() -> None:
 @pytest.mark.parametrize(
     ("kept", "told"), [(0.012299999594688416, 0.0123), (123.45600128173828, 123.456), (0.0, 0.0), (None, None)]
 )
-def test_the_length_of_a_send_has_the_digits_that_four_bytes_hold(kept: float | None, told: float | None) -> None:
+def test_the_duration_of_a_send_has_single_precision(kept: float | None, told: float | None) -> None:
     assert exports.event_detail(detail(b"{}")._replace(seconds=kept))["seconds"] == told
     assert exports.failure(Failure("d", 1, True, "no", NOON, kept))["seconds"] == told
 
 
-def test_json_as_we_write_it_is_decoded() -> None:
+def test_json_in_canonical_form_is_decoded() -> None:
     assert exports.payload(detail('{"n":1,"é":[true]}'.encode())) == {"payload": {"n": 1, "é": [True]}}
 
 
 @pytest.mark.parametrize("raw", [b'{"n": 1}', b'{"n":1,"n":2}', b'{"n":1.0e2}'])
-def test_json_that_somebody_else_wrote_is_decoded_and_kept_byte_by_byte(raw: bytes) -> None:
+def test_other_json_is_decoded_and_its_bytes_are_kept(raw: bytes) -> None:
     found = exports.payload(detail(raw))
     assert set(found) == {"payload", "payload_base64"}
     assert base64.b64decode(found["payload_base64"]) == raw
 
 
 @pytest.mark.parametrize("raw", [b"", b"\x00\xff", b"{", b"NaN", b'"\\ud800"', b"[" * 100_000])
-def test_what_is_no_json_is_kept_byte_by_byte(raw: bytes) -> None:
+def test_invalid_json_keeps_its_bytes(raw: bytes) -> None:
     found = exports.payload(detail(raw))
     assert base64.b64decode(found.pop("payload_base64")) == raw
     assert found == {}
     json.dumps(found, ensure_ascii=False).encode()
 
 
-def test_bytes_of_another_type_are_not_looked_at() -> None:
+def test_payloads_of_other_types_are_not_decoded() -> None:
     assert exports.payload(detail(b"{}", "application/avro")) == {"payload_base64": "e30="}

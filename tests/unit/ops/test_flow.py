@@ -1,4 +1,4 @@
-"""Is it flowing, and if not, why? The sentence names the reason that explains most."""
+"""The state of the flow, and its main reason."""
 
 import pytest
 
@@ -25,34 +25,34 @@ def answer(seen: Overview, *wishes: Override) -> Flow:
     return flow(seen, destinations_of(seen.relays, wishes), paused=paused)
 
 
-def test_all_is_well() -> None:
+def test_a_healthy_outbox_is_flowing() -> None:
     assert answer(overview(relay(orders="closed"))) == Flow(state="flowing", reason="")
 
 
 @pytest.mark.parametrize("relays", [(), (relay(lease=-1),)])
-def test_without_a_living_relay_it_is_stopped(relays: tuple[RelayView, ...]) -> None:
+def test_without_a_running_relay_the_flow_is_stopped(relays: tuple[RelayView, ...]) -> None:
     found = answer(overview(*relays))
     assert found.state == "stopped"
     assert "pillarbox relay" in found.reason
 
 
-def test_everything_paused() -> None:
+def test_the_flow_is_stopped_if_every_destination_is_paused() -> None:
     assert answer(overview(relay()), wish("*", paused=True)) == Flow(
         state="stopped", reason="every destination is paused by an operator"
     )
 
 
-def test_nobody_has_a_lane() -> None:
+def test_the_flow_is_stopped_if_no_lane_has_an_owner() -> None:
     assert answer(overview(relay(), owners="--")).state == "stopped"
 
 
-def test_a_lane_of_a_dead_relay_holds_up() -> None:
+def test_a_lane_of_a_crashed_relay_degrades_the_flow() -> None:
     assert answer(overview(relay(), relay("b", lease=-1), owners="ab")) == Flow(
         state="degraded", reason="1 of 2 lanes has no running owner"
     )
 
 
-def test_a_destination_that_nobody_can_reach_is_named_with_its_error() -> None:
+def test_an_unavailable_destination_is_named_with_its_error() -> None:
     seen = overview(relay(orders="open"), relay("b", orders="open"), owners="ab")
     assert answer(seen, wish("orders", last_error="refused\nat once")) == Flow(
         state="degraded", reason="orders is unavailable: refused"
@@ -64,7 +64,7 @@ def test_one_relay_that_can_send_is_enough() -> None:
     assert answer(seen).state == "flowing"
 
 
-def test_a_breaker_of_a_dead_relay_says_nothing() -> None:
+def test_the_breaker_of_a_crashed_relay_is_ignored() -> None:
     seen = overview(relay(orders="closed"), relay("b", lease=-1, mail="open"))
     assert answer(seen).state == "flowing"
 
@@ -76,21 +76,21 @@ def test_a_breaker_of_a_dead_relay_says_nothing() -> None:
         (wish("mail", breaker="open"), "mail is forced open by an operator"),
     ],
 )
-def test_what_a_person_did_is_said(set_by: Override, why: str) -> None:
+def test_overrides_of_operators_are_named(set_by: Override, why: str) -> None:
     assert answer(overview(relay(mail="closed")), set_by) == Flow(state="degraded", reason=why)
 
 
-def test_a_breaker_that_a_person_holds_closed_lets_through() -> None:
+def test_a_breaker_forced_closed_does_not_degrade_the_flow() -> None:
     assert answer(overview(relay(mail="open")), wish("mail", breaker="closed")).state == "flowing"
 
 
-def test_a_breaker_that_a_person_holds_closed_although_it_fails_is_told() -> None:
+def test_a_failing_breaker_forced_closed_is_named() -> None:
     assert answer(
         overview(relay(mail="closed")), wish("mail", breaker="closed", last_error="refused\nat once")
     ) == Flow(state="degraded", reason="mail is forced closed by an operator, but sends fail: refused")
 
 
-def test_a_probe_is_under_way() -> None:
+def test_a_half_open_breaker_is_being_probed() -> None:
     assert answer(overview(relay(mail="half-open"))).reason == "mail is being probed"
 
 
@@ -101,18 +101,18 @@ def test_a_probe_is_under_way() -> None:
         (10_001, "more than 10,000 keys are blocked: `pillarbox keys blocked`"),
     ],
 )
-def test_keys_that_a_person_must_decide_about_hold_up(keys: int, why: str) -> None:
+def test_blocked_keys_degrade_the_flow(keys: int, why: str) -> None:
     assert answer(overview(relay())._replace(blocked=keys)) == Flow(state="degraded", reason=why)
 
 
-def test_several_reasons_are_all_told() -> None:
+def test_all_reasons_are_named() -> None:
     seen = overview(relay(mail="open"), owners="a-")._replace(blocked=2)
     assert answer(seen).reason == (
         "mail is unavailable; 1 of 2 lanes has no running owner; 2 keys are blocked: `pillarbox keys blocked`"
     )
 
 
-def test_what_waits_for_longer_than_allowed_degrades_the_flow_and_is_named() -> None:
+def test_an_event_older_than_the_objective_degrades_the_flow() -> None:
     late = overview(relay(orders="closed"), oldest=LONG + 1)._replace(oldest_event="evt 42")
     assert answer(late) == Flow(
         state="degraded",
@@ -122,6 +122,6 @@ def test_what_waits_for_longer_than_allowed_degrades_the_flow_and_is_named() -> 
     assert flow(late, [], paused=False, allowed=LONG + 1).state == "flowing"
 
 
-def test_a_reason_explains_more_than_an_age() -> None:
+def test_a_reason_takes_precedence_over_the_age() -> None:
     late = overview(relay(orders="open"), oldest=LONG + 1)._replace(oldest_event="e")
     assert answer(late).reason == "orders is unavailable"

@@ -56,7 +56,7 @@ def record(file: Path, payload: Any) -> None:
         outbox.record(shop, Event("order.placed", payload))
 
 
-async def test_what_the_outbox_records_the_relay_delivers(file: Path) -> None:
+async def test_the_relay_delivers_events_of_the_outbox(file: Path) -> None:
     record(file, {"id": 42})
     relay = Relay.from_settings(file, environment={})
     assert await relay.run_until_empty() == 0
@@ -64,7 +64,7 @@ async def test_what_the_outbox_records_the_relay_delivers(file: Path) -> None:
     assert sys.modules["shop_events"].handled == [42]
 
 
-async def test_it_runs_in_the_background_and_closes_what_it_opened(file: Path) -> None:
+async def test_the_relay_runs_in_the_background_and_closes_its_resources(file: Path) -> None:
     record(file, {"id": 43})
     seen: list[object] = []
 
@@ -81,7 +81,7 @@ def test_the_outbox_has_the_limits_of_the_file(file: Path) -> None:
         record(file, {"id": "x" * 2000})
 
 
-def test_variables_win_over_the_file(file: Path) -> None:
+def test_variables_override_the_file(file: Path) -> None:
     variables = {"PILLARBOX_CONFIG": str(file), "PILLARBOX_RELAY__LEASE": "2s"}
     with pytest.raises(
         ConfigurationError, match=r"PILLARBOX_RELAY__LEASE is 2s: it must be at least 3 × relay.heartbeat"
@@ -89,13 +89,13 @@ def test_variables_win_over_the_file(file: Path) -> None:
         Relay.from_settings(environment=variables)
 
 
-def test_an_unknown_key_is_named_with_its_file(file: Path) -> None:
+def test_an_unknown_setting_is_named_with_its_file(file: Path) -> None:
     file.write_text("[record]\nmax_size = 5")
     with pytest.raises(ConfigurationError, match=rf"record.max_size in {file} is not a setting"):
         Outbox.from_settings(file, environment={})
 
 
-def test_a_relay_without_a_transport_is_refused(tmp_path: Path) -> None:
+def test_a_relay_without_a_transport_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "empty.toml").write_text("")
     with pytest.raises(ConfigurationError, match="PILLARBOX_TRANSPORT is not set"):
         Relay.from_settings(tmp_path / "empty.toml", environment={})

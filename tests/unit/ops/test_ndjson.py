@@ -47,6 +47,6 @@ def test_bytes_come_in_base64() -> None:
         ('{"event_type": "t", "payload": {}, "headers": {"h": 1}}', "must be text"),
     ],
 )
-def test_what_is_wrong_is_said(line: str, said: str) -> None:
+def test_an_invalid_line_is_an_error(line: str, said: str) -> None:
     with pytest.raises(RecordError, match=said.replace("(", r"\(")):
         event_of(line)

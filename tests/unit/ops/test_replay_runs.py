@@ -71,7 +71,7 @@ def small_bites(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("events", "most", "counted"), [(0, None, 0), (6, None, 6), (9, None, 7), (9, 3, 3), (2, 3, 2)]
 )
-async def test_it_is_counted_exactly_up_to_a_bound(
+async def test_the_count_is_exact_up_to_a_limit(
     history_of: HistoryOf, events: int, most: int | None, counted: int
 ) -> None:
     store, owner = await history_of(events)
@@ -79,7 +79,7 @@ async def test_it_is_counted_exactly_up_to_a_bound(
     assert await owner.ready() == []
 
 
-async def test_it_is_told_how_far_it_is_from_the_beginning_on(history_of: HistoryOf) -> None:
+async def test_progress_is_reported_from_the_start(history_of: HistoryOf) -> None:
     store, _ = await history_of(9)
     told: list[Progress] = []
     done = await replay_runs.run(store, Replay(), by="ada", progress=told.append)
@@ -88,7 +88,7 @@ async def test_it_is_told_how_far_it_is_from_the_beginning_on(history_of: Histor
 
 
 @pytest.mark.parametrize("most", [1, 4, 5, 8])
-async def test_the_oldest_so_many(history_of: HistoryOf, most: int) -> None:
+async def test_a_limit_replays_the_oldest_events(history_of: HistoryOf, most: int) -> None:
     store, owner = await history_of(9)
     done = await replay_runs.run(store, Replay(most=most), by="")
     assert (done.copied, done.done) == (most, True)
@@ -96,7 +96,7 @@ async def test_the_oldest_so_many(history_of: HistoryOf, most: int) -> None:
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(1.0, 8), (0.5, 16), (2.0, 4), (100.0, 0.08)])
-async def test_it_goes_no_faster_than_asked(history_of: HistoryOf, rate: float, seconds: float) -> None:
+async def test_the_rate_is_limited(history_of: HistoryOf, rate: float, seconds: float) -> None:
     store, _ = await history_of(9)
     clock = Hours()
     told: list[tuple[float, int]] = []
@@ -111,7 +111,7 @@ async def test_it_goes_no_faster_than_asked(history_of: HistoryOf, rate: float, 
     assert all(copied <= clock_seconds * rate + max(1, rate) for clock_seconds, copied in told)
 
 
-async def test_what_was_interrupted_is_gone_on_with(history_of: HistoryOf) -> None:
+async def test_an_interrupted_replay_can_be_resumed(history_of: HistoryOf) -> None:
     store, owner = await history_of(9)
 
     def interrupt(progress: Progress) -> None:
@@ -131,7 +131,7 @@ async def test_what_was_interrupted_is_gone_on_with(history_of: HistoryOf) -> No
     assert again == done
 
 
-async def test_two_who_go_on_at_once_do_not_do_it_twice(history_of: HistoryOf) -> None:
+async def test_concurrent_resumes_replay_nothing_twice(history_of: HistoryOf) -> None:
     store, owner = await history_of(9)
     left = await store.admin.replays.begin(Replay())
     await replay_runs.resume(store, left)

@@ -26,7 +26,7 @@ def lines(sheet: Sheet, *, width: int, most: int | None = None) -> list[str]:
 
 
 @pytest.mark.parametrize("width", range(36, 140, 4))
-def test_nothing_is_cut_off_but_the_last_column(width: int) -> None:
+def test_only_the_last_column_is_truncated(width: int) -> None:
     shown = lines(WIDE, width=width)
     assert len(shown) == FRAME + len(WIDE.rows)
     text = "\n".join(shown).replace(ERROR, "")
@@ -36,20 +36,20 @@ def test_nothing_is_cut_off_but_the_last_column(width: int) -> None:
     assert max(map(len, shown)) <= width
 
 
-def test_columns_go_in_their_turn() -> None:
+def test_columns_are_dropped_in_order() -> None:
     assert lines(WIDE, width=140)[1].split() == [*WIDE.columns[:5], "last", "error"]
     assert lines(WIDE, width=60)[1].split() == WIDE.columns[:5]
     assert lines(WIDE, width=48)[1].split() == ["destination", "state", "sent/s", "retried/s"]
     assert lines(WIDE, width=36)[1].split() == ["destination", "state", "sent/s"]
 
 
-def test_the_last_column_has_what_is_left() -> None:
+def test_the_last_column_uses_the_remaining_width() -> None:
     assert lines(WIDE, width=90)[-2].endswith("…")
     assert ERROR in lines(WIDE, width=140)[-2]
 
 
 @pytest.mark.parametrize("height", range(12, 30))
-def test_both_tables_fit_and_say_what_they_leave_out(height: int) -> None:
+def test_both_tables_fit_and_count_omitted_rows(height: int) -> None:
     given = shares(height, WIDE, NARROW)
     shown = [lines(sheet, width=140, most=most) for sheet, most in zip((WIDE, NARROW), given, strict=True)]
     assert sum(map(len, shown)) <= height
@@ -58,7 +58,7 @@ def test_both_tables_fit_and_say_what_they_leave_out(height: int) -> None:
     assert told == ([] if given[1] == 9 else [f"and {9 - given[1] + 1} more"])
 
 
-def test_what_one_does_not_need_is_the_others() -> None:
+def test_unused_rows_of_one_table_go_to_the_other() -> None:
     assert shares(2 * FRAME + 11, WIDE, NARROW) == [2, 9]
     assert shares(2 * FRAME + 8, WIDE, NARROW) == [2, 6]
     assert shares(2 * FRAME + 3, WIDE, NARROW) == [1, 2]

@@ -42,7 +42,7 @@ async def waiting(harness: MemoryHarness, *, to: str, breakers: Mapping[str, str
         ("open", {"rate_limit": 5}, ["orders (breaker open, at most 5/s)"]),
     ],
 )
-async def test_an_event_waits_for_a_destination_that_takes_nothing_or_only_so_many(
+async def test_an_event_waits_for_an_unavailable_or_limited_destination(
     breaker: str, steered: dict[str, Any], words: list[str]
 ) -> None:
     harness = MemoryHarness()
@@ -52,7 +52,7 @@ async def test_an_event_waits_for_a_destination_that_takes_nothing_or_only_so_ma
     assert await told(harness) == words
 
 
-async def test_a_breaker_held_closed_tells_that_sends_fail() -> None:
+async def test_a_breaker_forced_closed_reports_failing_sends() -> None:
     harness = MemoryHarness()
     await waiting(harness, to="orders", breakers={"orders": "closed"})
     await harness.store.admin.requests.override("orders", breaker="closed")
@@ -67,7 +67,7 @@ async def test_one_relay_that_can_send_is_enough() -> None:
     assert await told(harness) == []
 
 
-async def test_an_event_without_destination_waits_for_all_while_none_takes_anything() -> None:
+async def test_an_event_without_destination_waits_while_all_are_unavailable() -> None:
     harness = MemoryHarness()
     owner = await waiting(harness, to="", breakers={"orders": "open", "mailer": "half-open"})
     await harness.store.admin.requests.override("archive", rate_limit=5)
@@ -77,7 +77,7 @@ async def test_an_event_without_destination_waits_for_all_while_none_takes_anyth
 
 
 @pytest.mark.parametrize(("to", "words"), [("", "every destination"), ("orders", "orders")])
-async def test_a_pause_of_all_holds_every_event(to: str, words: str) -> None:
+async def test_a_pause_of_all_destinations_applies_to_every_event(to: str, words: str) -> None:
     harness = MemoryHarness()
     await waiting(harness, to=to, breakers={})
     await harness.store.admin.requests.override(EVERYWHERE, paused=True)

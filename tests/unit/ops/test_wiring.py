@@ -37,12 +37,12 @@ def settings_of(text: str) -> Settings:
         ("memory://", MemoryStore),
     ],
 )
-def test_the_url_says_which_store(url: str, kind: type) -> None:
+def test_the_url_selects_the_store(url: str, kind: type) -> None:
     assert isinstance(wiring.open_store(Settings.load(None, {"PILLARBOX_STORE": url}).store), kind)
 
 
 @pytest.mark.parametrize("url", ["postgresql://db/shop", "sqlite:///shop.db"])
-def test_the_tables_are_called_and_limited_as_the_settings_say(url: str) -> None:
+def test_tables_have_the_prefix_and_limits_of_the_settings(url: str) -> None:
     text = f"[store]\nurl = '{url}'\nprefix = 'mine_'\n[record]\nmax_payload = '2 MiB'"
     sql = wiring.open_store(settings_of(text).store).schema.sql(aliases=False)
     assert '"mine_message"' in sql
@@ -54,13 +54,13 @@ def test_postgresql_has_the_schema_of_the_settings() -> None:
     assert '"sales"."outbox_message"' in wiring.open_store(settings_of(text).store).schema.sql(aliases=False)
 
 
-def test_an_outbox_refuses_what_the_settings_forbid() -> None:
+def test_an_outbox_enforces_the_settings() -> None:
     outbox, store = wiring.make_outbox(settings_of("[record]\nmax_payload = 10")), MemoryStore()
     with store.transaction() as transaction, pytest.raises(RecordError, match="payload"):
         outbox.record(transaction, Event("order.placed", {"id": "much too long"}))
 
 
-def test_an_outbox_ignores_repeats_where_the_settings_say_so() -> None:
+def test_an_outbox_ignores_duplicates_if_configured() -> None:
     outbox, store = wiring.make_outbox(settings_of("[record]\nduplicate = 'ignore'")), MemoryStore()
     with store.transaction() as transaction:
         outbox.record(transaction, Event("order.placed", {}, event_id="e1"), Event("order.placed", {}, event_id="e1"))
@@ -94,7 +94,7 @@ async def test_events_take_the_routes_of_the_settings() -> None:
         ("", "PILLARBOX_TRANSPORT is not set"),
     ],
 )
-def test_what_cannot_be_made_is_told_with_its_place(text: str, problem: str) -> None:
+def test_an_error_names_the_location_of_the_setting(text: str, problem: str) -> None:
     settings = settings_of(text)
     with pytest.raises(ConfigurationError) as raised:
         wiring.make_relay(settings, store=MemoryStore(), transports=wiring.open_transports(settings))

@@ -41,7 +41,7 @@ def _outcome(encoder: Any, payload: Any) -> bytes | str:
     return result
 
 
-def test_orjson_takes_part_in_these_tests() -> None:
+def test_orjson_is_installed_for_these_tests() -> None:
     assert encoding._fast is not None
 
 
@@ -50,12 +50,12 @@ def test_orjson_takes_part_in_these_tests() -> None:
 @example({"numbers": [2**63 - 1, 2**63, 2**64, -(2**63), -(2**63) - 1, 10**400]})
 @example({"floats": [1e16, 1e22, 1e-7, 0.1, -0.0, 5e-324, 1.7976931348623157e308, 1.0]})
 @example({"": [[[[[{}]]]]]})
-def test_bytes_are_those_of_the_reference_and_mean_the_same(payload: Any) -> None:
+def test_both_encoders_write_the_same_bytes(payload: Any) -> None:
     encoded = encode(payload)
     assert encoded == _without_orjson(payload) == _reference(payload)
     assert json.loads(encoded) == payload
 
 
 @given(anything)
-def test_what_is_refused_is_refused_in_the_same_words(payload: Any) -> None:
+def test_both_encoders_reject_with_the_same_error(payload: Any) -> None:
     assert _outcome(encode, payload) == _outcome(_without_orjson, payload)

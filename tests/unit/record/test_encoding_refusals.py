@@ -1,4 +1,4 @@
-"""What JSON cannot carry faithfully is refused, with the path to it and what to do."""
+"""Values that JSON cannot represent are rejected with their path and advice."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -54,27 +54,27 @@ def _refused(payload: object, reason: str) -> None:
     ],
     ids=lambda given: type(given).__name__,
 )
-def test_the_path_leads_to_the_culprit(value: object, reason: str) -> None:
+def test_the_error_has_the_path_of_the_value(value: object, reason: str) -> None:
     _refused({"items": [1, {}, {"price": value}]}, rf"payload\.items\[2\]\.price: {reason}")
     _refused([Line(value)], rf"payload\[0\]\.price: {reason}")
     _refused({"a b": {"": value}}, rf"payload\['a b'\]\[''\]: {reason}")
 
 
 @pytest.mark.parametrize("key", [1, 1.5, None, True, b"k", ("a",)], ids=repr)
-def test_keys_that_are_not_text_are_refused_and_never_turned_into_it(key: object) -> None:
+def test_keys_other_than_text_are_rejected(key: object) -> None:
     _refused({"items": [{key: 1}]}, rf"payload\.items\[0\]: a key is {type(key).__name__}")
 
 
-def test_a_key_with_a_lone_surrogate_is_refused() -> None:
+def test_a_key_with_a_lone_surrogate_is_rejected() -> None:
     _refused({"a": {"\ud800": 1}}, r"payload\.a: the key .* lone surrogate")
 
 
 @pytest.mark.parametrize("payload", ["text", 42, 1.5, None, True, Decimal(1), datetime.now().astimezone()], ids=repr)
-def test_a_single_value_at_the_top_is_told_to_wrap_itself(payload: object) -> None:
+def test_a_scalar_payload_is_rejected_with_advice(payload: object) -> None:
     _refused(payload, rf"payload: {type(payload).__name__} at the top .* wrap it in a dict, or pass bytes")
 
 
-def test_a_set_at_the_top_is_refused_as_anywhere() -> None:
+def test_a_set_is_rejected_as_payload() -> None:
     _refused({1, 2}, "payload: set cannot be encoded as JSON")
 
 
@@ -85,7 +85,7 @@ def _nested(levels: int, innermost: Any) -> Any:
 
 
 @pytest.mark.parametrize("innermost", [1, 1.5, Decimal(1)], ids=repr)
-def test_nesting_has_a_limit_that_every_value_shares(innermost: object) -> None:
+def test_nesting_is_limited(innermost: object) -> None:
     assert encode(_nested(DEEPEST, innermost))
     _refused(_nested(DEEPEST + 1, innermost), r"payload(\[0\])+: nested deeper than")
     _refused(_nested(100_000, innermost), r"payload(\[0\])+: nested deeper than")
@@ -101,5 +101,5 @@ def _circles() -> Iterator[object]:
 
 
 @pytest.mark.parametrize("circular", list(_circles()), ids=["dict", "dataclass"])
-def test_what_contains_itself_is_refused(circular: object) -> None:
+def test_circular_payloads_are_rejected(circular: object) -> None:
     _refused(circular, "payload.*or it contains itself")

@@ -81,12 +81,12 @@ class Tags(RootModel[list[str]]):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_values_that_json_does_not_have(value: object, text: str) -> None:
+def test_python_values_without_a_json_type(value: object, text: str) -> None:
     assert encode({"v": value}).decode() == f'{{"v":{text}}}'
     assert encode([[value], {"v": value}]).decode() == f'[[{text}],{{"v":{text}}}]'
 
 
-def test_models_and_dataclasses_within_each_other() -> None:
+def test_nested_models_and_dataclasses() -> None:
     order = Order(1, [Line("a", Decimal("9.99"))])
     customer = Customer(name="Ada", since=date(2026, 1, 2), orders=[order])
     inner = '{"id":1,"lines":[{"sku":"a","price":"9.99"}]}'
@@ -96,11 +96,11 @@ def test_models_and_dataclasses_within_each_other() -> None:
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_bytes_stay_as_they_are(kind: Any) -> None:
+def test_bytes_are_not_encoded(kind: Any) -> None:
     raw = bytes(range(256))
     assert encode(kind(raw)) == raw
 
 
-def test_the_same_object_twice_is_no_circle() -> None:
+def test_a_repeated_object_is_not_circular() -> None:
     shared = {"a": [1.5]}
     assert encode([shared, shared]) == b'[{"a":[1.5]},{"a":[1.5]}]'

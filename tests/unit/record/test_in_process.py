@@ -20,7 +20,7 @@ class Rows:
         self.ignored.append(ignore_duplicates)
 
 
-async def test_both_verbs_append_in_order() -> None:
+async def test_record_and_arecord_append_in_order() -> None:
     rows = Rows()
     assert Outbox().record(rows, Event("a", {}, event_id="1"), Event("b", {}, event_id="2")) == ["1", "2"]
     assert await Outbox().arecord(rows, Event("c", {}, event_id="3")) == ["3"]
@@ -33,14 +33,14 @@ async def test_no_events_append_nothing() -> None:
     assert rows.ignored == []
 
 
-def test_whether_repeats_are_ignored_is_passed_on() -> None:
+def test_ignore_duplicates_is_passed_on() -> None:
     rows = Rows()
     Outbox().record(rows, Event("a", {}))
     Outbox(duplicate="ignore").record(rows, Event("a", {}))
     assert rows.ignored == [False, True]
 
 
-def test_a_repeat_within_one_call_is_found_before_anything_is_appended() -> None:
+def test_a_duplicate_within_one_call_is_found_before_the_append() -> None:
     rows = Rows()
     twice = Event("a", {}, event_id="evt-001")
     with pytest.raises(DuplicateEventError, match="evt-001 occurs twice in one call"):

@@ -24,7 +24,7 @@ def _row(registry: EventTypes, event: Event) -> Row:
     return row_of(event, registry=registry, max_payload=1000)
 
 
-def test_the_registered_version_and_destination_are_for_events_that_name_none() -> None:
+def test_registered_version_and_destination_are_defaults() -> None:
     types = EventTypes()
     types.register("order.placed", version=2, destination="orders")
     row = _row(types, Event("order.placed", {}))
@@ -33,12 +33,12 @@ def test_the_registered_version_and_destination_are_for_events_that_name_none() 
     assert (row.schema_version, row.destination) == (1, "elsewhere")
 
 
-def test_a_type_it_does_not_know_is_recorded_as_it_is() -> None:
+def test_an_unknown_type_is_recorded_unchanged() -> None:
     row = _row(EventTypes(), Event("order.placed", {}))
     assert (row.schema_version, row.destination) == (1, "")
 
 
-def test_a_strict_registry_refuses_types_it_does_not_know() -> None:
+def test_a_strict_registry_rejects_unknown_types() -> None:
     with pytest.raises(RecordError, match=r"'order\.placed' is not registered") as caught:
         _row(EventTypes(strict=True), Event("order.placed", {}))
     assert caught.value.field == "event_type"
@@ -51,7 +51,7 @@ def test_a_model_validates_dicts_and_its_own_instances() -> None:
     assert _row(types, Event("order.placed", OrderPlaced(id=1))).payload == b'{"id":1,"lines":[]}'
 
 
-def test_a_models_complaint_names_the_path_and_not_the_value() -> None:
+def test_a_validation_error_names_the_path_and_not_the_value() -> None:
     types = EventTypes()
     types.register("order.placed", validator=OrderPlaced)
     payload = {"id": 1, "lines": [{"sku": "a", "quantity": 1}, {"sku": "b", "quantity": "secret"}]}
@@ -63,7 +63,7 @@ def test_a_models_complaint_names_the_path_and_not_the_value() -> None:
         _row(types, Event("order.placed", {"lines": 7}))
 
 
-def test_a_function_refuses_by_raising_or_by_returning_false() -> None:
+def test_a_function_rejects_by_raising_or_returning_false() -> None:
     def positive(payload: Any) -> bool:
         return bool(payload["total"] > 0)
 
@@ -77,13 +77,13 @@ def test_a_function_refuses_by_raising_or_by_returning_false() -> None:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_a_function_that_returns_nothing_is_content() -> None:
+def test_a_function_that_returns_none_accepts() -> None:
     types = EventTypes()
     types.register("order.placed", validator=lambda payload: None)
     assert _row(types, Event("order.placed", {})).payload == b"{}"
 
 
-def test_an_older_payload_is_led_up_step_by_step() -> None:
+def test_an_older_payload_is_upcast_step_by_step() -> None:
     types = EventTypes()
     types.register(
         "order.placed",
@@ -96,7 +96,7 @@ def test_an_older_payload_is_led_up_step_by_step() -> None:
     assert types.upcast("unknown", 1, {"id": 1}) == {"id": 1}
 
 
-def test_a_version_that_nothing_leads_on_from_or_that_is_too_new_is_an_error() -> None:
+def test_a_version_without_upcaster_or_too_new_is_an_error() -> None:
     types = EventTypes()
     types.register("order.placed", version=3, upcasters={2: lambda payload: payload})
     with pytest.raises(ConfigurationError, match="no upcaster for version 1"):
@@ -121,7 +121,7 @@ def test_a_version_that_nothing_leads_on_from_or_that_is_too_new_is_an_error() -
         ({"destination": "a\nb"}, "control character"),
     ],
 )
-def test_what_makes_no_sense_is_refused_at_registration(arguments: dict[str, Any], reason: str) -> None:
+def test_invalid_registrations_are_rejected(arguments: dict[str, Any], reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         EventTypes().register("order.placed", **arguments)
 
@@ -133,7 +133,7 @@ def test_a_type_is_registered_once() -> None:
         types.register("order.placed", version=2)
 
 
-def test_what_was_registered_can_be_looked_up() -> None:
+def test_registered_types_can_be_looked_up() -> None:
     types = EventTypes()
     registered = types.register("order.placed", version=2)
     assert types.find("order.placed") is registered

@@ -16,13 +16,13 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize(("statements", "name"), STATEMENTS)
-def test_its_placeholders_are_used_once_and_in_order(statements: StatementSet, name: str) -> None:
+def test_placeholders_are_used_once_and_in_order(statements: StatementSet, name: str) -> None:
     numbers = [int(number) for number in re.findall(r"\$(\d+)", statements.get(name))]
     assert numbers == list(range(1, len(numbers) + 1))
 
 
 @pytest.mark.parametrize("name", ["append", "append_one"])
-def test_it_fills_the_columns_of_a_row_in_their_order(name: str) -> None:
+def test_the_statement_fills_the_columns_of_a_row_in_order(name: str) -> None:
     sql = POSTGRES.get(name)
     found = re.search(r"\(([^)]*)\)", sql)
     assert found is not None

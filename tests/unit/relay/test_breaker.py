@@ -24,12 +24,12 @@ def probed(breaker: CircuitBreaker, now: float) -> float:
     return now
 
 
-def test_a_closed_breaker_lets_everything_through() -> None:
+def test_a_closed_breaker_allows_everything() -> None:
     breaker = CircuitBreaker()
     assert (breaker.state(0), breaker.may_send(0), breaker.next_attempt(0)) == ("closed", UNLIMITED, 0)
 
 
-def test_an_outage_opens_it_until_the_next_try() -> None:
+def test_an_outage_opens_the_breaker_until_the_next_probe() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.unavailable("connection refused", 10, CHANCE)
     assert (breaker.state(10), breaker.may_send(10), breaker.next_attempt(10)) == ("open", 0, 1)
@@ -37,7 +37,7 @@ def test_an_outage_opens_it_until_the_next_try() -> None:
     assert (breaker.state(11), breaker.may_send(11), breaker.next_attempt(11)) == ("half-open", 1, 0)
 
 
-def test_one_probe_is_out_at_a_time() -> None:
+def test_one_probe_is_in_flight_at_a_time() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.unavailable("down", 0, CHANCE)
     now = probed(breaker, 0)
@@ -46,14 +46,14 @@ def test_one_probe_is_out_at_a_time() -> None:
     assert breaker.next_attempt(now) > 0
 
 
-def test_an_accepted_probe_closes_it() -> None:
+def test_an_accepted_probe_closes_the_breaker() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.unavailable("down", 0, CHANCE)
     breaker.accepted(probed(breaker, 0))
     assert (breaker.state(1), breaker.may_send(1), breaker.error) == ("closed", UNLIMITED, "")
 
 
-def test_each_failed_probe_waits_longer_up_to_a_minute_for_ever() -> None:
+def test_probe_delays_grow_up_to_a_minute() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     now, waits = 0.0, []
     breaker.unavailable("down", now, CHANCE)
@@ -66,7 +66,7 @@ def test_each_failed_probe_waits_longer_up_to_a_minute_for_ever() -> None:
     assert breaker.error == "still down"
 
 
-def test_after_it_closed_the_waits_begin_anew() -> None:
+def test_closing_resets_the_probe_delay() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     now = 0.0
     breaker.unavailable("down", now, CHANCE)
@@ -78,7 +78,7 @@ def test_after_it_closed_the_waits_begin_anew() -> None:
     assert breaker.next_attempt(1000) == 1
 
 
-def test_lots_that_fail_together_are_one_failure() -> None:
+def test_batches_that_fail_together_count_as_one_failure() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     for late in (0, 0.1, 0.2, 5):
         breaker.unavailable("down", late, CHANCE)
@@ -88,7 +88,7 @@ def test_lots_that_fail_together_are_one_failure() -> None:
     assert breaker.next_attempt(now) == 2
 
 
-def test_many_that_are_rejected_together_open_it_once_even_without_a_wait() -> None:
+def test_messages_rejected_together_open_the_breaker_once() -> None:
     breaker = CircuitBreaker(probe=ExponentialBackoff(base="1s", max="60s", jitter="full", max_attempts=0))
     for number in range(500):
         breaker.rejected(f"evt-{number}", 0, Fixed(0))
@@ -97,7 +97,7 @@ def test_many_that_are_rejected_together_open_it_once_even_without_a_wait() -> N
     assert breaker.next_attempt(now) == 2
 
 
-def test_twenty_different_messages_rejected_in_a_row_open_it() -> None:
+def test_twenty_rejected_messages_in_a_row_open_the_breaker() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     for number in range(19):
         breaker.rejected(f"evt-{number}", 0, CHANCE)
@@ -107,14 +107,14 @@ def test_twenty_different_messages_rejected_in_a_row_open_it() -> None:
     assert breaker.error == "rejected 20 different messages in a row, accepted none"
 
 
-def test_one_message_rejected_again_and_again_opens_nothing() -> None:
+def test_one_message_rejected_repeatedly_does_not_open_the_breaker() -> None:
     breaker = CircuitBreaker()
     for _ in range(1000):
         breaker.rejected("poison", 0, CHANCE)
     assert breaker.state(0) == "closed"
 
 
-def test_an_accepted_message_breaks_the_row() -> None:
+def test_an_accepted_message_resets_the_count_of_rejections() -> None:
     breaker = CircuitBreaker(rejections=3)
     for number in range(100):
         breaker.rejected(f"evt-{number}", 0, CHANCE)
@@ -123,7 +123,7 @@ def test_an_accepted_message_breaks_the_row() -> None:
         assert breaker.state(0) == "closed"
 
 
-def test_a_rejected_probe_keeps_it_shut_where_rejections_shut_it() -> None:
+def test_a_rejected_probe_keeps_a_breaker_open_that_rejections_opened() -> None:
     breaker = CircuitBreaker(probe=DOUBLING, rejections=2)
     breaker.rejected("a", 0, CHANCE)
     breaker.rejected("b", 0, CHANCE)
@@ -132,7 +132,7 @@ def test_a_rejected_probe_keeps_it_shut_where_rejections_shut_it() -> None:
     assert (breaker.state(now), breaker.next_attempt(now)) == ("open", 2)
 
 
-def test_a_rejected_probe_ends_an_outage_because_somebody_answered() -> None:
+def test_a_rejected_probe_ends_an_outage() -> None:
     breaker = CircuitBreaker(probe=DOUBLING, rejections=2)
     breaker.unavailable("down", 0, CHANCE)
     now = probed(breaker, 0)
@@ -142,14 +142,14 @@ def test_a_rejected_probe_ends_an_outage_because_somebody_answered() -> None:
     assert breaker.state(now) == "open"
 
 
-def test_rejections_never_open_it_where_nobody_counts_them() -> None:
+def test_rejections_do_not_open_the_breaker_if_not_counted() -> None:
     breaker = CircuitBreaker(rejections=0)
     for number in range(1000):
         breaker.rejected(f"evt-{number}", 0, CHANCE)
     assert breaker.state(0) == "closed"
 
 
-def test_a_probe_whose_answer_is_lost_is_followed_by_another() -> None:
+def test_a_probe_without_a_result_is_followed_by_another() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.unavailable("down", 0, CHANCE)
     now = probed(breaker, 0)
@@ -157,14 +157,14 @@ def test_a_probe_whose_answer_is_lost_is_followed_by_another() -> None:
     assert breaker.may_send(now + PROBE_TIMEOUT) == 1
 
 
-def test_nothing_sent_is_no_probe() -> None:
+def test_an_empty_batch_is_no_probe() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.unavailable("down", 0, CHANCE)
     breaker.sent(0, 1)
     assert breaker.may_send(1) == 1
 
 
-def test_a_person_may_hold_it_open_whatever_is_answered() -> None:
+def test_an_operator_can_force_the_breaker_open() -> None:
     breaker = CircuitBreaker()
     breaker.force("open")
     breaker.accepted(0)
@@ -173,7 +173,7 @@ def test_a_person_may_hold_it_open_whatever_is_answered() -> None:
     assert breaker.may_send(0) == UNLIMITED
 
 
-def test_a_person_may_hold_it_closed_and_the_answers_are_noted_all_the_same() -> None:
+def test_a_breaker_forced_closed_still_counts_results() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.force("closed")
     breaker.unavailable("down", 0, CHANCE)
@@ -183,7 +183,7 @@ def test_a_person_may_hold_it_closed_and_the_answers_are_noted_all_the_same() ->
     assert breaker.state(0) == "open"
 
 
-def test_held_closed_it_rests_longer_after_each_outage_and_then_everything_goes() -> None:
+def test_a_breaker_forced_closed_backs_off_after_each_outage() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.force("closed")
     now, rests = 0.0, []
@@ -201,14 +201,14 @@ def test_held_closed_it_rests_longer_after_each_outage_and_then_everything_goes(
     assert breaker.next_attempt(now) == 1
 
 
-def test_one_that_is_open_lets_everything_through_as_soon_as_a_person_holds_it_closed() -> None:
+def test_forcing_an_open_breaker_closed_allows_everything_at_once() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.unavailable("down", 0, CHANCE)
     breaker.force("closed")
     assert (breaker.may_send(0), breaker.fails) == (UNLIMITED, True)
 
 
-def test_held_closed_it_does_not_rest_for_rejections_and_says_that_it_fails() -> None:
+def test_a_breaker_forced_closed_does_not_back_off_for_rejections() -> None:
     breaker = CircuitBreaker(probe=DOUBLING, rejections=2)
     breaker.force("closed")
     for number in range(10):
@@ -216,7 +216,7 @@ def test_held_closed_it_does_not_rest_for_rejections_and_says_that_it_fails() ->
     assert (breaker.may_send(0), breaker.fails) == (UNLIMITED, True)
 
 
-def test_a_pause_stops_everything_and_changes_nothing() -> None:
+def test_a_pause_allows_nothing_and_keeps_the_state() -> None:
     breaker = CircuitBreaker(probe=DOUBLING)
     breaker.pause()
     assert breaker.paused
@@ -225,7 +225,7 @@ def test_a_pause_stops_everything_and_changes_nothing() -> None:
     assert (breaker.may_send(0), breaker.next_attempt(0)) == (UNLIMITED, 0)
 
 
-def test_settings_that_make_no_sense_are_refused() -> None:
+def test_invalid_settings_are_rejected() -> None:
     for gives_up in (NoRetry(), FixedDelay(max_attempts=5), ExponentialBackoff(max_attempts=11)):
         with pytest.raises(ConfigurationError, match="max_attempts=0"):
             CircuitBreaker(probe=gives_up)

@@ -15,7 +15,7 @@ rates = st.floats(0.01, 100_000)
 instants = st.floats(0, 1e7)
 
 
-def test_a_full_bucket_goes_at_once_and_then_as_fast_as_it_fills() -> None:
+def test_a_full_bucket_is_available_at_once_then_at_the_rate() -> None:
     limit = RateLimit(10)
     assert limit.may_send(0) == 10
     limit.sent(10, 0)
@@ -24,7 +24,7 @@ def test_a_full_bucket_goes_at_once_and_then_as_fast_as_it_fills() -> None:
     assert limit.may_send(100) == 10
 
 
-def test_a_slow_rate_still_lets_one_through() -> None:
+def test_a_slow_rate_allows_one_message() -> None:
     limit = RateLimit(0.5)
     assert limit.may_send(0) == 1
     limit.sent(1, 0)
@@ -33,12 +33,12 @@ def test_a_slow_rate_still_lets_one_through() -> None:
     assert limit.may_send(2.1) == 1
 
 
-def test_a_burst_bounds_what_goes_at_once() -> None:
+def test_the_burst_limits_messages_at_once() -> None:
     assert RateLimit(100, burst=5).may_send(0) == 5
     assert RateLimit(1, burst=50).may_send(0) == 50
 
 
-def test_what_was_sent_beyond_the_limit_is_a_debt() -> None:
+def test_messages_beyond_the_limit_are_a_debt() -> None:
     limit = RateLimit(10)
     limit.sent(30, 0)
     assert limit.may_send(1) == 0
@@ -47,7 +47,7 @@ def test_what_was_sent_beyond_the_limit_is_a_debt() -> None:
 
 
 @given(rates, instants, st.integers(1, 64))
-def test_when_the_wait_is_over_one_may_go_and_not_before(rate: float, now: float, relays: int) -> None:
+def test_one_message_is_allowed_after_the_delay_and_not_before(rate: float, now: float, relays: int) -> None:
     limit = RateLimit(rate)
     limit.share(relays)
     limit.sent(limit.may_send(now), now)
@@ -59,7 +59,7 @@ def test_when_the_wait_is_over_one_may_go_and_not_before(rate: float, now: float
 
 
 @given(rates, st.floats(1, 1000), st.lists(st.floats(0, 10), min_size=1, max_size=50))
-def test_no_stretch_of_time_sees_more_than_the_burst_and_the_rate(
+def test_no_interval_exceeds_burst_and_rate(
     rate: float, burst: float, pauses: list[float]
 ) -> None:
     limit = RateLimit(rate, burst)
@@ -75,7 +75,7 @@ def test_no_stretch_of_time_sees_more_than_the_burst_and_the_rate(
 
 
 @given(rates, st.integers(1, 64))
-def test_relays_together_keep_the_whole_rate(rate: float, relays: int) -> None:
+def test_relays_share_the_rate(rate: float, relays: int) -> None:
     limits = [RateLimit(rate) for _ in range(relays)]
     for limit in limits:
         limit.share(relays)
@@ -85,7 +85,7 @@ def test_relays_together_keep_the_whole_rate(rate: float, relays: int) -> None:
     assert sum(limit.may_send(elapsed) for limit in limits) <= rate * elapsed + relays
 
 
-def test_a_share_grows_again_when_others_leave() -> None:
+def test_a_share_grows_when_other_relays_stop() -> None:
     limit = RateLimit(100)
     limit.share(4)
     assert limit.may_send(0) == 25
@@ -94,25 +94,25 @@ def test_a_share_grows_again_when_others_leave() -> None:
     assert limit.may_send(0.5) == 50
 
 
-def test_a_share_of_nobody_is_the_whole() -> None:
+def test_without_other_relays_the_share_is_the_whole_rate() -> None:
     limit = RateLimit(100)
     limit.share(0)
     assert limit.may_send(0) == 100
 
 
-def test_looking_twice_gives_nothing_twice_and_a_clock_that_stands_still_or_falls_back_gives_nothing() -> None:
+def test_tokens_are_granted_once_and_only_when_time_advances() -> None:
     limit = RateLimit(10)
     limit.sent(10, 5)
     assert [limit.may_send(now) for now in (5.5, 5.5, 3.0, 5.5)] == [5, 5, 5, 5]
 
 
 @pytest.mark.parametrize("rate", [0, -1, float("inf"), float("nan")])
-def test_a_rate_that_is_none_is_refused(rate: float) -> None:
+def test_an_invalid_rate_is_rejected(rate: float) -> None:
     with pytest.raises(ConfigurationError, match="pause the destination"):
         RateLimit(rate)
 
 
 @pytest.mark.parametrize("burst", [0, 0.5, float("inf"), float("nan")])
-def test_a_burst_of_less_than_one_message_is_refused(burst: float) -> None:
+def test_a_burst_below_one_message_is_rejected(burst: float) -> None:
     with pytest.raises(ConfigurationError, match="at least one message"):
         RateLimit(1, burst)

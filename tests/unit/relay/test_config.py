@@ -24,7 +24,7 @@ from pillarbox import ConfigurationError, RelayConfig, RetentionConfig
         ({"on_exhausted": "forget"}, "RelayConfig.on_exhausted"),
     ],
 )
-def test_a_wrong_value_is_named(wrong: dict[str, Any], named: str) -> None:
+def test_an_invalid_value_is_named(wrong: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
         RelayConfig(**wrong)
 
@@ -33,12 +33,12 @@ def test_a_lease_just_long_enough_for_a_send_is_accepted() -> None:
     assert RelayConfig(lease="13s", send_timeout="10s", heartbeat="1s").longest_send == 11
 
 
-def test_what_is_in_flight_is_bounded() -> None:
+def test_messages_in_flight_are_bounded() -> None:
     assert RelayConfig(batch_size=100, in_flight=3).max_in_flight == 300
 
 
 @pytest.mark.parametrize(("name", "value"), [("history", "-1s"), ("inbox", "a while"), ("audit", None)])
-def test_a_wrong_retention_is_named(name: str, value: Any) -> None:
+def test_an_invalid_retention_is_named(name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError, match=f'RetentionConfig.{name} is .*: write a duration, .* or "forever"'):
         RetentionConfig(**{name: value})
 
@@ -51,7 +51,7 @@ def test_inbox_records_are_kept_at_least_as_long_as_dead_letters(inbox: str, dea
     assert RetentionConfig(inbox=inbox, dead=dead).in_seconds.inbox == kept
 
 
-def test_the_docstring_tells_unit_default_and_zero() -> None:
+def test_the_docstring_has_unit_default_and_meaning_of_zero() -> None:
     text = str(RelayConfig.__doc__)
     assert "batch_size: Events per fetch and per settlement. (events, 1 or more; default 500)" in text
     assert "drain_timeout: How long a stopping relay waits for events in flight. `0s`: do not wait." in text

@@ -12,7 +12,7 @@ def guard(*, window: int = 1, grace: float = 0) -> CrashGuard:
     return CrashGuard(window=window, grace=grace, clock=SystemClock())
 
 
-def test_a_lane_with_a_history_is_worked_with_care_for_a_window() -> None:
+def test_a_lane_with_crashes_is_guarded_for_a_window() -> None:
     crash_guard = guard(window=2)
     crash_guard.acquired([Lease(lane=3, epoch=9, crashes=2), Lease(lane=4, epoch=9, crashes=1)])
     one, other = message(id=1, lane=3), message(id=2, lane=4)
@@ -23,16 +23,16 @@ def test_a_lane_with_a_history_is_worked_with_care_for_a_window() -> None:
     assert not crash_guard.quarantines(one)
 
 
-def test_a_message_that_was_tried_and_is_still_ready_is_a_suspect() -> None:
+def test_a_message_that_was_in_flight_during_a_crash_is_quarantined() -> None:
     assert guard().quarantines(message(id=1, attempts=1))
 
 
 @pytest.mark.parametrize(("attempts", "dies"), [(MAX_CRASHES - 1, False), (MAX_CRASHES, True)])
-def test_it_is_given_up_on_after_enough_of_them(attempts: int, dies: bool) -> None:
+def test_a_message_is_dead_lettered_after_enough_crashes(attempts: int, dies: bool) -> None:
     assert guard().is_exhausted(message(id=1, attempts=attempts)) is dies
 
 
-def test_nobody_is_given_up_on_before_the_relays_that_may_live_could_say_so() -> None:
+def test_no_message_is_dead_lettered_before_running_relays_could_settle() -> None:
     suspect = message(id=1, lane=3, attempts=MAX_CRASHES)
     for grace, dies in ((0, True), (3600, False)):
         crash_guard = guard(grace=grace)
@@ -40,7 +40,7 @@ def test_nobody_is_given_up_on_before_the_relays_that_may_live_could_say_so() ->
         assert (crash_guard.decision(suspect) is not None) is dies
 
 
-def test_an_attempt_of_its_own_that_a_relay_outlived_does_not_count() -> None:
+def test_an_attempt_that_the_relay_survived_does_not_count() -> None:
     crash_guard, suspect = guard(), message(id=1, lane=3, attempts=MAX_CRASHES)
     crash_guard.count(suspect)
     assert not crash_guard.is_exhausted(suspect)
@@ -50,7 +50,7 @@ def test_an_attempt_of_its_own_that_a_relay_outlived_does_not_count() -> None:
     assert crash_guard.is_exhausted(suspect)
 
 
-def test_an_ordinary_retry_is_no_suspect() -> None:
+def test_an_ordinary_retry_is_not_quarantined() -> None:
     from datetime import UTC, datetime
 
     retried = message(id=1, attempts=9, available_at=datetime(2026, 1, 1, tzinfo=UTC))

@@ -18,7 +18,7 @@ from pillarbox.transports.memory import MemoryTransport
 
 
 @pytest.mark.parametrize("lost", [False, True])
-async def test_a_lane_is_not_given_back_while_an_attempt_is_written(
+async def test_a_lane_is_not_released_while_an_attempt_is_written(
     monkeypatch: pytest.MonkeyPatch, lost: bool
 ) -> None:
     store = MemoryStore(lanes=1)
@@ -48,7 +48,7 @@ async def test_a_lane_is_not_given_back_while_an_attempt_is_written(
     assert relay._context.in_flight.lanes() == (set() if lost else {0})
 
 
-async def test_a_relay_that_drains_charges_nobody_for_a_send_that_will_not_be() -> None:
+async def test_a_draining_relay_counts_no_attempt_without_a_send() -> None:
     store = MemoryStore(lanes=1)
     relay = Relay(store=store, transports={"memory": MemoryTransport()})
     await store.lanes.join(RelayCard(id=relay.id), lease=60)

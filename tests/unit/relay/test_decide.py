@@ -1,4 +1,4 @@
-"""What an answer means: who is charged, who waits, who is given up on, and what people read about it."""
+"""The decision for each result: delivered, retried, deferred or dead-lettered, and the text of its error."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ def decided(result: Result, about: Message | None = None, **settings: Any) -> Ou
     return decide(about or message(), result, **usual | settings)
 
 
-def test_what_was_accepted_is_delivered() -> None:
+def test_an_accepted_message_is_delivered() -> None:
     assert decided(None) is DELIVERED
 
 
-def test_a_rejected_message_is_charged_and_waits_as_the_policy_says() -> None:
+def test_a_rejection_counts_an_attempt_and_is_retried_by_the_policy() -> None:
     assert decided(RejectedError("no queue")) == Retry(delay=10, error="RejectedError: no queue", counted=True)
     assert decided(RejectedError("no queue"), message(attempts=3)) == Retry(delay=80, error="RejectedError: no queue")
 
 
-def test_uncharged_tries_do_not_lengthen_the_wait_of_a_rejection() -> None:
+def test_deferrals_do_not_lengthen_the_delay_of_a_rejection() -> None:
     assert decided(RejectedError("no"), message(deferrals=500)) == Retry(delay=10, error="RejectedError: no")
 
 
-def test_the_last_attempt_a_policy_allows_is_the_last() -> None:
+def test_the_last_allowed_attempt_is_dead_lettered() -> None:
     assert decided(RejectedError("no"), message(attempts=9)) == Retry(delay=3600, error="RejectedError: no")
     assert decided(RejectedError("no"), message(attempts=10)) == Dead(
         error="RejectedError: no", block=False, counted=True
     )
 
 
-def test_a_permanent_error_is_dead_at_the_first_attempt() -> None:
+def test_a_permanent_error_is_dead_lettered_at_the_first_attempt() -> None:
     assert decided(PermanentError("too large")) == Dead(error="PermanentError: too large", counted=True)
 
 
 @pytest.mark.parametrize("result", [PermanentError("no"), RejectedError("no")])
-def test_the_dead_block_their_key_where_the_policy_says_so(result: Result) -> None:
+def test_a_dead_letter_blocks_its_key_if_configured(result: Result) -> None:
     outcome = decided(result, message(attempts=10), on_exhausted="block")
     assert isinstance(outcome, Dead)
     assert outcome.block
@@ -65,7 +65,7 @@ def test_the_dead_block_their_key_where_the_policy_says_so(result: Result) -> No
 
 @pytest.mark.parametrize("outages", ["wait", "count"])
 @pytest.mark.parametrize("alone", [False, True])
-def test_a_nack_is_never_charged(outages: str, alone: bool) -> None:
+def test_a_nack_never_counts_an_attempt(outages: str, alone: bool) -> None:
     for deferrals in (0, 7, 10_000):
         outcome = decided(
             NackedError("queue full"), message(attempts=10, deferrals=deferrals), outages=outages, alone=alone
@@ -74,28 +74,28 @@ def test_a_nack_is_never_charged(outages: str, alone: bool) -> None:
         assert not outcome.counted
 
 
-def test_a_nacked_message_waits_longer_each_time_up_to_a_minute() -> None:
+def test_delays_after_nacks_grow_up_to_a_minute() -> None:
     longest = [decided(NackedError("full"), message(deferrals=deferrals), chance=Fixed(1)) for deferrals in range(8)]
     assert [outcome.delay for outcome in longest if isinstance(outcome, Retry)] == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
-def test_a_destination_that_is_away_is_no_verdict_on_the_message() -> None:
+def test_an_unavailable_destination_counts_no_attempt() -> None:
     assert decided(UnavailableError("connection refused")) is OUTAGE
     assert decided(UnavailableError("connection refused"), message(attempts=10, deferrals=10_000)) is OUTAGE
 
 
-def test_outages_count_where_they_are_to_count() -> None:
+def test_outages_count_attempts_if_configured() -> None:
     error = UnavailableError("connection refused")
     assert decided(error, outages="count") == Retry(delay=10, error="UnavailableError: connection refused")
     outcome = decided(error, message(attempts=10), outages="count", on_exhausted="block")
     assert outcome == Dead(error="UnavailableError: connection refused", block=True)
 
 
-def test_a_message_that_fails_alone_among_neighbours_that_passed_is_at_fault() -> None:
+def test_a_message_that_fails_alone_in_its_batch_counts_an_attempt() -> None:
     assert decided(UnavailableError("timeout"), alone=True) == Retry(delay=10, error="UnavailableError: timeout")
 
 
-def test_an_error_that_carries_no_verdict_counts_as_a_rejection() -> None:
+def test_an_unknown_error_counts_as_a_rejection() -> None:
     assert decided(SendError("odd")) == Retry(delay=10, error="SendError: odd")
 
 
@@ -110,7 +110,7 @@ answers = st.sampled_from([None, RejectedError("r"), PermanentError("p"), Nacked
 
 
 @given(answers, st.integers(0, 10**6), st.integers(0, 10**6), st.booleans(), st.sampled_from(["skip", "block"]))
-def test_only_rejections_ever_charge_or_kill_while_outages_wait(
+def test_only_rejections_count_attempts_or_dead_letter(
     result: Result, attempts: int, deferrals: int, alone: bool, on_exhausted: str
 ) -> None:
     outcome = decided(result, message(attempts=attempts, deferrals=deferrals), alone=alone, on_exhausted=on_exhausted)
@@ -120,7 +120,7 @@ def test_only_rejections_ever_charge_or_kill_while_outages_wait(
         assert not isinstance(result, NackedError)
 
 
-def test_without_a_route_a_message_waits_about_an_hour_uncharged_and_is_dead_then() -> None:
+def test_a_message_without_route_is_deferred_for_an_hour_then_dead_lettered() -> None:
     waited: list[float] = []
     while isinstance(outcome := no_route(message(deferrals=len(waited)), CHANCE), Retry):
         assert not outcome.counted
@@ -131,29 +131,29 @@ def test_without_a_route_a_message_waits_about_an_hour_uncharged_and_is_dead_the
     assert outcome == Dead(error=error, counted=False)
 
 
-def test_a_destination_nobody_knows_is_named() -> None:
+def test_an_unknown_destination_is_named() -> None:
     outcome = no_route(message(destination="mailer"), CHANCE)
     assert isinstance(outcome, Retry)
     assert "'mailer' is not known here" in outcome.error
 
 
-def test_a_message_without_route_blocks_its_key_where_the_dead_do() -> None:
+def test_a_message_without_route_blocks_its_key_if_configured() -> None:
     outcome = no_route(message(deferrals=10_000), CHANCE, on_exhausted="block")
     assert isinstance(outcome, Dead)
     assert outcome.block
 
 
-def test_an_error_is_told_by_its_type_and_its_words() -> None:
+def test_an_error_has_type_and_text() -> None:
     assert error_text(UnavailableError("connection refused")) == "UnavailableError: connection refused"
     assert error_text(RejectedError()) == "RejectedError"
 
 
-def test_an_error_is_legible_and_bounded() -> None:
+def test_the_text_of_an_error_is_printable_and_bounded() -> None:
     assert error_text(RejectedError("a\x00b\ud800")) == "RejectedError: a\\x00b\\xd800"
     assert len(error_text(RejectedError("x" * 100_000))) <= LONGEST_ERROR
 
 
-def test_an_error_that_cannot_speak_is_told_all_the_same() -> None:
+def test_an_error_without_text_is_described() -> None:
     class Mute(RejectedError):
         def __str__(self) -> str:
             raise RuntimeError("never mind")

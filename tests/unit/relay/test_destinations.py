@@ -13,13 +13,13 @@ def state(*, full: bool) -> DestinationState:
     return DestinationState(Endpoint("q", destination, "queues", Queues()), CircuitBreaker(), full=full)
 
 
-def test_one_that_is_open_stays_shut_while_its_share_is_used_up() -> None:
+def test_an_open_breaker_sends_no_probe_while_its_share_is_used_up() -> None:
     for full, shown, allowed, wait in ((False, "half-open", 1, 0.0), (True, "open", 0, NEVER)):
         hanging = state(full=full)
         hanging.breaker.unavailable("no answer", 0.0, Fixed(0.5))
         assert (hanging.state(LATER), hanging.may_send(LATER), hanging.wait(LATER)) == (shown, allowed, wait)
 
 
-def test_one_that_is_closed_is_only_busy() -> None:
+def test_a_closed_breaker_with_a_full_share_is_busy() -> None:
     busy = state(full=True)
     assert (busy.state(LATER), busy.may_send(LATER)) == ("closed", UNLIMITED)

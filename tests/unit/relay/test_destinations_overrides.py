@@ -34,7 +34,7 @@ class Told:
         ]
 
 
-def test_every_change_is_told_once() -> None:
+def test_every_change_is_announced_once() -> None:
     told = Told()
     paused = NOTHING._replace(paused=True)
     assert told.steer(paused) == [("orders", True, None, None)]
@@ -43,11 +43,11 @@ def test_every_change_is_told_once() -> None:
     assert told.steer() == [("orders", False, None, None)]
 
 
-def test_an_error_of_the_destination_is_nobodys_wish() -> None:
+def test_an_error_of_the_destination_is_not_an_override() -> None:
     assert Told().steer(NOTHING._replace(last_error="refused")) == []
 
 
-def test_what_is_paused_is_known_whether_or_not_it_was_met() -> None:
+def test_a_paused_destination_is_known_before_its_first_message() -> None:
     told = Told()
     told.steer(NOTHING._replace(paused=True), NOTHING._replace(destination=EVERYWHERE, paused=True))
     assert told.destinations.paused() == {"orders", EVERYWHERE}

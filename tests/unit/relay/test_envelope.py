@@ -23,7 +23,7 @@ def decoded(about: Message, body: Body) -> Any:
 
 
 @given(st.binary(), st.sampled_from(["application/json", "application/avro", ""]))
-def test_a_payload_goes_as_it_was_recorded(payload: bytes, content_type: str) -> None:
+def test_a_payload_is_sent_as_recorded(payload: bytes, content_type: str) -> None:
     recorded = message(payload=payload, content_type=content_type)
     assert compose(recorded, Payload(), now=NOW) == (payload, content_type)
 
@@ -37,7 +37,7 @@ def test_an_envelope_is_compact_json_in_the_order_of_its_fields() -> None:
     assert content_type == "application/json"
 
 
-def test_an_envelope_of_a_row_that_was_inserted_by_plain_sql_has_the_same_fields() -> None:
+def test_an_envelope_of_a_row_inserted_by_plain_sql_has_the_same_fields() -> None:
     assert decoded(inserted_by_plain_sql("order.placed", b"[1]"), Envelope()) == {
         "event_id": "evt-001",
         "event_type": "order.placed",
@@ -47,7 +47,7 @@ def test_an_envelope_of_a_row_that_was_inserted_by_plain_sql_has_the_same_fields
     }
 
 
-def test_an_aggregate_id_may_go_as_a_number() -> None:
+def test_an_aggregate_id_can_be_sent_as_a_number() -> None:
     composed, _ = compose(message(aggregate_id="5"), Envelope(numeric_id=True), now=NOW)
     assert b'"aggregate_id":5,' in composed
     long = "9" * 5000
@@ -57,12 +57,12 @@ def test_an_aggregate_id_may_go_as_a_number() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["abc", "", "007", "1.5", "1e3", "+1", " 1", "٣", "0x10", "1\n"])
-def test_an_aggregate_id_that_is_no_whole_number_can_never_go_as_one(wrong: str) -> None:
+def test_a_non_numeric_aggregate_id_is_a_permanent_error(wrong: str) -> None:
     with pytest.raises(PermanentError, match="no whole number"):
         compose(message(aggregate_id=wrong), Envelope(numeric_id=True), now=NOW)
 
 
-def test_a_notification_has_its_audience_and_its_own_name_for_the_aggregate() -> None:
+def test_constants_and_renamed_fields_are_added() -> None:
     body = Envelope(
         fields={
             "event_id": "event_id",
@@ -94,7 +94,7 @@ def test_a_header_that_is_missing_is_null() -> None:
     assert decoded(message(), body) == {"event_id": "evt-001", "tenant": None}
 
 
-def test_every_field_of_a_message_can_be_had() -> None:
+def test_every_field_of_a_message_can_be_included() -> None:
     full = message(
         content_type="text/plain",
         payload=b"\xff",
@@ -151,7 +151,7 @@ def test_the_bytes_of_a_json_payload_appear_unchanged(
 @pytest.mark.parametrize(
     "payload", [b'{"b":1,"a":1.0,"a":2e5}', b"1" * 5000, b"-0.0", b'"\\ud800"', b"1E400", b"null", b'{"":[ ]}']
 )
-def test_what_a_decoder_would_write_differently_stays_as_it_is(payload: bytes) -> None:
+def test_json_that_a_decoder_would_change_stays_unchanged(payload: bytes) -> None:
     composed, _ = compose(message(payload=payload), Envelope(fields=["payload"]), now=NOW)
     assert composed == b'{"payload":' + payload + b"}"
 
@@ -164,13 +164,13 @@ MALFORMED = [
 
 @pytest.mark.parametrize("payload", MALFORMED, ids=lambda payload: repr(payload[:20]))
 @pytest.mark.parametrize("body", [Envelope(), CloudEvents()], ids=["envelope", "cloudevents"])
-def test_a_payload_that_says_json_and_is_not_can_never_be_composed(payload: bytes, body: Body) -> None:
+def test_a_payload_with_invalid_json_is_a_permanent_error(payload: bytes, body: Body) -> None:
     with pytest.raises(PermanentError, match="evt-001 says application/json and is not JSON"):
         compose(message(payload=payload), body, now=NOW)
 
 
 @given(st.binary(), st.sampled_from(["application/octet-stream", "application/avro", "text/plain; a=json", ""]))
-def test_a_payload_that_is_not_json_goes_as_base64(payload: bytes, content_type: str) -> None:
+def test_a_binary_payload_is_sent_as_base64(payload: bytes, content_type: str) -> None:
     recorded = message(payload=payload, content_type=content_type)
     whole = decoded(recorded, Envelope())
     assert "payload" not in whole
@@ -178,11 +178,11 @@ def test_a_payload_that_is_not_json_goes_as_base64(payload: bytes, content_type:
 
 
 @pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "Application/JSON", "application/x+json"])
-def test_json_is_known_in_all_its_spellings(content_type: str) -> None:
+def test_all_json_content_types_are_recognized(content_type: str) -> None:
     assert decoded(message(content_type=content_type), Envelope())["payload"] == {"id": 42}
 
 
-def test_what_came_in_by_plain_sql_and_is_no_text_is_refused_for_good() -> None:
+def test_invalid_text_inserted_by_plain_sql_is_a_permanent_error() -> None:
     body = Envelope(from_headers={"tenant": "x-tenant"})
     assert decoded(message(headers_json='{"x-tenant":{"id":[7]}}'), body)["tenant"] == {"id": [7]}
     with pytest.raises(PermanentError, match="no JSON in UTF-8"):
@@ -191,7 +191,7 @@ def test_what_came_in_by_plain_sql_and_is_no_text_is_refused_for_good() -> None:
         compose(message(headers_json='{"x-tenant":' + "7" * 5000 + "}"), body, now=NOW)
 
 
-def test_bodies_are_written_by_their_names() -> None:
+def test_bodies_can_be_given_by_name() -> None:
     assert body_of("payload") == Payload()
     assert body_of("envelope") == Envelope()
     assert body_of("cloudevents") == CloudEvents()
@@ -200,7 +200,7 @@ def test_bodies_are_written_by_their_names() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["xml", "", "Envelope", None, {}])
-def test_any_other_body_is_refused(wrong: Any) -> None:
+def test_an_unknown_body_is_rejected(wrong: Any) -> None:
     with pytest.raises(ConfigurationError, match="body is one of payload, envelope, cloudevents"):
         body_of(wrong)
 
@@ -220,6 +220,6 @@ def test_any_other_body_is_refused(wrong: Any) -> None:
         ({"constants": {"name": "\ud800"}}, "its constants JSON"),
     ],
 )
-def test_an_envelope_that_makes_no_sense_is_refused(settings: dict[str, Any], complaint: str) -> None:
+def test_an_invalid_envelope_is_rejected(settings: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         Envelope(**settings)

@@ -48,7 +48,7 @@ def test_a_replay_names_its_original() -> None:
     assert decoded(message(headers_json='{"replayof": "evt-000"}'))["replayof"] == "evt-000"
 
 
-def test_a_row_inserted_by_plain_sql_has_what_is_required() -> None:
+def test_a_row_inserted_by_plain_sql_has_the_required_attributes() -> None:
     assert decoded(inserted_by_plain_sql("order.placed", b"{}")) == {
         "specversion": "1.0",
         "id": "evt-001",
@@ -66,14 +66,14 @@ def test_the_subject_is_the_aggregate() -> None:
     assert "subject" not in decoded(message(aggregate_id=None))
 
 
-def test_data_that_is_not_json_goes_as_base64() -> None:
+def test_binary_data_is_sent_as_base64() -> None:
     event = decoded(message(payload=b"\x00\x01", content_type="application/avro"))
     assert event["data_base64"] == "AAE="
     assert event["datacontenttype"] == "application/avro"
     assert "data" not in event
 
 
-def test_a_trace_is_passed_on_only_if_it_is_one() -> None:
+def test_only_a_valid_trace_is_passed_on() -> None:
     assert "traceparent" not in decoded(message(trace_id="trace-7"))
     assert decoded(message(headers_json=json.dumps({"traceparent": TRACE})))["traceparent"] == TRACE
 
@@ -82,7 +82,7 @@ texts = st.none() | st.text(st.characters(exclude_categories=("Cs", "Cc")), max_
 
 
 @given(texts, texts, texts, texts)
-def test_attributes_are_named_as_the_specification_wants_and_never_empty(
+def test_attribute_names_follow_the_specification_and_values_are_not_empty(
     aggregate_type: str | None, aggregate_id: str | None, key: str | None, correlation_id: str | None
 ) -> None:
     event = decoded(
@@ -99,11 +99,11 @@ def test_attributes_are_named_as_the_specification_wants_and_never_empty(
 
 
 @pytest.mark.parametrize("wrong", ["", "my shop", "/shop\n", "<shop>", "/sh{o}p", "/größe"])
-def test_a_source_that_is_no_uri_reference_is_refused(wrong: str) -> None:
+def test_a_source_must_be_a_uri_reference(wrong: str) -> None:
     with pytest.raises(ConfigurationError, match="no URI reference"):
         CloudEvents(source=wrong)
 
 
 @pytest.mark.parametrize("source", ["/shop/orders", "https://shop.example/orders?x=1#y", "urn:shop:orders", "shop"])
-def test_a_uri_reference_is_a_source(source: str) -> None:
+def test_a_uri_reference_is_accepted_as_source(source: str) -> None:
     assert CloudEvents(source=source).source == source

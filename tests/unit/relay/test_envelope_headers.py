@@ -14,7 +14,7 @@ TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 OTHER = "00-11111111111111111111111111111111-2222222222222222-00"
 
 
-def test_the_facts_of_a_message_are_headers() -> None:
+def test_the_fields_of_a_message_are_headers() -> None:
     full = message(schema_version=2, correlation_id="c-1", causation_id="evt-000", trace_id=TRACE)
     assert outgoing_headers(full) == {
         "eventType": "order.placed",
@@ -28,7 +28,7 @@ def test_the_facts_of_a_message_are_headers() -> None:
     }
 
 
-def test_what_a_row_does_not_have_is_no_header() -> None:
+def test_missing_fields_have_no_header() -> None:
     assert outgoing_headers(inserted_by_plain_sql("order.placed", b"{}")) == {
         "eventType": "order.placed",
         "occurredAt": "2026-11-03T12:30:45.123456Z",
@@ -36,19 +36,19 @@ def test_what_a_row_does_not_have_is_no_header() -> None:
     }
 
 
-def test_the_producers_headers_go_with_them_and_the_facts_win() -> None:
+def test_message_fields_override_headers_of_the_producer() -> None:
     headers = outgoing_headers(message(headers_json='{"tenant":"größe","empty":"","eventType":"forged"}'))
     assert headers["tenant"] == "größe"
     assert headers["empty"] == ""
     assert headers["eventType"] == "order.placed"
 
 
-def test_headers_that_are_no_text_become_json_text() -> None:
+def test_headers_other_than_text_become_json_text() -> None:
     headers = outgoing_headers(message(headers_json='{"n":7,"b":true,"x":null,"l":["ä"]}'))
     assert (headers["n"], headers["b"], headers["x"], headers["l"]) == ("7", "true", "null", '["ä"]')
 
 
-def test_the_producers_own_trace_comes_before_the_recorded_one() -> None:
+def test_a_trace_header_of_the_producer_overrides_the_recorded_trace() -> None:
     given = json.dumps({"traceparent": OTHER, "tracestate": "a=1"})
     headers = outgoing_headers(message(headers_json=given, trace_id=TRACE))
     assert (headers["traceparent"], headers["tracestate"]) == (OTHER, "a=1")
@@ -66,7 +66,7 @@ def test_the_producers_own_trace_comes_before_the_recorded_one() -> None:
         f"00-0af7651916cd43dd8448eb211c80319c-{'0' * 16}-01",
     ],
 )
-def test_what_is_no_traceparent_is_not_passed_on_as_one(wrong: str) -> None:
+def test_an_invalid_traceparent_is_not_passed_on(wrong: str) -> None:
     assert "traceparent" not in outgoing_headers(message(trace_id=wrong))
     given = json.dumps({"traceparent": wrong})
     assert "traceparent" not in outgoing_headers(message(headers_json=given))
@@ -76,6 +76,6 @@ def test_what_is_no_traceparent_is_not_passed_on_as_one(wrong: str) -> None:
 @pytest.mark.parametrize(
     "value", ["7" * 5000, "1e999", "[" * 100_000 + "]" * 100_000], ids=["digits", "infinite", "deep"]
 )
-def test_headers_that_cannot_be_read_or_written_are_refused_for_good(value: str) -> None:
+def test_invalid_headers_are_a_permanent_error(value: str) -> None:
     with pytest.raises(PermanentError, match="evt-001"):
         outgoing_headers(message(headers_json=f'{{"n":{value}}}'))

@@ -33,13 +33,13 @@ def bring(to: ByteBudget, found: Fetched, *, waited: bool) -> None:
     to.brought(QUERY, found, sum(one.size for one in found), waited=waited)
 
 
-def test_a_fetch_brings_a_quarter_of_the_limit_and_no_more_than_any_fetch_may() -> None:
+def test_a_fetch_is_limited_to_a_quarter_of_the_byte_budget() -> None:
     assert budget().per_fetch == PER_FETCH
     assert budget(most=3).per_fetch == 1
     assert budget(most=100 * MAX_BYTES).per_fetch == MAX_BYTES
 
 
-def test_a_round_begins_only_while_two_fetches_fit_beside_what_is_in_flight() -> None:
+def test_a_round_starts_only_if_two_fetches_fit_the_budget() -> None:
     assert budget(MOST - 2 * PER_FETCH).begin()
     assert not budget(MOST - 2 * PER_FETCH + 1).begin()
     assert budget().begin()
@@ -47,13 +47,13 @@ def test_a_round_begins_only_while_two_fetches_fit_beside_what_is_in_flight() ->
     assert not budget(2, most=1).begin()
 
 
-def test_a_message_that_is_to_come_alone_waits_until_nothing_is_in_flight() -> None:
+def test_an_oversized_message_waits_until_nothing_is_in_flight() -> None:
     for waits, begins in ((budget(2), False), (budget(), True)):
         waits.large = Large(Ready, 0, "")
         assert waits.begin() is begins
 
 
-def test_every_round_begins_with_all_that_fetches_may_bring() -> None:
+def test_every_round_starts_with_the_full_budget() -> None:
     round_by_round = budget()
     for _ in range(2):
         assert round_by_round.begin()
@@ -64,11 +64,11 @@ def test_every_round_begins_with_all_that_fetches_may_bring() -> None:
         assert (round_by_round.left, round_by_round.alone) == (PER_FETCH - 60, False)
 
 
-def test_nothing_comes_alone_beside_what_is_in_flight() -> None:
+def test_no_oversized_message_is_fetched_while_others_are_in_flight() -> None:
     assert not budget(2).alone
 
 
-def test_the_next_round_is_for_the_first_message_that_no_fetch_could_bring() -> None:
+def test_the_next_round_fetches_the_first_oversized_message() -> None:
     meeting = budget()
     bring(meeting, fetched(50, left_out=3), waited=False)
     assert meeting.large is None, "it comes first with the next fetch"
@@ -77,7 +77,7 @@ def test_the_next_round_is_for_the_first_message_that_no_fetch_could_bring() -> 
     assert meeting.large == Large(Ready, 4, "")
 
 
-def test_the_database_weighs_about_twice_as_many_as_fitted_lately() -> None:
+def test_the_row_limit_is_about_twice_the_number_that_fitted_lately() -> None:
     weighing = budget()
     assert weighing.rows == MAX_ROWS
     asked = []
@@ -90,7 +90,7 @@ def test_the_database_weighs_about_twice_as_many_as_fitted_lately() -> None:
     assert weighing.rows == MAX_ROWS
 
 
-def test_what_was_brought_is_taken_as_far_as_it_fits_and_one_always_does_alone() -> None:
+def test_messages_are_admitted_as_far_as_they_fit_and_at_least_one() -> None:
     def fitting(of: ByteBudget, *sizes: int) -> int:
         found = fetched(*sizes)
         bring(of, found, waited=False)

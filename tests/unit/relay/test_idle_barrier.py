@@ -9,14 +9,14 @@ LATER = message(id=2, event_id="b", key="k")
 QUEUE = queue_of(FIRST, "d")
 
 
-def test_until_it_is_written_no_message_of_the_queue_is_admitted() -> None:
+def test_no_message_of_the_queue_is_admitted_until_the_decision_is_written() -> None:
     barrier = FetchBarrier()
     barrier.fetches = 7
     barrier.stop(QUEUE)
     assert barrier.holds_back(LATER, "d", 8)
 
 
-def test_fetches_begun_before_the_commit_do_not_know() -> None:
+def test_fetches_begun_before_the_commit_are_barred() -> None:
     barrier = FetchBarrier()
     barrier.stop(QUEUE)
     barrier.fetches = 5
@@ -25,20 +25,20 @@ def test_fetches_begun_before_the_commit_do_not_know() -> None:
     assert not barrier.holds_back(LATER, "d", 6)
 
 
-def test_a_stop_of_the_whole_key_holds_every_destination() -> None:
+def test_a_barrier_of_a_key_applies_to_every_destination() -> None:
     barrier = FetchBarrier()
     barrier.stop(queue_of(FIRST, ""))
     assert barrier.holds_back(LATER, "anywhere", 1)
 
 
-def test_other_queues_and_messages_without_a_key_are_free() -> None:
+def test_other_queues_and_messages_without_a_key_are_admitted() -> None:
     barrier = FetchBarrier()
     barrier.stop(QUEUE)
     assert not barrier.holds_back(LATER, "elsewhere", 1)
     assert not barrier.holds_back(message(id=3, event_id="k", key=None), "d", 1)
 
 
-def test_a_message_of_a_later_fetch_does_not_free_the_queue_for_an_earlier_fetch_of_the_same_round() -> None:
+def test_a_later_fetch_does_not_lift_the_barrier_for_an_earlier_one() -> None:
     barrier = FetchBarrier()
     barrier.stop(QUEUE)
     barrier.fetches = 5
@@ -47,7 +47,7 @@ def test_a_message_of_a_later_fetch_does_not_free_the_queue_for_an_earlier_fetch
     assert barrier.holds_back(LATER, "d", 5)
 
 
-def test_a_decision_that_is_written_does_not_free_the_queue_while_another_is_not() -> None:
+def test_a_written_decision_does_not_lift_the_barrier_of_an_unwritten_one() -> None:
     barrier = FetchBarrier()
     barrier.stop(QUEUE)
     barrier.stop(QUEUE)
@@ -60,7 +60,7 @@ def test_a_decision_that_is_written_does_not_free_the_queue_while_another_is_not
     assert not barrier.holds_back(LATER, "d", barrier.fetches + 1)
 
 
-def test_fetches_begun_before_a_message_was_released_left_it_out() -> None:
+def test_fetches_begun_before_a_release_do_not_contain_the_message() -> None:
     barrier = FetchBarrier()
     barrier.fetches = 5
     barrier.released(QUEUE)
@@ -68,7 +68,7 @@ def test_fetches_begun_before_a_message_was_released_left_it_out() -> None:
     assert not barrier.holds_back(LATER, "d", 6)
 
 
-def test_a_round_forgets_what_every_fetch_of_it_knows() -> None:
+def test_a_round_drops_barriers_that_all_its_fetches_know() -> None:
     barrier = FetchBarrier()
     barrier.stop(QUEUE)
     barrier.fetches = 5
@@ -77,7 +77,7 @@ def test_a_round_forgets_what_every_fetch_of_it_knows() -> None:
     assert not barrier.holds_back(LATER, "d", 5)
 
 
-def test_nothing_is_unwritten_once_the_relay_ended() -> None:
+def test_a_stopped_relay_has_no_unwritten_decisions() -> None:
     barrier = FetchBarrier()
     barrier.stop(QUEUE)
     barrier.written(queue_of(FIRST, "elsewhere"))

@@ -14,7 +14,7 @@ def ids(items: list[Item]) -> list[int]:
     return [one.message.id for one in items]
 
 
-def test_only_the_first_of_a_line_may_go() -> None:
+def test_only_the_first_message_of_a_queue_is_sent() -> None:
     in_flight = InFlight()
     for number in (1, 2, 3):
         in_flight.add(item(number))
@@ -22,7 +22,7 @@ def test_only_the_first_of_a_line_may_go() -> None:
     assert in_flight.sendable("d", 10) == []
 
 
-def test_the_next_may_go_once_the_one_before_is_confirmed() -> None:
+def test_the_next_message_is_sent_after_the_previous_is_confirmed() -> None:
     in_flight = InFlight()
     for number in (1, 2):
         in_flight.add(item(number))
@@ -31,14 +31,14 @@ def test_the_next_may_go_once_the_one_before_is_confirmed() -> None:
     assert ids(in_flight.sendable("d", 10)) == [2]
 
 
-def test_lines_and_messages_without_a_key_go_side_by_side() -> None:
+def test_queues_and_messages_without_a_key_are_sent_concurrently() -> None:
     in_flight = InFlight()
     for number, key in ((1, "a"), (2, "b"), (3, None), (4, None), (5, "a")):
         in_flight.add(item(number, key))
     assert ids(in_flight.sendable("d", 10)) == [1, 2, 3, 4]
 
 
-def test_a_destination_has_lines_of_its_own() -> None:
+def test_each_destination_has_its_own_queues() -> None:
     in_flight = InFlight()
     in_flight.add(item(1, destination="x"))
     in_flight.add(item(2, destination="y"))
@@ -46,14 +46,14 @@ def test_a_destination_has_lines_of_its_own() -> None:
     assert ids(in_flight.sendable("y", 10)) == [2]
 
 
-def test_a_message_that_comes_late_takes_its_place() -> None:
+def test_a_late_message_is_inserted_at_its_position() -> None:
     in_flight = InFlight()
     in_flight.add(item(5))
     in_flight.add(item(3))
     assert ids(in_flight.sendable("d", 10)) == [3]
 
 
-def test_a_stopped_line_lets_go_of_those_behind() -> None:
+def test_a_stopped_queue_releases_its_waiting_messages() -> None:
     in_flight = InFlight()
     for number in (1, 2, 3):
         in_flight.add(item(number))
@@ -66,7 +66,7 @@ def test_a_stopped_line_lets_go_of_those_behind() -> None:
     assert len(in_flight) == 0
 
 
-def test_what_is_settled_stays_in_hand_until_it_is_forgotten() -> None:
+def test_a_settled_message_stays_in_flight_until_it_is_removed() -> None:
     in_flight = InFlight()
     in_flight.add(item(1))
     [first] = in_flight.sendable("d", 10)
@@ -76,7 +76,7 @@ def test_what_is_settled_stays_in_hand_until_it_is_forgotten() -> None:
     assert list(in_flight.positions) == []
 
 
-def test_lost_lanes_leave_nothing() -> None:
+def test_lost_lanes_leave_nothing_in_flight() -> None:
     in_flight = InFlight()
     in_flight.add(item(1, "a", lane=1))
     in_flight.add(item(2, "b", lane=2))
@@ -85,7 +85,7 @@ def test_lost_lanes_leave_nothing() -> None:
     assert ids(in_flight.sendable("d", 10)) == [2]
 
 
-def test_a_destination_has_something_to_send_only_while_a_line_has_its_next_message() -> None:
+def test_a_destination_is_sendable_only_while_a_queue_has_a_next_message() -> None:
     in_flight = InFlight()
     first, second, third = item(1), item(2), item(3, "other", lane=1)
     assert not in_flight.has_sendable("d")
@@ -106,14 +106,14 @@ def test_a_destination_has_something_to_send_only_while_a_line_has_its_next_mess
     assert in_flight.has_sendable("d")
 
 
-def test_what_is_held_for_long_is_shown() -> None:
+def test_long_held_messages_are_listed() -> None:
     in_flight = InFlight()
     in_flight.add(item(1, since=0.0))
     in_flight.add(item(2, "other", since=9.5))
     assert [(one.event_id, one.seconds) for one in in_flight.held_longer_than(1.0, 10.0)] == [("e1", 10.0)]
 
 
-def test_bytes_and_counts_are_those_of_what_is_in_flight() -> None:
+def test_bytes_and_counts_match_the_messages_in_flight() -> None:
     in_flight = InFlight()
     items = [Item(message(id=n, key=f"{n}", payload=bytes(100), headers_json="{}"), "d", False, 0.0) for n in (1, 2, 3)]
     for one in items:
@@ -127,7 +127,7 @@ def test_bytes_and_counts_are_those_of_what_is_in_flight() -> None:
     assert (in_flight.bytes, in_flight.count("d"), in_flight.sendable("d", 10)) == (0, 0, [])
 
 
-def test_an_item_from_before_its_lane_was_lost_neither_stops_nor_confirms_its_queue() -> None:
+def test_an_item_of_a_lost_lane_neither_stops_nor_confirms_its_queue() -> None:
     in_flight = InFlight()
     first, second, third = (message(id=number, event_id=str(number), key="k") for number in (1, 2, 3))
     stale = Item(first, "d", waited=False, since=0)
@@ -150,7 +150,7 @@ def pipelined(in_flight: InFlight, most: int = 10) -> list[Item]:
     return in_flight.sendable("d", most, pipelined=True)
 
 
-def test_pipelined_several_of_a_line_go_in_order_and_the_next_after_all_were_answered() -> None:
+def test_pipelined_messages_of_a_queue_are_sent_in_order() -> None:
     in_flight = InFlight()
     for number in (3, 1, 2):
         in_flight.add(item(number))
@@ -163,7 +163,7 @@ def test_pipelined_several_of_a_line_go_in_order_and_the_next_after_all_were_ans
     assert ids(pipelined(in_flight)) == [3, 4]
 
 
-def test_pipelined_lines_share_a_batch() -> None:
+def test_pipelined_queues_share_a_batch() -> None:
     in_flight = InFlight()
     for number in range(20):
         in_flight.add(item(number, "hot"))
@@ -175,7 +175,7 @@ def test_pipelined_lines_share_a_batch() -> None:
     assert len(going) <= 9
 
 
-def test_pipelined_one_that_fails_stops_its_line_and_those_sent_behind_it_keep_their_answers() -> None:
+def test_a_pipelined_failure_stops_its_queue_and_later_results_are_kept() -> None:
     in_flight = InFlight()
     for number in (1, 2, 3, 4):
         in_flight.add(item(number))
@@ -187,7 +187,7 @@ def test_pipelined_one_that_fails_stops_its_line_and_those_sent_behind_it_keep_t
     assert not in_flight.has(third.queue)
 
 
-def test_pipelined_bytes_are_bounded_and_the_first_goes_whatever_its_size() -> None:
+def test_pipelined_bytes_are_bounded_except_for_the_first_message() -> None:
     in_flight = InFlight()
     for number in (1, 2, 3):
         in_flight.add(item(number))

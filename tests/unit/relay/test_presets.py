@@ -19,7 +19,7 @@ from pillarbox.relay.config import PRESETS
         ("high-volume", 1, 500, 10, 600),
     ],
 )
-def test_a_preset_says_how_often_how_many_and_how_long(
+def test_a_preset_sets_attempts_delays_and_batch_sizes(
     name: str, poll_interval: int, batch_size: int, max_retries: int, max_backoff: int
 ) -> None:
     preset = PRESETS[name]
@@ -31,5 +31,5 @@ def test_a_preset_says_how_often_how_many_and_how_long(
     assert seconds(preset.retry.max) == max_backoff
 
 
-def test_there_are_four() -> None:
+def test_there_are_four_presets() -> None:
     assert list(PRESETS) == ["development", "staging", "production", "high-volume"]

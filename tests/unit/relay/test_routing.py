@@ -30,60 +30,60 @@ def of_type(event_type: str, aggregate_type: str | None = "ORDER") -> Message:
     return message(event_type=event_type, aggregate_type=aggregate_type)
 
 
-def test_the_first_route_that_fits_wins() -> None:
+def test_the_first_matching_route_applies() -> None:
     routing = routed(Route(event_type="order.placed", to=["mailer"]), Route(event_type="order.*", to=["orders"]))
     assert routing.resolve(of_type("order.placed")) == ("mailer",)
     assert routing.resolve(of_type("order.paid")) == ("orders",)
 
 
-def test_several_destinations_come_in_the_order_of_the_route() -> None:
+def test_destinations_are_in_the_order_of_the_route() -> None:
     routing = routed(Route(to=["mailer", "orders", "audit"]))
     assert routing.resolve(message()) == ("mailer", "orders", "audit")
 
 
-def test_type_and_aggregate_type_must_both_fit() -> None:
+def test_type_and_aggregate_type_must_both_match() -> None:
     routing = routed(Route(event_type="*.placed", aggregate_type="ORD*", to=["orders"]))
     assert routing.resolve(of_type("order.placed", "ORDER")) == ("orders",)
     assert routing.resolve(of_type("order.placed", "CART")) == ()
     assert routing.resolve(of_type("order.paid", "ORDER")) == ()
 
 
-def test_case_counts() -> None:
+def test_patterns_are_case_sensitive() -> None:
     routing = routed(Route(event_type="Order*", to=["orders"]))
     assert routing.resolve(of_type("OrderPlaced")) == ("orders",)
     assert routing.resolve(of_type("orderPlaced")) == ()
 
 
-def test_patterns_are_those_of_a_shell() -> None:
+def test_patterns_are_shell_patterns() -> None:
     routing = routed(Route(event_type="order.v[12].?", to=["orders"]))
     assert routing.resolve(of_type("order.v1.x")) == ("orders",)
     assert routing.resolve(of_type("order.v3.x")) == ()
     assert routing.resolve(of_type("orderXv1Xx")) == ()
 
 
-def test_an_event_without_aggregate_type_fits_a_star_only() -> None:
+def test_an_event_without_aggregate_type_matches_only_a_star() -> None:
     plain = inserted_by_plain_sql("order.placed", b"{}")
     assert routed(Route(aggregate_type="ORDER", to=["orders"])).resolve(plain) == ()
     assert routed(Route(aggregate_type="?*", to=["orders"])).resolve(plain) == ()
     assert routed(Route(to=["orders"])).resolve(plain) == ("orders",)
 
 
-def test_an_event_that_names_its_destination_goes_past_all_routes() -> None:
+def test_an_event_with_a_destination_ignores_routes() -> None:
     routing = routed(Route(to=["orders"]))
     assert routing.resolve(message(destination="audit")) == ("audit",)
 
 
-def test_a_destination_that_is_not_known_here_is_no_route() -> None:
+def test_an_unknown_destination_has_no_route() -> None:
     assert routed(Route(to=["orders"])).resolve(message(destination="elsewhere")) == ()
 
 
-def test_destinations_without_routes_serve_events_that_name_them() -> None:
+def test_destinations_without_routes_receive_events_that_name_them() -> None:
     routing = routed()
     assert routing.resolve(message()) == ()
     assert routing.resolve(message(destination="orders")) == ("orders",)
 
 
-def test_a_place_knows_its_transport() -> None:
+def test_an_endpoint_has_its_transport() -> None:
     rabbit, handlers = Queues(), Registry()
     orders = Destination(ORDERS, body="envelope", rate_limit="30/m")
     routing = Routing([], {"orders": orders, "mailer": MAILER}, {"rabbit": rabbit, "handlers": handlers})
@@ -98,7 +98,7 @@ def test_a_place_knows_its_transport() -> None:
     assert [place.name for place in routing.endpoints()] == ["orders", "mailer"]
 
 
-def test_without_any_routing_the_type_decides() -> None:
+def test_without_routes_the_event_type_determines_the_destination() -> None:
     rabbit = Queues()
     routing = Routing([], {}, {"rabbit": rabbit})
     assert routing.endpoints() == []
@@ -107,18 +107,18 @@ def test_without_any_routing_the_type_decides() -> None:
     assert [place.name for place in routing.endpoints()] == ["order.placed"]
 
 
-def test_without_any_routing_every_transport_is_asked() -> None:
+def test_without_routes_every_transport_is_asked() -> None:
     handlers = Registry(mailer="order.placed", ledger="order.placed", stranger="order.paid")
     routing = Routing([], {}, {"handlers": handlers, "rabbit": Queues()})
     assert routing.resolve(of_type("order.placed")) == ("mailer", "ledger", "order.placed")
     assert routing.endpoint("ledger").transport is handlers
 
 
-def test_without_any_routing_a_type_that_nobody_wants_has_no_route() -> None:
+def test_without_routes_an_unknown_type_has_no_route() -> None:
     assert Routing([], {}, {"handlers": Registry()}).resolve(message()) == ()
 
 
-def test_a_handler_that_is_registered_later_is_found() -> None:
+def test_a_handler_registered_later_is_found() -> None:
     handlers = Registry()
     routing = Routing([], {}, {"handlers": handlers})
     assert routing.resolve(of_type("order.placed")) == ()
@@ -126,21 +126,21 @@ def test_a_handler_that_is_registered_later_is_found() -> None:
     assert routing.resolve(of_type("order.placed")) == ("mailer",)
 
 
-def test_after_a_restart_a_message_that_waited_for_a_default_destination_still_has_it() -> None:
+def test_a_pending_message_keeps_its_default_destination_after_a_restart() -> None:
     routing = Routing([], {}, {"handlers": Registry(mailer="order.placed", ledger="order.placed")})
     assert routing.resolve(message(event_type="order.placed", destination="ledger")) == ("ledger",)
     assert routing.endpoint("ledger").destination.address == HandlerAddress(handler="ledger")
 
 
 @pytest.mark.parametrize("met_before", [False, True])
-def test_what_is_known_without_routing_does_not_depend_on_what_was_met_before(met_before: bool) -> None:
+def test_default_destinations_do_not_depend_on_earlier_events(met_before: bool) -> None:
     routing = Routing([], {}, {"handlers": Registry(mailer="order.placed")})
     if met_before:
         routing.resolve(of_type("order.placed"))
     assert routing.resolve(message(event_type="order.paid", destination="mailer")) == ()
 
 
-def test_two_transports_that_choose_one_name_both_get_the_event() -> None:
+def test_two_transports_with_the_same_default_name_both_get_the_event() -> None:
     one, other = Queues(), Queues()
     routing = Routing([], {}, {"one": one, "other": other})
     first, second = routing.resolve(of_type("order.placed"))
@@ -148,7 +148,7 @@ def test_two_transports_that_choose_one_name_both_get_the_event() -> None:
     assert routing.endpoint(second).transport is other
 
 
-def test_a_name_chosen_for_one_type_is_not_taken_away_by_another_type() -> None:
+def test_a_default_name_of_one_type_is_kept_for_it() -> None:
     rabbit, handlers = Queues(), Registry(**{"order.placed": "order.paid"})
     routing = Routing([], {}, {"rabbit": rabbit, "handlers": handlers})
     [queue] = routing.resolve(of_type("order.placed"))
@@ -156,7 +156,7 @@ def test_a_name_chosen_for_one_type_is_not_taken_away_by_another_type() -> None:
     assert routing.endpoint(queue).transport is rabbit
 
 
-def test_what_was_found_is_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_route_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_CACHED", 3)
     rabbit = Queues()
     routing = Routing([], {}, {"rabbit": rabbit})
@@ -169,7 +169,7 @@ def test_what_was_found_is_remembered_within_bounds(monkeypatch: pytest.MonkeyPa
     assert rabbit.asked == ["a", "b", "c", "d", "a"]
 
 
-def test_one_line_says_how_events_are_routed() -> None:
+def test_the_routing_is_described_in_one_line() -> None:
     queues = Routing([], {}, {"rabbit": Queues()})
     assert queues.describe() == "no routes: every event goes to the default destinations of its type on rabbit"
     assert routed().describe() == (
@@ -198,7 +198,7 @@ class Unwalked(dict[str, Endpoint]):
 
 
 @pytest.mark.parametrize("most", [3, 1000])
-def test_a_new_type_costs_the_same_however_many_there_are(most: int) -> None:
+def test_the_cost_of_a_new_type_does_not_grow(most: int) -> None:
     routing = Routing([], {}, {"rabbit": Queues()}, most=most)
     routing._endpoints = Unwalked()
     found = [routing.resolve(of_type(f"{number}")) for number in range(6)]

@@ -14,7 +14,7 @@ from tests.unit.relay.endpoints import HandlerAddress, QueueAddress, Queues, Reg
 ORDERS = QueueAddress(queue="orders")
 
 
-def test_a_route_to_a_destination_that_is_not_there_suggests_the_nearest() -> None:
+def test_a_route_to_an_unknown_destination_is_rejected_with_a_suggestion() -> None:
     with pytest.raises(ConfigurationError, match=r"'oders', which is not there; did you mean 'orders'\?"):
         Routing([Route(to=["oders"])], {"orders": ORDERS, "mailer": ORDERS}, {"rabbit": Queues()})
     with pytest.raises(ConfigurationError, match="there are orders and audit"):
@@ -23,12 +23,12 @@ def test_a_route_to_a_destination_that_is_not_there_suggests_the_nearest() -> No
         Routing([Route(to=["orders"])], {}, {"rabbit": Queues()})
 
 
-def test_an_address_that_no_transport_takes_is_refused() -> None:
+def test_an_address_without_a_matching_transport_is_rejected() -> None:
     with pytest.raises(ConfigurationError, match="'mailer' is a HandlerAddress, which none of the transports rabbit"):
         Routing([], {"mailer": HandlerAddress(handler="mailer")}, {"rabbit": Queues()})
 
 
-def test_an_address_that_several_transports_take_must_say_which() -> None:
+def test_an_ambiguous_address_must_name_its_transport() -> None:
     transports: dict[str, Transport] = {"near": Queues(), "far": Queues(), "handlers": Registry()}
     with pytest.raises(ConfigurationError, match="'orders' could go through near or far; say which with transport="):
         Routing([], {"orders": ORDERS}, transports)
@@ -36,7 +36,7 @@ def test_an_address_that_several_transports_take_must_say_which() -> None:
     assert routing.endpoint("orders").transport_name == "far"
 
 
-def test_an_address_that_names_a_transport_must_name_one_that_is_there_and_fits() -> None:
+def test_the_transport_of_an_address_must_exist_and_match() -> None:
     transports: dict[str, Transport] = {"rabbit": Queues(), "handlers": Registry()}
     with pytest.raises(ConfigurationError, match=r"'rabit', which is not there; did you mean 'rabbit'\?"):
         Routing([], {"orders": QueueAddress(queue="orders", transport="rabit")}, transports)
@@ -44,12 +44,12 @@ def test_an_address_that_names_a_transport_must_name_one_that_is_there_and_fits(
         Routing([], {"orders": QueueAddress(queue="orders", transport="handlers")}, transports)
 
 
-def test_a_relay_without_transports_is_refused() -> None:
+def test_a_relay_without_transports_is_rejected() -> None:
     with pytest.raises(ConfigurationError, match="no transport"):
         Routing([], {}, {})
 
 
-def test_a_route_goes_somewhere_and_nowhere_twice() -> None:
+def test_a_route_has_destinations_without_duplicates() -> None:
     with pytest.raises(ConfigurationError, match="goes nowhere"):
         Route(to=[])
     with pytest.raises(ConfigurationError, match="names a destination twice"):
@@ -59,7 +59,7 @@ def test_a_route_goes_somewhere_and_nowhere_twice() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "x" * 256, "\ud800", 7, None])
-def test_impossible_names_are_refused_everywhere(name: Any) -> None:
+def test_invalid_names_are_rejected(name: Any) -> None:
     with pytest.raises(ConfigurationError, match="the name of a destination"):
         Route(to=[name])
     with pytest.raises(ConfigurationError, match="the name of a destination"):
@@ -72,14 +72,14 @@ def test_impossible_names_are_refused_everywhere(name: Any) -> None:
         Route(aggregate_type=name, to=["orders"])
 
 
-def test_the_name_that_stands_for_all_destinations_is_not_one_of_them() -> None:
+def test_the_wildcard_is_not_a_valid_destination_name() -> None:
     with pytest.raises(ConfigurationError, match="stands for all of them"):
         Route(to=["*"])
     with pytest.raises(ConfigurationError, match="stands for all of them"):
         Routing([], {"*": ORDERS}, {"rabbit": Queues()})
 
 
-def test_a_route_keeps_what_it_was_given() -> None:
+def test_a_route_keeps_its_values() -> None:
     to = ["orders"]
     route = Route(to=to)
     to.append("audit")
@@ -96,23 +96,23 @@ def test_a_rate_is_read_per_second(written: str | float, expected: float) -> Non
 
 
 @pytest.mark.parametrize("written", ["500/s", "30/m", "1000/h", "1/h", "7/m", "90/m"])
-def test_a_rate_is_told_as_it_was_written(written: str) -> None:
+def test_a_rate_is_formatted_as_written(written: str) -> None:
     assert rate_text(per_second(written)) == written
 
 
-def test_a_rate_that_fits_no_period_is_told_per_second() -> None:
+def test_a_fractional_rate_is_formatted_per_second() -> None:
     assert rate_text(0.123456) == "0.123456/s"
 
 
 @pytest.mark.parametrize(
     "wrong", ["", "500", "/s", "5/d", "0/s", "-5/s", "5/s/s", "fast", 0, -1, float("inf"), float("nan"), True, b"5/s"]
 )
-def test_anything_else_is_no_rate(wrong: Any) -> None:
+def test_invalid_rates_are_rejected(wrong: Any) -> None:
     with pytest.raises(ConfigurationError, match="rate_limit"):
         Destination(ORDERS, rate_limit=wrong)
 
 
-def test_a_destination_needs_an_address_and_a_body_that_exists() -> None:
+def test_a_destination_needs_a_valid_address_and_body() -> None:
     with pytest.raises(ConfigurationError, match="'orders' is no address"):
         Destination("orders")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="payload, envelope, cloudevents, not 'xml'"):
@@ -130,6 +130,6 @@ def test_a_pipelined_destination_needs_a_transport_that_keeps_the_order_of_a_bat
     assert Routing([], {"hot": hot}, {"rabbit": queues}).endpoint("hot").destination.ordering == "pipelined"
 
 
-def test_an_ordering_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_ordering_is_rejected() -> None:
     with pytest.raises(ConfigurationError, match="""ordering is "strict" or "pipelined", not 'loose'"""):
         Destination(ORDERS, ordering="loose")  # type: ignore[arg-type]

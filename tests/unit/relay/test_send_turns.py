@@ -19,7 +19,7 @@ class NeverWaits(MemoryTransport):
         return self._arrive_together(batch)
 
 
-async def test_others_have_their_turn_between_the_sends_of_a_hot_key() -> None:
+async def test_other_tasks_run_between_the_sends_of_a_hot_key() -> None:
     store, transport = MemoryStore(), NeverWaits(pace=Pace(in_order=True))
     with store.transaction() as transaction:
         Outbox().record(transaction, *(Event("a", {}, key="hot") for _ in range(EVENTS)))

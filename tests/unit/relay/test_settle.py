@@ -28,7 +28,7 @@ async def store_of_one_lane(*names: str) -> tuple[MemoryStore, RelayContext]:
     return store, context
 
 
-async def test_a_message_delivered_before_does_not_lift_the_stop_of_one_that_comes_again(
+async def test_an_earlier_delivery_does_not_lift_the_barrier_of_a_retried_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store, context = await store_of_one_lane("first", "second", "third")
@@ -61,7 +61,7 @@ async def test_a_message_delivered_before_does_not_lift_the_stop_of_one_that_com
 
 
 @pytest.mark.parametrize("outcome", [DELIVERED, Retry(delay=60, error="late"), Dead(error="late"), None])
-async def test_a_verdict_from_before_its_lane_was_lost_and_taken_back_is_void(outcome: Outcome | None) -> None:
+async def test_a_decision_from_before_a_lane_was_lost_is_discarded(outcome: Outcome | None) -> None:
     store, context = await store_of_one_lane("first", "second")
     before = await store.messages.read(Ready(lanes=[0]))
     barrier, in_flight = context.barrier, context.in_flight

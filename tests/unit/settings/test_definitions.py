@@ -62,7 +62,7 @@ class Shop:
         (ByteSize("1 MiB"), ["1 MiB", 1024], ["2 MiB"]),
     ],
 )
-def test_a_kind_accepts_what_can_work_and_nothing_else(kind: Kind, right: list[Any], wrong: list[Any]) -> None:
+def test_a_kind_accepts_valid_values_only(kind: Kind, right: list[Any], wrong: list[Any]) -> None:
     for value in right:
         kind.check(value)
     for value in wrong:
@@ -85,12 +85,12 @@ def test_text_of_a_variable_becomes_the_value_of_a_file(kind: Kind, text: str, v
 
 
 @pytest.mark.parametrize("kind", [Flag(), Whole(), Number(1), Span()])
-def test_other_text_of_a_variable_is_refused(kind: Kind) -> None:
+def test_invalid_text_of_a_variable_is_rejected(kind: Kind) -> None:
     with pytest.raises(ValueError, match="write "):
         kind.read(kind.parse("perhaps"))
 
 
-def test_a_definition_tells_default_unit_and_what_zero_means() -> None:
+def test_a_definition_has_default_unit_and_meaning_of_zero() -> None:
     name, size, limit, pause, _ = settings_of(Shop)
     assert (name.required, size.required) == (True, False)
     assert (size.default, size.kind.word, size.means) == (3, "rooms, 1 or more", "How large it is.")
@@ -102,7 +102,7 @@ def test_the_docstring_has_every_setting() -> None:
     assert "limit: How many may enter. `0`: no limit. (guests, 0 or more; default 10)" in str(Shop.__doc__)
 
 
-def test_a_wrong_value_is_named_with_its_class() -> None:
+def test_an_invalid_value_is_named_with_its_class() -> None:
     with pytest.raises(ConfigurationError) as raised:
         Shop(name="a", size=0)
     assert str(raised.value) == "Shop.size is 0: write a whole number, 1 or more"
@@ -115,7 +115,7 @@ def test_a_secret_is_neither_quoted_nor_shown() -> None:
     assert "canary" not in repr(Shop(name="a", token="canary"))
 
 
-def test_a_relation_is_told_with_the_names_that_its_reader_knows() -> None:
+def test_a_relation_uses_the_names_of_the_source() -> None:
     with pytest.raises(InvalidSettingError) as raised:
         Shop(name="a", size=20)
     assert str(raised.value) == "Shop.limit is 10: at least Shop.size (20) {}"

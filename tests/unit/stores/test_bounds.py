@@ -14,14 +14,14 @@ NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 READS = ("fetch_ready", "fetch_due", "fetch_parked", "fetch_waiting")
 
 
-def test_a_time_without_a_zone_is_refused() -> None:
+def test_a_time_without_time_zone_is_rejected() -> None:
     with pytest.raises(ConfigurationError, match="recorded_after has no time zone"):
         Bounds(recorded_after=NOON.replace(tzinfo=None))
     with pytest.raises(ConfigurationError, match="recorded_before has no time zone"):
         Bounds(recorded_before=NOON.replace(tzinfo=None))
 
 
-def test_a_range_in_which_nothing_can_lie_is_refused() -> None:
+def test_an_empty_range_is_rejected() -> None:
     with pytest.raises(ConfigurationError, match="the range is empty"):
         Bounds(recorded_after=NOON, recorded_before=NOON)
 

@@ -10,7 +10,7 @@ def counted(limit: NotificationLimit, times: int, *, start: float, every: float,
     return start + (times - 1) * every
 
 
-def test_as_many_as_allowed_are_not_too_many() -> None:
+def test_the_allowed_number_does_not_pause_notifications() -> None:
     limit = NotificationLimit()
     now = counted(limit, MOST, start=100.0, every=0.0)
     assert not limit.exceeded(now)
@@ -18,25 +18,25 @@ def test_as_many_as_allowed_are_not_too_many() -> None:
     assert limit.exceeded(now)
 
 
-def test_one_session_alone_is_never_too_many() -> None:
+def test_one_session_never_pauses_notifications() -> None:
     limit = NotificationLimit()
     now = counted(limit, 10 * MOST, start=100.0, every=0.0, sessions=1)
     assert not limit.exceeded(now)
 
 
-def test_the_same_number_over_a_longer_time_is_not_too_many() -> None:
+def test_the_same_number_over_a_longer_time_does_not_pause_notifications() -> None:
     limit = NotificationLimit()
     now = counted(limit, 10 * MOST, start=100.0, every=1.1 * WINDOW / MOST)
     assert not limit.exceeded(now)
 
 
-def test_a_burst_that_is_over_is_not_too_many() -> None:
+def test_a_past_burst_does_not_pause_notifications() -> None:
     limit = NotificationLimit()
     now = counted(limit, 2 * MOST, start=100.0, every=0.0)
     assert not limit.exceeded(now + 2 * WINDOW)
 
 
-def test_notifications_of_transactions_in_flight_do_not_begin_another_pause() -> None:
+def test_notifications_of_open_transactions_do_not_start_another_pause() -> None:
     limit = NotificationLimit()
     limit.begin_pause(100.0)
     now = counted(limit, 2 * MOST, start=100.0, every=0.0)
@@ -56,7 +56,7 @@ def test_a_pause_lasts_until_it_is_ended() -> None:
     assert limit.pause_left(200.0) == 0
 
 
-def test_pauses_grow_while_many_arrive_and_begin_small_again() -> None:
+def test_pauses_grow_under_load_and_reset_afterwards() -> None:
     limit = NotificationLimit()
     now, pauses = 100.0, []
     for _ in range(6):

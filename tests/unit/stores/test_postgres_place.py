@@ -15,5 +15,5 @@ from pillarbox.stores.postgres.connection import place_of
         ("postgresql:///shop?host=/run/pg", "/run/pg:5432/shop"),
     ],
 )
-def test_a_place_is_named(url: str, place: str) -> None:
+def test_the_server_is_named_without_credentials(url: str, place: str) -> None:
     assert place_of(url) == place

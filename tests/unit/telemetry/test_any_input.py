@@ -50,7 +50,7 @@ def observations(kind: type[Observation]) -> st.SearchStrategy[Observation]:
 
 
 @given(st.sampled_from(KINDS).flatmap(observations))
-def test_nothing_makes_the_listener_raise_or_break_a_line(observation: Observation) -> None:
+def test_no_input_makes_the_listener_raise_or_split_a_line(observation: Observation) -> None:
     for record in lines(observation):
         text = record.getMessage()
         assert text.isprintable()

@@ -20,7 +20,7 @@ def exposed(registry: CollectorRegistry) -> list[str]:
 
 
 @given(BATCHES)
-def test_a_batch_exposes_what_its_values_would(batches: list[tuple[str, list[float]]]) -> None:
+def test_a_batch_is_exposed_like_its_single_values(batches: list[tuple[str, list[float]]]) -> None:
     by_batch, by_value = CollectorRegistry(), CollectorRegistry()
     batch = BatchHistogram("lag", "Lag.", ["destination"], buckets=LAG, registry=by_batch)
     value = Histogram("lag", "Lag.", ["destination"], buckets=LAG, registry=by_value)
@@ -32,7 +32,7 @@ def test_a_batch_exposes_what_its_values_would(batches: list[tuple[str, list[flo
     assert exposed(by_batch) == exposed(by_value)
 
 
-def test_a_release_of_the_client_with_other_names_inside_still_counts() -> None:
+def test_a_client_release_with_other_internals_still_counts() -> None:
     class Renamed(BatchHistogram):
         """Looks up its buckets under a name that nobody has set."""
 

@@ -39,7 +39,7 @@ LINES: list[tuple[ConsumerObservation, str, str, str]] = [
 
 
 @pytest.mark.parametrize(("told", "level", "logger", "words"), LINES, ids=lambda value: type(value).__name__)
-def test_a_line(
+def test_each_observation_has_its_line(
     caplog: pytest.LogCaptureFixture, told: ConsumerObservation, level: str, logger: str, words: str
 ) -> None:
     with caplog.at_level(logging.DEBUG, "pillarbox.consumer"):

@@ -37,19 +37,19 @@ def unknown(expression: str) -> set[str]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-def test_an_alert_asks_for_metrics_that_are_there(rule: dict[str, Any]) -> None:
+def test_alerts_use_existing_metrics(rule: dict[str, Any]) -> None:
     assert _NAME.findall(rule["expr"])
     assert unknown(rule["expr"]) == set()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-def test_an_alert_says_what_is_wrong_and_what_to_do(rule: dict[str, Any]) -> None:
+def test_an_alert_has_summary_and_description(rule: dict[str, Any]) -> None:
     assert rule["labels"]["severity"] in ("critical", "warning")
     assert rule["annotations"]["summary"]
     assert rule["annotations"]["description"].endswith(".")
 
 
-def test_there_is_an_alert_for_everything_that_was_wanted() -> None:
+def test_every_required_alert_exists() -> None:
     wanted = {
         "OutboxBacklogGrows": "outbox_backlog",
         "OutboxBacklogLarge": "outbox_backlog",
@@ -67,14 +67,14 @@ def test_there_is_an_alert_for_everything_that_was_wanted() -> None:
 
 
 @pytest.mark.parametrize(("verb", "file"), [("check", RULES_FILE), ("test", SCENES_FILE)])
-def test_promtool_is_content(verb: str, file: Path) -> None:
+def test_promtool_accepts_the_rules(verb: str, file: Path) -> None:
     promtool = available(PROMTOOL.path)
     done = subprocess.run([promtool, verb, "rules", str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("fires", [True, False])
-def test_every_alert_has_a_scene_in_which_it_fires_and_one_in_which_it_does_not(fires: bool) -> None:
+def test_every_alert_has_tests_in_which_it_fires_and_does_not(fires: bool) -> None:
     asked = [question for scene in SCENES for question in scene["promql_expr_test"]]
     shown = {
         name
@@ -86,7 +86,7 @@ def test_every_alert_has_a_scene_in_which_it_fires_and_one_in_which_it_does_not(
 
 
 @pytest.mark.parametrize(("title", "expression"), list(asked_by_panels()))
-def test_a_panel_asks_for_metrics_that_are_there(title: str, expression: str) -> None:
+def test_panels_use_existing_metrics(title: str, expression: str) -> None:
     assert _NAME.findall(expression)
     assert unknown(expression) == set()
 
@@ -101,7 +101,7 @@ def test_a_panel_asks_for_metrics_that_are_there(title: str, expression: str) ->
         ("Latency", "outbox_lag_seconds_bucket"),
     ],
 )
-def test_the_five_key_metrics_have_a_panel_each(title: str, metric: str) -> None:
+def test_each_of_the_five_key_metrics_has_a_panel(title: str, metric: str) -> None:
     assert [expression for found, expression in asked_by_panels() if found == title and metric in expression]
 
 
@@ -127,7 +127,7 @@ LOAD = {
         ("Latency", "{}", 2),
     ],
 )
-def test_a_panel_shows_the_figure_that_was_scraped(title: str, labels: str, value: float, tmp_path: Path) -> None:
+def test_a_panel_shows_the_scraped_value(title: str, labels: str, value: float, tmp_path: Path) -> None:
     expression = next(expression for found, expression in asked_by_panels() if found == title)
     scene = {
         "interval": "1m",
@@ -148,11 +148,11 @@ def test_a_panel_shows_the_figure_that_was_scraped(title: str, labels: str, valu
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_metric_that_is_not_there_would_be_noticed() -> None:
+def test_an_unknown_metric_is_found() -> None:
     assert unknown("rate(outbox_publised_total[5m])") == {"outbox_publised_total"}
 
 
-def test_the_panels_do_not_lie_upon_each_other() -> None:
+def test_the_panels_do_not_overlap() -> None:
     cells = [
         (x, y)
         for panel in DASHBOARD["panels"]

@@ -25,11 +25,11 @@ LOGGER = "pillarbox.relay.events"
 WHICH = "event_id=evt-7 aggregate_id=42 destination=orders"
 
 
-def test_a_delivery_is_information() -> None:
+def test_a_delivery_is_logged_at_info() -> None:
     assert spoken(DELIVERED) == [(LOGGER, "INFO", f"delivered event: {WHICH} attempt=3 seconds=0.250")]
 
 
-def test_each_delivery_of_a_batch_is_information() -> None:
+def test_each_delivery_of_a_batch_is_logged_at_info() -> None:
     with kept(logging.INFO) as records:
         RelayLog().delivered(
             BatchDelivered(relay="r", destination="orders", messages=(ORDER, ORDER._replace(deferrals=5)), seconds=0.25)
@@ -40,7 +40,7 @@ def test_each_delivery_of_a_batch_is_information() -> None:
     ]
 
 
-def test_a_failed_send_is_an_error_and_the_coming_retry_a_warning() -> None:
+def test_a_failed_send_is_an_error_and_its_retry_a_warning() -> None:
     assert spoken(RETRIED) == [
         (LOGGER, "ERROR", f"failed to send event: {WHICH} attempt=3 error=RejectedError: no"),
         (LOGGER, "WARNING", f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000000Z"),
@@ -52,7 +52,7 @@ def test_a_deferral_is_one_warning() -> None:
     assert spoken(NACKED) == [(LOGGER, "WARNING", text)]
 
 
-def test_an_event_that_the_ledger_knows_is_information() -> None:
+def test_a_duplicate_found_in_the_ledger_is_logged_at_info() -> None:
     assert spoken(SKIPPED) == [
         (LOGGER, "INFO", f"skipped event, already sent according to the ledger: {WHICH} attempt=3")
     ]
@@ -62,13 +62,13 @@ def test_a_dead_letter_is_an_error() -> None:
     assert spoken(DIED) == [(LOGGER, "ERROR", f"dead-lettered event: {WHICH} attempt=11 error=RejectedError: no")]
 
 
-def test_a_dead_letter_that_blocks_its_key_says_so() -> None:
+def test_a_dead_letter_that_blocks_its_key_is_marked() -> None:
     [(_, level, text)] = spoken(BLOCKS)
     assert level == "ERROR"
     assert text.startswith("dead-lettered event, its key is blocked: event_id=evt-7")
 
 
-def test_each_event_about_to_be_sent_is_a_line_for_debugging() -> None:
+def test_each_event_about_to_be_sent_is_logged_at_debug() -> None:
     assert spoken(SENDING) == [
         (LOGGER, "DEBUG", f"about to send event: {WHICH} attempt=3 event_type=order.placed bytes=9"),
         (
@@ -80,7 +80,7 @@ def test_each_event_about_to_be_sent_is_a_line_for_debugging() -> None:
     ]
 
 
-def test_what_the_text_says_is_also_on_the_record() -> None:
+def test_the_fields_of_the_text_are_attributes_of_the_record() -> None:
     for record in lines(RETRIED):
         found = vars(record)
         assert found["relay"] == "r"
@@ -103,6 +103,6 @@ def test_line_ends_and_terminal_codes_are_escaped_in_text_and_record() -> None:
     assert vars(failed)["error"] == "\\x1b[2Jgone\\u2028\\ud800\\u202e"
 
 
-def test_letters_of_any_language_stay_as_they_are() -> None:
+def test_unicode_text_stays_unchanged() -> None:
     [record] = lines(replace(DIED, destination="größe", error="失敗"))
     assert "destination=größe attempt=11 error=失敗" in record.getMessage()

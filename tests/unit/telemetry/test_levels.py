@@ -44,7 +44,7 @@ def test_every_observation_has_a_line(kind: type[Observation]) -> None:
         assert lines(example)
 
 
-def test_events_that_nobody_wants_to_hear_of_are_not_looked_at() -> None:
+def test_disabled_levels_do_not_read_the_events() -> None:
     untouched: Any = Untouched()
     observations: list[Observation] = [
         Sending(relay="r", destination="d", messages=untouched),
@@ -63,7 +63,7 @@ def test_events_that_nobody_wants_to_hear_of_are_not_looked_at() -> None:
     assert records == []
 
 
-def test_a_busy_relay_can_be_heard_without_its_good_news() -> None:
+def test_events_can_be_silenced_without_the_relay() -> None:
     before = EVENTS.level
     EVENTS.setLevel(logging.WARNING)
     try:
@@ -76,16 +76,16 @@ def test_a_busy_relay_can_be_heard_without_its_good_news() -> None:
         EVENTS.setLevel(before)
 
 
-def test_at_the_level_of_errors_a_failure_is_heard_and_its_retry_is_not() -> None:
+def test_at_level_error_failures_are_logged_without_retries() -> None:
     assert [level for _, level, _ in spoken(RETRIED, level=logging.ERROR)] == ["ERROR"]
 
 
-def test_looks_in_vain_are_below_debug() -> None:
+def test_empty_fetches_are_below_debug() -> None:
     assert [name for *_, name in spoken(*EXAMPLES, level=logging.DEBUG) if "nothing pending" in name] == []
     assert logging.getLevelName(TRACE) == "TRACE"
 
 
-def test_a_name_that_the_application_gave_to_the_level_stays() -> None:
+def test_a_level_name_of_the_application_is_kept() -> None:
     logging.addLevelName(TRACE, "FINEST")
     try:
         RelayLog()

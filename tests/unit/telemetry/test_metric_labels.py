@@ -57,7 +57,7 @@ def test_recorded_types_beyond_the_bound_are_counted_together() -> None:
 
 
 @given(ANY_TEXT, ANY_TEXT)
-def test_any_text_can_be_exposed_and_read(destination: str, event_type: str) -> None:
+def test_any_label_text_can_be_exposed_and_parsed(destination: str, event_type: str) -> None:
     listener = RelayMetrics()
     listener(delivered(destination, event_type))
     listener(RelayStateChanged(relay="r", lanes=1, in_flight=0, breakers={destination: "open"}, rates={}))

@@ -61,5 +61,5 @@ def labels_in_use() -> dict[str, set[str]]:
     return found
 
 
-def test_the_five_that_everybody_asks_for_are_called_as_expected() -> None:
+def test_the_five_key_metrics_have_the_expected_names() -> None:
     assert {name: ROWS[name][0] for name in THE_FIVE} == THE_FIVE

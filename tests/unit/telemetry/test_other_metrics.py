@@ -25,7 +25,7 @@ from tests.unit.telemetry.exposed import value
 EVENT = {"consumer": "billing", "event_id": "e1", "event_type": "order.placed"}
 
 
-async def test_the_store_is_shown_as_it_was_seen() -> None:
+async def test_store_metrics_show_the_last_overview() -> None:
     store, metrics = MemoryStore(), StoreMetrics()
     with store.transaction() as transaction:
         Outbox().record(transaction, Event("order.placed", {}), Event("order.placed", {}))
@@ -45,7 +45,7 @@ async def test_the_store_is_shown_as_it_was_seen() -> None:
     assert value(metrics.registry, "outbox_dead_letter_queue_depth", queue="orders.dlq") == 7.0
 
 
-async def test_what_cannot_be_seen_is_not_shown() -> None:
+async def test_an_unavailable_store_has_no_values() -> None:
     metrics = StoreMetrics()
     metrics.show(await MemoryStore().admin.inspection.overview())
     metrics.show(None)
@@ -54,7 +54,7 @@ async def test_what_cannot_be_seen_is_not_shown() -> None:
     assert value(metrics.registry, "outbox_oldest_age_seconds") is None
 
 
-async def test_blocked_keys_are_no_dead_letters() -> None:
+async def test_blocked_keys_are_not_dead_letters() -> None:
     metrics = StoreMetrics()
     metrics.show((await MemoryStore().admin.inspection.overview())._replace(blocked=2))
     assert value(metrics.registry, "outbox_keys_blocked") == 2.0
@@ -71,13 +71,13 @@ async def test_blocked_keys_are_no_dead_letters() -> None:
         (AckFailed(**EVENT, error="gone"), "ack_failed"),
     ],
 )
-def test_what_became_of_an_event_is_counted_for_its_consumer(observation: ConsumerObservation, result: str) -> None:
+def test_results_are_counted_per_consumer(observation: ConsumerObservation, result: str) -> None:
     metrics = ConsumerMetrics()
     metrics(observation)
     assert value(metrics.registry, "inbox_events_total", consumer="billing", result=result) == 1.0
 
 
-def test_the_time_of_an_effect_is_observed() -> None:
+def test_the_handling_duration_is_observed() -> None:
     metrics = ConsumerMetrics()
     metrics(EventProcessed(**EVENT, attempt=1, seconds=0.5))
     metrics(DuplicateSkipped(**EVENT))
@@ -100,7 +100,7 @@ def broken(told: EventsRecorded) -> None:
     raise RuntimeError("this listener is broken")
 
 
-async def test_what_is_recorded_is_counted_whatever_other_listeners_do() -> None:
+async def test_recorded_events_are_counted_if_another_listener_fails() -> None:
     store, metrics = MemoryStore(), RecordMetrics()
     outbox = Outbox(observers=[broken, metrics])
     with store.transaction() as transaction:

@@ -62,17 +62,17 @@ async def test_without_a_span_there_is_no_trace(store: MemoryStore) -> None:
 @pytest.mark.parametrize(
     "event", [Event("order.placed", {}, trace_id="trace-456"), Event("order.placed", {}, trace_id=OWN)]
 )
-async def test_a_trace_of_its_own_stays(store: MemoryStore, provider: TracerProvider, event: Event) -> None:
+async def test_a_trace_set_on_the_event_is_kept(store: MemoryStore, provider: TracerProvider, event: Event) -> None:
     with provider.get_tracer("test").start_as_current_span("request"):
         assert await recorded(store, event) == event.trace_id
 
 
-async def test_a_header_of_its_own_stays(store: MemoryStore, provider: TracerProvider) -> None:
+async def test_a_trace_header_set_on_the_event_is_kept(store: MemoryStore, provider: TracerProvider) -> None:
     with provider.get_tracer("test").start_as_current_span("request"):
         assert await recorded(store, Event("order.placed", {}, headers={"traceparent": OWN})) is None
 
 
-async def test_what_follows_from_an_event_hangs_on_whoever_handled_it(
+async def test_a_caused_event_is_a_child_of_its_handler_span(
     store: MemoryStore, provider: TracerProvider
 ) -> None:
     tracer = provider.get_tracer("test")
@@ -100,7 +100,7 @@ def consuming(
 
 
 @pytest.mark.parametrize("kind", ["awaited", "plain"])
-async def test_a_function_works_in_a_span_of_the_trace(
+async def test_a_handler_runs_in_a_span_of_the_trace(
     store: MemoryStore, provider: TracerProvider, exporter: InMemorySpanExporter, kind: str
 ) -> None:
     seen: list[Span] = []
@@ -115,7 +115,7 @@ async def test_a_function_works_in_a_span_of_the_trace(
     assert [one.get_span_context() for one in seen] == [span.context]
 
 
-async def test_a_failure_is_noted_on_the_span(
+async def test_a_failure_is_recorded_on_the_span(
     store: MemoryStore, provider: TracerProvider, exporter: InMemorySpanExporter
 ) -> None:
     def fail(event: ConsumedEvent) -> None:
@@ -129,7 +129,7 @@ async def test_a_failure_is_noted_on_the_span(
     assert [event.name for event in span.events] == ["exception"]
 
 
-async def test_an_event_without_trace_begins_one(
+async def test_an_event_without_trace_starts_one(
     store: MemoryStore, provider: TracerProvider, exporter: InMemorySpanExporter
 ) -> None:
     await recorded(store, Event("order.placed", {}))
@@ -139,7 +139,7 @@ async def test_an_event_without_trace_begins_one(
     assert span.parent is None
 
 
-def test_a_consumer_with_a_block_of_its_own_keeps_it(store: MemoryStore, provider: TracerProvider) -> None:
+def test_a_custom_context_manager_of_a_consumer_is_kept(store: MemoryStore, provider: TracerProvider) -> None:
     mine = ConsumerTracing(provider)
     consumer = Consumer(name="billing", transaction=store.transaction, around=mine)
     consumer.surround(ConsumerTracing())
@@ -160,6 +160,6 @@ print(*sorted({"opentelemetry", "prometheus_client", "starlette", "uvicorn"} & s
 """
 
 
-def test_whoever_does_not_trace_imports_nothing_for_it() -> None:
+def test_without_tracing_no_tracing_library_is_imported() -> None:
     done = subprocess.run([sys.executable, "-c", RECORD], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

@@ -119,7 +119,7 @@ LINES: list[tuple[Observation, str, str]] = [
 
 
 @pytest.mark.parametrize(("observation", "level", "text"), LINES, ids=[text for _, _, text in LINES])
-def test_it_is_one_line(observation: Observation, level: str, text: str) -> None:
+def test_each_observation_is_one_line(observation: Observation, level: str, text: str) -> None:
     assert spoken(observation) == [("pillarbox.relay", level, text)]
 
 
@@ -150,7 +150,7 @@ def test_a_failing_breaker_that_an_operator_forces_closed_is_a_warning() -> None
     assert (record.levelname, "error=UnavailableError: gone" in record.getMessage()) == ("WARNING", True)
 
 
-def test_a_probe_that_failed_and_may_be_repeated_at_once_is_a_warning_too() -> None:
+def test_a_failed_probe_without_a_delay_is_a_warning_too() -> None:
     [record] = lines(BreakerChanged(relay="r", destination="orders", state="half-open", error="UnavailableError: gone"))
     assert record.levelname == "WARNING"
 

@@ -51,7 +51,7 @@ def told(*observations: Observation) -> RelayMetrics:
         (DIED, ["outbox_failed_total", "outbox_dead_lettered_total"]),
     ],
 )
-def test_an_event_counts_for_its_destination_and_type(observation: Observation, counted: list[str]) -> None:
+def test_events_are_counted_by_destination_and_type(observation: Observation, counted: list[str]) -> None:
     registry = told(observation, observation).registry
     names = ["outbox_published_total", "outbox_failed_total", "outbox_retries_total", "outbox_dead_lettered_total"]
     assert {name: value(registry, name, **WAY) for name in names} == {
@@ -70,11 +70,11 @@ def test_an_event_counts_for_its_destination_and_type(observation: Observation, 
         (Pruned(relay="r", count=12), "outbox_pruned_total", 12.0),
     ],
 )
-def test_the_troubles_of_a_relay_are_counted(observation: Observation, name: str, count: float) -> None:
+def test_failures_of_a_relay_are_counted(observation: Observation, name: str, count: float) -> None:
     assert value(told(observation).registry, name) == count
 
 
-def test_repeats_are_counted_by_who_found_them() -> None:
+def test_duplicates_are_counted_by_where_they_were_found() -> None:
     settled = BatchSettled(relay="r", delivered=5, retried=0, dead=0, duplicates=3, seconds=0.01)
     registry = told(SKIPPED, settled).registry
     assert value(registry, "outbox_duplicates_total", found_in="ledger") == 1.0
@@ -100,7 +100,7 @@ def test_durations_and_sizes_are_observed() -> None:
         (5, None, 0, 0.0),  # the database's clock is ahead
     ],
 )
-def test_the_lag_is_the_time_that_an_event_was_late(recorded: int, due: int | None, tried: int, lag: float) -> None:
+def test_the_lag_is_the_delay_after_an_event_was_due(recorded: int, due: int | None, tried: int, lag: float) -> None:
     waited = message(
         recorded_at=NOON + timedelta(seconds=recorded),
         available_at=None if due is None else NOON + timedelta(seconds=due),
@@ -126,7 +126,7 @@ MESSAGES = st.builds(
 
 
 @given(st.lists(st.tuples(st.sampled_from(("orders", "mail")), st.lists(MESSAGES, min_size=1), SECONDS), max_size=5))
-def test_a_batch_counts_as_its_events_would(batches: list[tuple[str, list[Message], float]]) -> None:
+def test_a_batch_counts_like_its_events(batches: list[tuple[str, list[Message], float]]) -> None:
     by_batch, by_event = RelayMetrics(clock=Noon()), RelayMetrics(clock=Noon())
     for destination, messages, seconds in batches:
         batch = BatchDelivered(relay="r", destination=destination, messages=tuple(messages), seconds=seconds)
@@ -161,7 +161,7 @@ def held(relay: str, **changes: object) -> RelayStateChanged:
     return RelayStateChanged(relay=relay, **(usual | changes))  # type: ignore[arg-type]
 
 
-def test_what_the_relays_of_a_process_hold_is_added_up() -> None:
+def test_gauges_are_summed_over_the_relays_of_a_process() -> None:
     one, two = held("a"), held("b", breakers={"orders": "open", "mail": "half-open"}, rates={})
     registry = told(RelayStarted(relay="a"), RelayStarted(relay="b"), one, two).registry
     assert value(registry, "outbox_relays_running") == 2.0
@@ -172,7 +172,7 @@ def test_what_the_relays_of_a_process_hold_is_added_up() -> None:
     assert value(registry, "outbox_rate_limit", destination="orders") == 250.0
 
 
-def test_what_people_paused_is_shown() -> None:
+def test_paused_destinations_are_shown() -> None:
     registry = told(held("a", paused=frozenset({"mail"}))).registry
     assert value(registry, "outbox_destination_paused", destination="orders") == 0.0
     assert value(registry, "outbox_destination_paused", destination="mail") == 1.0
@@ -198,14 +198,14 @@ def test_the_process_is_stalled_while_one_of_its_relays_is() -> None:
     assert shown == [0.0, 1.0, 1.0, 1.0, 0.0]
 
 
-def test_a_relay_that_stopped_holds_nothing() -> None:
+def test_a_stopped_relay_has_no_values() -> None:
     registry = told(RelayStarted(relay="a"), held("a"), RelayStopped(relay="a", drained=True)).registry
     assert value(registry, "outbox_relays_running") == 0.0
     assert value(registry, "outbox_lanes_owned") == 0.0
     assert value(registry, "outbox_breaker_state", destination="orders") is None
 
 
-def test_a_process_without_a_relay_has_figures_too() -> None:
+def test_a_process_without_a_relay_has_metrics_too() -> None:
     registry = RelayMetrics().registry
     assert value(registry, "outbox_relays_running") == 0.0
     assert value(registry, "outbox_takeovers_total") == 0.0
@@ -218,5 +218,5 @@ def test_two_listeners_do_not_collide() -> None:
 
 
 @pytest.mark.parametrize("observation", EXAMPLES, ids=lambda one: type(one).__name__)
-def test_every_observation_is_welcome(observation: Observation) -> None:
+def test_every_observation_is_accepted(observation: Observation) -> None:
     told(observation)

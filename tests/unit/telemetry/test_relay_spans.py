@@ -52,7 +52,7 @@ def test_a_delivery_is_a_span_in_the_trace_of_its_event(tracing: RelayTracing, e
     assert span.attributes["pillarbox.attempt"] == 2
 
 
-def test_each_delivery_of_a_batch_is_a_span_if_its_event_is_of_a_trace(
+def test_each_delivery_of_a_batch_with_a_trace_is_a_span(
     tracing: RelayTracing, exporter: InMemorySpanExporter
 ) -> None:
     messages = (TRACED, message(event_id="e2"), message(event_id="e3", trace_id=PARENT))
@@ -63,7 +63,7 @@ def test_each_delivery_of_a_batch_is_a_span_if_its_event_is_of_a_trace(
 
 
 @pytest.mark.parametrize("provider", [ProxyTracerProvider(), NoOpTracerProvider()], ids=lambda one: type(one).__name__)
-def test_while_nobody_keeps_spans_no_delivery_is_looked_at(provider: AnyProvider) -> None:
+def test_without_a_recorder_no_delivery_is_read(provider: AnyProvider) -> None:
     untouched: Any = object()
     batch = BatchDelivered(relay="r", destination="orders", messages=(untouched,), seconds=0.25)
     RelayTracing(provider).delivered(batch)
@@ -93,14 +93,14 @@ def test_a_failed_send_is_an_error(tracing: RelayTracing, exporter: InMemorySpan
 
 
 @pytest.mark.parametrize("failed", failures(0.0), ids=lambda one: type(one).__name__)
-def test_what_was_not_sent_at_all_is_no_span(
+def test_an_event_that_was_not_sent_has_no_span(
     tracing: RelayTracing, exporter: InMemorySpanExporter, failed: Observation
 ) -> None:
     tracing(failed)
     assert exporter.get_finished_spans() == ()
 
 
-def test_a_header_of_the_producer_wins_as_it_does_on_the_wire(
+def test_a_trace_header_of_the_producer_takes_precedence(
     tracing: RelayTracing, exporter: InMemorySpanExporter
 ) -> None:
     other = PARENT.replace(TRACE, "1" * 32)
@@ -111,14 +111,14 @@ def test_a_header_of_the_producer_wins_as_it_does_on_the_wire(
 
 
 @pytest.mark.parametrize("trace_id", [None, "trace-456", PARENT.replace(TRACE, "0" * 32), PARENT.upper() + "x"])
-def test_an_event_outside_of_any_trace_makes_no_span(
+def test_an_event_without_trace_has_no_span(
     tracing: RelayTracing, exporter: InMemorySpanExporter, trace_id: str | None
 ) -> None:
     tracing(delivered(message(trace_id=trace_id)))
     assert exporter.get_finished_spans() == ()
 
 
-def test_an_event_of_a_trace_that_nobody_keeps_makes_no_span(
+def test_an_event_of_an_unsampled_trace_has_no_span(
     tracing: RelayTracing, exporter: InMemorySpanExporter
 ) -> None:
     tracing(delivered(message(trace_id=f"00-{TRACE}-{SPAN}-00")))
@@ -126,5 +126,5 @@ def test_an_event_of_a_trace_that_nobody_keeps_makes_no_span(
 
 
 @pytest.mark.parametrize("observation", EXAMPLES, ids=lambda one: type(one).__name__)
-def test_every_observation_is_welcome(tracing: RelayTracing, observation: Observation) -> None:
+def test_every_observation_is_accepted(tracing: RelayTracing, observation: Observation) -> None:
     tracing(observation)

@@ -63,7 +63,7 @@ def test_different_seeds_give_different_interleavings(story: Story) -> None:
     assert len(traces) > 15
 
 
-def test_a_year_of_sleep_costs_no_time() -> None:
+def test_a_year_of_sleep_takes_no_real_time() -> None:
     year = 365 * 86_400.0
 
     async def story(simulation: Simulation) -> float:
@@ -87,7 +87,7 @@ def test_sleepers_wake_in_the_order_of_their_times() -> None:
     assert simulate(story, seed=1) == [1, 2, 3]
 
 
-def test_wall_and_monotonic_time_pass_together() -> None:
+def test_wall_and_monotonic_time_advance_together() -> None:
     async def story(simulation: Simulation) -> None:
         clock: Clock = simulation.clock
         now, elapsed = clock.now(), clock.monotonic()
@@ -108,7 +108,7 @@ def test_a_timeout_counts_virtual_time() -> None:
     assert simulate(story, seed=1) == 30
 
 
-def test_a_deadlock_is_reported_with_the_tasks_that_are_stuck_and_the_seed() -> None:
+def test_a_deadlock_is_reported_with_its_tasks_and_the_seed() -> None:
     async def story(simulation: Simulation) -> None:
         await asyncio.Event().wait()
 
@@ -135,7 +135,7 @@ def test_too_many_steps_are_reported() -> None:
         simulate(story, seed=1, max_steps=100)
 
 
-def test_an_error_of_the_story_comes_out_with_its_seed() -> None:
+def test_an_error_of_the_scenario_is_raised_with_its_seed() -> None:
     async def story(simulation: Simulation) -> None:
         raise ValueError("told")
 
@@ -144,7 +144,7 @@ def test_an_error_of_the_story_comes_out_with_its_seed() -> None:
     assert raised.value.__notes__ == ["replay with seed='abc'"]
 
 
-def test_an_error_that_nobody_caught_fails_the_simulation() -> None:
+def test_an_uncaught_error_fails_the_simulation() -> None:
     async def story(simulation: Simulation) -> None:
         async def failing() -> None:
             raise ValueError("unheard")
@@ -157,7 +157,7 @@ def test_an_error_that_nobody_caught_fails_the_simulation() -> None:
         simulate(story, seed=1)
 
 
-def test_what_is_left_behind_is_cancelled_and_may_clean_up() -> None:
+def test_leftover_tasks_are_cancelled_and_can_clean_up() -> None:
     cleaned: list[float] = []
 
     async def story(simulation: Simulation) -> None:
@@ -176,14 +176,14 @@ def test_what_is_left_behind_is_cancelled_and_may_clean_up() -> None:
     assert cleaned == [6.0]
 
 
-def test_chance_is_the_seeds() -> None:
+def test_random_numbers_depend_on_the_seed() -> None:
     async def story(simulation: Simulation) -> float:
         return simulation.chance.random()
 
     assert simulate(story, seed=1) == simulate(story, seed=1) != simulate(story, seed=2)
 
 
-def test_nothing_real_can_be_reached() -> None:
+def test_sockets_processes_and_threads_are_rejected() -> None:
     async def connect() -> None:
         await asyncio.open_connection("127.0.0.1", 9)
 
@@ -202,7 +202,7 @@ def test_nothing_real_can_be_reached() -> None:
         simulate(story, seed=1)
 
 
-def test_a_simulation_may_run_inside_a_test_that_runs_a_loop_itself() -> None:
+def test_a_simulation_can_run_inside_a_running_loop() -> None:
     async def story(simulation: Simulation) -> float:
         await asyncio.sleep(3)
         return asyncio.get_running_loop().time()

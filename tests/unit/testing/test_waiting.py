@@ -8,7 +8,7 @@ from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.testing.waiting import eventually
 
 
-def test_it_returns_the_first_true_result() -> None:
+def test_eventually_returns_the_first_true_result() -> None:
     async def story(simulation: Simulation) -> tuple[str, float]:
         async def look() -> str:
             return "there" if simulation.clock.monotonic() >= 3 else ""
@@ -18,7 +18,7 @@ def test_it_returns_the_first_true_result() -> None:
     assert simulate(story, seed=1) == ("there", 3)
 
 
-def test_the_condition_may_be_a_plain_function() -> None:
+def test_the_condition_can_be_a_plain_function() -> None:
     async def story(simulation: Simulation) -> float:
         assert await eventually(lambda: simulation.clock.monotonic() >= 3, within=10, pause=1)
         return simulation.clock.monotonic()

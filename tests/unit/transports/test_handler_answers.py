@@ -16,7 +16,7 @@ from pillarbox.testing.conformance.transports import outgoing
 EVENTS = 400
 
 
-async def test_each_answer_comes_as_soon_as_its_call_returned() -> None:
+async def test_each_result_is_returned_as_soon_as_its_call_ends() -> None:
     handlers, go = Handlers(), asyncio.Event()
     assert isinstance(handlers, StreamingTransport)
 
@@ -41,7 +41,7 @@ async def test_each_answer_comes_as_soon_as_its_call_returned() -> None:
     await handlers.aclose()
 
 
-async def test_calls_end_with_whoever_waited_for_their_answers() -> None:
+async def test_calls_are_cancelled_with_their_caller() -> None:
     handlers, ended = Handlers(), asyncio.Event()
 
     @handlers.on("t", name="slow")
@@ -61,7 +61,7 @@ async def test_calls_end_with_whoever_waited_for_their_answers() -> None:
 
 
 @pytest.mark.parametrize("waits", [False, True])
-async def test_only_a_call_that_waits_needs_a_task_of_its_own(waits: bool) -> None:
+async def test_only_a_call_that_waits_needs_its_own_task(waits: bool) -> None:
     store, handlers = MemoryStore(), Handlers()
     handled: list[str] = []
     made: list[str] = []
@@ -87,7 +87,7 @@ async def test_only_a_call_that_waits_needs_a_task_of_its_own(waits: bool) -> No
     assert calling == EVENTS if waits else 0 < calling < EVENTS / 4
 
 
-async def test_a_call_stays_in_its_task_and_in_its_context_while_it_waits() -> None:
+async def test_a_waiting_call_keeps_its_task_and_context() -> None:
     handlers, who = Handlers(), ContextVar("who", default="nobody")
     seen: list[str] = []
 
@@ -106,7 +106,7 @@ async def test_a_call_stays_in_its_task_and_in_its_context_while_it_waits() -> N
     assert sorted(seen) == ["a", "b", "first"]
 
 
-async def test_a_handler_that_cancels_its_own_task_leaves_the_others_alone() -> None:
+async def test_a_handler_that_cancels_its_task_does_not_affect_the_others() -> None:
     handlers = Handlers()
 
     @handlers.on("t", name="h")

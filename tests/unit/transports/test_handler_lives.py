@@ -35,7 +35,7 @@ class Waiting:
             self.ended.append(event.event_id)
 
 
-async def test_a_cancelled_send_ends_its_async_handlers_before_it_returns() -> None:
+async def test_a_cancelled_send_cancels_its_async_handlers_first() -> None:
     handlers, handler = Handlers(), Waiting()
     handlers.add(handler)
     sending = asyncio.create_task(handlers.send([outgoing(one, handlers.to("h")) for one in "ab"]))
@@ -46,7 +46,7 @@ async def test_a_cancelled_send_ends_its_async_handlers_before_it_returns() -> N
     assert sorted(handler.ended) == ["a", "b"]
 
 
-async def test_a_cancelled_send_does_not_wait_for_a_blocked_thread_and_drops_what_has_not_begun() -> None:
+async def test_a_cancelled_send_drops_queued_calls_and_does_not_wait_for_threads() -> None:
     handlers, let_go, calls = Handlers(workers=1), threading.Event(), []
 
     @handlers.on("*", name="h")
@@ -67,7 +67,7 @@ async def test_a_cancelled_send_does_not_wait_for_a_blocked_thread_and_drops_wha
     assert calls == ["a", "later"]
 
 
-async def test_closing_answers_what_is_at_work_and_ends_what_can_be_ended() -> None:
+async def test_closing_reports_running_calls_and_cancels_async_ones() -> None:
     handlers, handler, let_go, blocked = Handlers(), Waiting(), threading.Event(), threading.Event()
     handlers.add(handler)
 
@@ -87,7 +87,7 @@ async def test_closing_answers_what_is_at_work_and_ends_what_can_be_ended() -> N
     assert handler.ended == ["a"]
 
 
-async def test_threads_end_after_the_close() -> None:
+async def test_threads_end_after_closing() -> None:
     handlers = Handlers()
     threads: list[threading.Thread] = []
     handlers.on("*", name="h")(lambda *_: threads.append(threading.current_thread()))
@@ -102,7 +102,7 @@ async def test_threads_end_after_the_close() -> None:
 
 
 @pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
-async def test_context_variables_come_from_the_sender_and_do_not_stay_for_the_next_event(is_async: bool) -> None:
+async def test_context_variables_come_from_the_sender_and_do_not_leak(is_async: bool) -> None:
     handlers = Handlers(workers=1)
     seen: list[str] = []
 
@@ -121,7 +121,7 @@ async def test_context_variables_come_from_the_sender_and_do_not_stay_for_the_ne
     assert who.get() == "the relay"
 
 
-async def test_a_handler_may_send_events_to_other_handlers_itself() -> None:
+async def test_a_handler_can_send_events_to_other_handlers() -> None:
     handlers = Handlers()
     handlers.on("*", name="inner")(lambda *_: None)
 

@@ -36,7 +36,7 @@ class Numbered(Billing):
         self.name = f"async {number}"
 
 
-def test_an_event_goes_to_every_handler_of_its_type_in_the_order_of_their_adding() -> None:
+def test_an_event_goes_to_every_handler_of_its_type_in_order_of_registration() -> None:
     handlers = Handlers()
     for name, pattern in [("b", "order.placed"), ("a", "order.*"), ("all", "*"), ("other", "invoice.*")]:
         handlers.on(pattern, name=name)(nothing)
@@ -45,7 +45,7 @@ def test_an_event_goes_to_every_handler_of_its_type_in_the_order_of_their_adding
     assert handlers.names_for("ORDER.placed") == ["all"]
 
 
-def test_of_many_handlers_only_those_with_a_pattern_are_asked_about_a_type(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_handlers_with_a_pattern_are_matched_against_a_type(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     handlers = Handlers()
     for n in range(100):
@@ -64,7 +64,7 @@ def test_of_many_handlers_only_those_with_a_pattern_are_asked_about_a_type(monke
     assert set(asked) == {"type 7", "kind ?"}
 
 
-async def test_a_handler_that_was_called_is_not_remembered() -> None:
+async def test_a_called_handler_is_not_kept_alive() -> None:
     handlers = Handlers()
     for n in range(20):
         handlers.on(f"type {n}", name=f"sync {n}")(nothing)
@@ -81,7 +81,7 @@ def test_without_routes_each_handler_is_a_destination() -> None:
     assert handlers.defaults("order.paid") == {}
 
 
-def test_the_decorator_leaves_the_function_as_it_is() -> None:
+def test_the_decorator_returns_the_function_unchanged() -> None:
     assert Handlers().on("a")(nothing) is nothing
 
 
@@ -93,20 +93,20 @@ def test_the_default_name_is_module_and_qualname() -> None:
     assert handlers.names_for("order.paid") == [f"{__name__}.Billing"]
 
 
-def test_one_handler_may_serve_several_types() -> None:
+def test_one_handler_can_handle_several_types() -> None:
     handlers = Handlers()
     handlers.on("a", "b.*", name="h")(nothing)
     assert [handlers.names_for(kind) for kind in ("a", "b.c", "c")] == [["h"], ["h"], []]
 
 
-async def test_an_object_with_a_type_and_a_handle_method_is_a_handler() -> None:
+async def test_an_object_with_event_type_and_handle_is_a_handler() -> None:
     handlers, billing = Handlers(), NamedBilling()
     handlers.add(billing)
     assert await call(handlers, "billing", event_type="order.placed") is None
     assert billing.seen == ["order.placed"]
 
 
-def test_a_name_can_be_taken_only_once() -> None:
+def test_a_handler_name_is_unique() -> None:
     handlers = Handlers()
     handlers.on("a", name="h")(nothing)
     with pytest.raises(ConfigurationError, match="h is already registered"):
@@ -128,7 +128,7 @@ def too_many(event: Any, context: Any, more: Any) -> None: ...
 
 
 @pytest.mark.parametrize("function", [yields, yields_async, too_few, too_many, "no function"])
-def test_what_could_never_be_called_is_refused_at_once(function: Any) -> None:
+def test_an_uncallable_handler_is_rejected_at_once(function: Any) -> None:
     with pytest.raises(ConfigurationError, match="handler h"):
         Handlers().on("a", name="h")(function)
 
@@ -143,12 +143,12 @@ def test_what_could_never_be_called_is_refused_at_once(function: Any) -> None:
         lambda: Handlers(timeout="soon"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(make: Callable[[], object]) -> None:
+def test_invalid_settings_are_rejected(make: Callable[[], object]) -> None:
     with pytest.raises(ConfigurationError):
         make()
 
 
-def test_other_callables_are_welcome() -> None:
+def test_other_callables_are_accepted() -> None:
     handlers = Handlers()
     handlers.on("a", name="partial")(partial(too_many, more=1))
     handlers.on("a", name="built-in")(max)

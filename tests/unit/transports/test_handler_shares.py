@@ -1,4 +1,4 @@
-"""Shares of threads and tasks: whatever hangs, every other handler can begin a call; what is free may be used."""
+"""Shares of threads and tasks: if one handler hangs, every other can still start a call."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from pillarbox.transports.handlers.transport import free_calls, total_calls
 
 
 @given(most=st.integers(1, 64), count=st.integers(1, 40), data=st.data())
-def test_a_handler_that_runs_nothing_can_always_begin_whatever_the_others_took(
+def test_an_idle_handler_can_always_start_a_call(
     most: int, count: int, data: st.DataObject
 ) -> None:
     names = [f"h{n}" for n in range(count)]
@@ -22,13 +22,13 @@ def test_a_handler_that_runs_nothing_can_always_begin_whatever_the_others_took(
     assert all(free_calls(name, running, names, most=most) >= 1 for name in names if not running[name])
 
 
-def test_a_handler_alone_may_use_everything() -> None:
+def test_a_single_handler_can_use_all_threads() -> None:
     assert free_calls("h", {}, ["h"], most=32) == 32
     assert free_calls("h", {"h": 31}, ["h"], most=32) == 1
     assert free_calls("h", {"h": 32}, ["h"], most=32) == 0
 
 
-def test_what_is_free_is_told_without_a_look_at_every_handler() -> None:
+def test_free_capacity_is_known_without_iterating_handlers() -> None:
     class Asked(set[str]):
         def __iter__(self) -> Iterator[str]:
             raise AssertionError("there may be thousands")
@@ -40,7 +40,7 @@ def test_what_is_free_is_told_without_a_look_at_every_handler() -> None:
     assert [free_calls(name, running, names, most=32) for name in names] == [0, -3, -10] + [1] * 7
 
 
-def test_one_that_hangs_leaves_the_others_their_part() -> None:
+def test_a_handler_that_hangs_leaves_the_others_their_share() -> None:
     names = ["bad", "good"]
     assert free_calls("bad", {}, names, most=32) == 24
     assert free_calls("good", {"bad": 24}, names, most=32) == 8

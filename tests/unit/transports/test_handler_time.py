@@ -15,7 +15,7 @@ from pillarbox.transports.handlers.registry import handler_of
 from tests.unit.transports.batches import call
 
 
-def test_an_async_handler_that_takes_too_long_is_cancelled_and_rejected() -> None:
+def test_an_async_handler_that_times_out_is_cancelled_and_rejected() -> None:
     async def story(simulation: Simulation) -> None:
         handlers = Handlers(timeout="30s")
         ended: list[float] = []
@@ -35,7 +35,7 @@ def test_an_async_handler_that_takes_too_long_is_cancelled_and_rejected() -> Non
     simulate(story, seed=1)
 
 
-def test_an_async_handler_that_will_not_be_cancelled_is_waited_for_and_rejected() -> None:
+def test_an_async_handler_that_ignores_cancellation_is_awaited_and_rejected() -> None:
     async def story(simulation: Simulation) -> None:
         handlers = Handlers(timeout="30s")
 
@@ -52,7 +52,7 @@ def test_an_async_handler_that_will_not_be_cancelled_is_waited_for_and_rejected(
     simulate(story, seed=1)
 
 
-async def test_a_call_whose_time_is_up_before_it_began_is_not_begun() -> None:
+async def test_a_call_that_times_out_in_the_queue_is_not_started() -> None:
     begun: list[str] = []
 
     async def note(event: ReceivedEvent, context: HandlerContext) -> None:
@@ -71,7 +71,7 @@ async def test_a_call_whose_time_is_up_before_it_began_is_not_begun() -> None:
     assert begun == []
 
 
-def test_zero_means_no_bound() -> None:
+def test_zero_means_no_timeout() -> None:
     async def story(simulation: Simulation) -> None:
         handlers = Handlers(timeout=0)
 
@@ -84,7 +84,7 @@ def test_zero_means_no_bound() -> None:
     simulate(story, seed=1)
 
 
-def test_a_handler_in_time_is_not_harmed_by_a_slow_neighbour_in_its_lot() -> None:
+def test_a_slow_handler_does_not_affect_others_in_its_batch() -> None:
     async def story(simulation: Simulation) -> None:
         handlers = Handlers(timeout="30s")
 
@@ -98,7 +98,7 @@ def test_a_handler_in_time_is_not_harmed_by_a_slow_neighbour_in_its_lot() -> Non
     simulate(story, seed=1)
 
 
-async def test_a_handlers_own_timeout_is_an_error_like_any_other() -> None:
+async def test_a_timeout_error_of_the_handler_is_an_ordinary_error() -> None:
     handlers = Handlers()
 
     @handlers.on("*", name="h")
@@ -109,7 +109,7 @@ async def test_a_handlers_own_timeout_is_an_error_like_any_other() -> None:
     assert str(await call(handlers)) == "handler h raised TimeoutError"
 
 
-async def test_a_sync_handler_is_answered_when_it_returns_and_rejected_if_that_was_too_late() -> None:
+async def test_a_sync_handler_that_returns_too_late_is_rejected() -> None:
     handlers = Handlers(timeout="10ms")
     done = threading.Event()
 
@@ -129,7 +129,7 @@ async def test_a_sync_handler_is_answered_when_it_returns_and_rejected_if_that_w
     assert "took longer than 0.01 s" in str(answer)
 
 
-async def test_a_slow_handler_does_not_hold_up_other_sends() -> None:
+async def test_a_slow_handler_does_not_delay_other_sends() -> None:
     handlers = Handlers()
     let_go, blocked = asyncio.Event(), threading.Event()
     handlers.on("*", name="fast")(lambda *_: None)
@@ -151,7 +151,7 @@ async def test_a_slow_handler_does_not_hold_up_other_sends() -> None:
     assert await asyncio.gather(*held) == [None] * 20
 
 
-async def test_sync_handlers_run_side_by_side_up_to_the_number_of_workers() -> None:
+async def test_sync_handlers_run_concurrently_up_to_the_number_of_workers() -> None:
     handlers = Handlers(workers=3)
     lock, let_go = threading.Lock(), threading.Event()
     running: list[str] = []

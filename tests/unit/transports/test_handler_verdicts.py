@@ -38,7 +38,7 @@ both = pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
         (asyncio.CancelledError("by its own"), "handler h raised CancelledError: by its own"),
     ],
 )
-async def test_an_exception_rejects_the_event_by_type_and_first_line(
+async def test_an_exception_rejects_the_event_with_type_and_first_line(
     error: BaseException, told: str, is_async: bool
 ) -> None:
     answer = await call(raising(error, is_async=is_async))
@@ -50,17 +50,17 @@ async def test_an_exception_rejects_the_event_by_type_and_first_line(
 @pytest.mark.parametrize(
     "error", [PermanentError("never"), UnavailableError("away"), NackedError("full"), RejectedError("no")]
 )
-async def test_a_verdict_that_is_raised_is_the_answer(error: SendError, is_async: bool) -> None:
+async def test_a_raised_send_error_is_the_result(error: SendError, is_async: bool) -> None:
     assert await call(raising(error, is_async=is_async)) is error
 
 
 @both
-def test_a_keyboard_interrupt_is_no_handlers_business(is_async: bool) -> None:
+def test_a_keyboard_interrupt_is_raised(is_async: bool) -> None:
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(call(raising(KeyboardInterrupt(), is_async=is_async)))
 
 
-async def test_long_errors_are_cut() -> None:
+async def test_long_errors_are_truncated() -> None:
     answer = await call(raising(ValueError("x" * 100_000), is_async=True))
     assert len(str(answer)) < 1000
 
@@ -74,7 +74,7 @@ async def test_an_exception_that_cannot_be_shown_is_named() -> None:
     assert str(await call(raising(Speechless(), is_async=True))) == "handler h raised Speechless"
 
 
-async def test_an_unknown_handler_is_rejected_and_may_come_with_the_next_release() -> None:
+async def test_an_unknown_handler_is_rejected_and_retried() -> None:
     answer = await call(Handlers(), "later")
     assert type(answer) is RejectedError
     assert "'later'" in str(answer)
@@ -84,7 +84,7 @@ async def nothing(event: Any, context: Any) -> None:
     pass
 
 
-async def test_a_sync_handler_that_returns_something_to_await_is_told_so() -> None:
+async def test_a_sync_handler_that_returns_an_awaitable_is_an_error() -> None:
     handlers = Handlers()
     something = asyncio.get_running_loop().create_future()
     handlers.on("*", name="coroutine")(lambda event, context: nothing(event, context))
@@ -95,7 +95,7 @@ async def test_a_sync_handler_that_returns_something_to_await_is_told_so() -> No
         assert "async def" in str(answer)
 
 
-async def test_a_failure_concerns_its_own_event_only() -> None:
+async def test_a_failure_affects_only_its_own_event() -> None:
     handlers = Handlers()
 
     @handlers.on("*", name="h")

@@ -23,7 +23,7 @@ def ids(transport: MemoryTransport) -> list[str]:
     return [one.message.event_id for one in transport.deliveries]
 
 
-async def test_the_next_ones_fail_and_then_it_works_again() -> None:
+async def test_scripted_failures_apply_to_the_next_messages() -> None:
     transport = MemoryTransport()
     transport.fail_next(NO, times=2)
     transport.fail_next(NEVER)
@@ -31,7 +31,7 @@ async def test_the_next_ones_fail_and_then_it_works_again() -> None:
     assert ids(transport) == ["d"]
 
 
-async def test_rules_hold_until_they_are_forgotten() -> None:
+async def test_rules_apply_until_they_are_removed() -> None:
     transport = MemoryTransport()
     transport.fail_when(lambda one: one.message.event_id == "a", NO)
     for _ in range(2):
@@ -40,7 +40,7 @@ async def test_rules_hold_until_they_are_forgotten() -> None:
     assert await transport.send(batch("a", "b")) == [None, None]
 
 
-async def test_of_several_rules_the_first_that_says_something_counts() -> None:
+async def test_the_first_matching_rule_applies() -> None:
     transport = MemoryTransport()
 
     def rule(one: Outgoing) -> Result:
@@ -51,7 +51,7 @@ async def test_of_several_rules_the_first_that_says_something_counts() -> None:
     assert await transport.send(batch("a", "b", "c", "d")) == [NO, NEVER, AWAY, None]
 
 
-async def test_an_outage_ends_with_heal_and_leaves_the_rules_alone() -> None:
+async def test_an_outage_ends_with_heal_and_keeps_the_rules() -> None:
     transport = MemoryTransport()
     transport.fail_when(lambda one: one.message.event_id == "a", NO)
     transport.outage(AWAY)
@@ -63,14 +63,14 @@ async def test_an_outage_ends_with_heal_and_leaves_the_rules_alone() -> None:
     assert await transport.send(batch("a", "b")) == [NO, None]
 
 
-async def test_deliveries_are_kept_by_name() -> None:
+async def test_deliveries_can_be_read_by_destination() -> None:
     transport = MemoryTransport()
     await transport.send([outgoing("a", HERE), outgoing("b", transport.to("there"))])
     assert [one.message.event_id for one in transport.delivered("here")] == ["a"]
     assert transport.delivered("nowhere") == []
 
 
-async def test_several_transports_may_deliver_into_one_list() -> None:
+async def test_several_transports_can_share_one_list() -> None:
     deliveries: list[Outgoing] = []
     for one in "ab":
         await MemoryTransport(deliveries=deliveries).send(batch(one))
@@ -84,7 +84,7 @@ async def held(transport: MemoryTransport, number: int) -> None:
     await eventually(look)
 
 
-async def test_a_closed_gate_holds_answers_back_though_the_messages_arrived() -> None:
+async def test_a_closed_gate_delays_results_of_delivered_messages() -> None:
     transport = MemoryTransport()
     transport.latch.close()
     first = asyncio.create_task(transport.send(batch("a")))
@@ -99,7 +99,7 @@ async def test_a_closed_gate_holds_answers_back_though_the_messages_arrived() ->
     assert await transport.send(batch("c")) == [None]
 
 
-async def test_an_outage_loses_the_answers_that_were_held_back() -> None:
+async def test_an_outage_loses_delayed_results() -> None:
     transport = MemoryTransport()
     transport.latch.close()
     sending = asyncio.create_task(transport.send(batch("a")))
@@ -110,7 +110,7 @@ async def test_an_outage_loses_the_answers_that_were_held_back() -> None:
     assert ids(transport) == ["a"]
 
 
-async def test_a_send_cancelled_at_the_gate_has_arrived_and_leaves_the_gate() -> None:
+async def test_a_send_cancelled_at_the_gate_was_delivered() -> None:
     transport = MemoryTransport()
     transport.latch.close()
     sending = asyncio.create_task(transport.send(batch("a")))
@@ -121,7 +121,7 @@ async def test_a_send_cancelled_at_the_gate_has_arrived_and_leaves_the_gate() ->
     assert (transport.latch.held, ids(transport)) == (0, ["a"])
 
 
-def test_latency_passes_on_the_injected_clock_half_of_it_before_the_arrival() -> None:
+def test_latency_uses_the_injected_clock() -> None:
     async def story(simulation: Simulation) -> None:
         transport = MemoryTransport(clock=simulation.clock, latency="10s")
         sending = asyncio.create_task(transport.send(batch("a")))
@@ -135,7 +135,7 @@ def test_latency_passes_on_the_injected_clock_half_of_it_before_the_arrival() ->
     simulate(story, seed=1)
 
 
-def test_latency_may_be_drawn() -> None:
+def test_latency_can_be_random() -> None:
     async def story(simulation: Simulation) -> None:
         latencies = [3.0, 1.0]
         transport = MemoryTransport(clock=simulation.clock, latency=latencies.pop)

@@ -21,7 +21,7 @@ def received(body: bytes, content_type: str = JSON, upcast: Upcast | None = None
     return ReceivedEvent(parcel(body, content_type), upcast)
 
 
-def test_every_field_is_there() -> None:
+def test_every_field_is_available() -> None:
     one = parcel(b'{"id":42}')
     event, message = ReceivedEvent(one), one.message
     fields = "event_id event_type aggregate_type aggregate_id key schema_version"
@@ -30,7 +30,7 @@ def test_every_field_is_there() -> None:
     assert (event.payload, event.payload_bytes, event.headers) == ({"id": 42}, b'{"id":42}', {"a": "b"})
 
 
-def test_it_is_read_only_and_shows_no_payload() -> None:
+def test_a_received_event_is_read_only_and_its_repr_has_no_payload() -> None:
     event = received(b'{"secret":1}')
     with pytest.raises(AttributeError):
         event.payload = {}  # type: ignore[misc]
@@ -52,7 +52,7 @@ def test_the_payload_is_decoded_once() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[" * 100_000])
-async def test_json_that_does_not_decode_is_dead_at_once_without_showing_itself(body: bytes) -> None:
+async def test_invalid_json_is_a_permanent_error_without_the_payload(body: bytes) -> None:
     handlers = Handlers()
     handlers.on("*", name="h")(lambda event, _: event.payload)
     answer = await call(handlers, body=body + b"canary")
@@ -61,7 +61,7 @@ async def test_json_that_does_not_decode_is_dead_at_once_without_showing_itself(
     assert answer.__cause__ is None
 
 
-async def test_a_handler_that_reads_only_bytes_does_not_care() -> None:
+async def test_a_handler_that_reads_bytes_accepts_invalid_json() -> None:
     handlers = Handlers()
     seen: list[bytes] = []
     handlers.on("*", name="h")(lambda event, _: seen.append(event.payload_bytes))
@@ -83,7 +83,7 @@ async def test_older_versions_are_upcast() -> None:
     assert seen == [({"number": 1}, 1)]
 
 
-async def test_a_version_nobody_knows_yet_is_tried_again() -> None:
+async def test_an_unknown_version_is_retried() -> None:
     def unknown(event_type: str, version: int, payload: Any) -> Any:
         raise ConfigurationError("deploy the release that registers it")
 
@@ -94,7 +94,7 @@ async def test_a_version_nobody_knows_yet_is_tried_again() -> None:
     assert "deploy the release that registers it" in str(answer)
 
 
-async def test_the_context_tells_the_circumstances() -> None:
+async def test_the_context_has_attempt_and_destination() -> None:
     handlers = Handlers()
     seen: list[HandlerContext] = []
 

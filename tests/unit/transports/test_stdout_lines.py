@@ -41,7 +41,7 @@ async def test_a_line_has_the_event_and_its_payload() -> None:
     }
 
 
-async def test_json_is_shown_as_it_stands_but_on_one_line() -> None:
+async def test_json_is_printed_unchanged_on_one_line() -> None:
     line = await shown(b'{"b": 1.0,\n"a":\t1e400, "a":2}')
     assert line.endswith('"payload": {"b": 1.0, "a": 1e400, "a":2}}\n')
 
@@ -56,12 +56,12 @@ async def test_json_is_shown_as_it_stands_but_on_one_line() -> None:
         (b"\xff\x00", "application/octet-stream", "base64", "/wA="),
     ],
 )
-async def test_what_is_no_json_is_text_or_base64(body: bytes, content_type: str, field: str, value: str) -> None:
+async def test_other_payloads_are_printed_as_text_or_base64(body: bytes, content_type: str, field: str, value: str) -> None:
     assert json.loads(await shown(body, content_type))[field] == value
 
 
 @pytest.mark.parametrize("nasty", ["\x1b[2J", "\x9b2J", "a\u2028b", "\u202eabc", "\r\n", "\ud800"])
-async def test_nothing_in_a_line_can_move_the_cursor_or_start_another_line(nasty: str) -> None:
+async def test_control_characters_are_escaped(nasty: str) -> None:
     line = await shown(
         json.dumps({"a": nasty.replace("\ud800", "")}, ensure_ascii=False).encode(), headers={"h": nasty}
     )
@@ -69,11 +69,11 @@ async def test_nothing_in_a_line_can_move_the_cursor_or_start_another_line(nasty
     assert json.loads(line)["headers"] == {"h": nasty}
 
 
-async def test_other_alphabets_stay_readable_where_the_stream_can_show_them() -> None:
+async def test_unicode_text_stays_readable_if_the_stream_supports_it() -> None:
     assert "Привет 🚀" in await shown('{"a":"Привет 🚀"}'.encode())
 
 
-async def test_a_stream_that_cannot_show_them_gets_escapes() -> None:
+async def test_a_stream_without_unicode_gets_escapes() -> None:
     raw = io.BytesIO()
     stdout = StdoutTransport(io.TextIOWrapper(raw, encoding="latin-1"))
     assert await stdout.send([outgoing("é", stdout.to(), body='{"a":"🚀"}'.encode(), content_type=JSON)]) == [None]
@@ -89,7 +89,7 @@ async def test_lines_go_to_standard_output_by_default(capsys: pytest.CaptureFixt
     await stdout.aclose()
 
 
-async def test_a_reader_that_went_away_makes_it_unavailable() -> None:
+async def test_a_closed_pipe_is_unavailable() -> None:
     reader, writer = os.pipe()
     stream = os.fdopen(writer, "w", encoding="utf-8")
     stdout = StdoutTransport(stream)
@@ -110,7 +110,7 @@ async def test_a_closed_stream_is_unavailable() -> None:
         await stdout.ping()
 
 
-async def test_a_reader_that_does_not_read_holds_up_neither_the_loop_nor_the_close() -> None:
+async def test_a_full_pipe_blocks_neither_the_loop_nor_the_close() -> None:
     reader, writer = os.pipe()
     with os.fdopen(writer, "w", encoding="utf-8") as stream, os.fdopen(reader, "rb") as end:
         stdout = StdoutTransport(stream)

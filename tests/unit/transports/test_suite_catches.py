@@ -166,7 +166,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("mutant", "test", "values"), MUTANTS, ids=[f"{m.__name__}-{t}" for m, t, _ in MUTANTS])
-async def test_a_broken_transport_fails(
+async def test_a_broken_transport_fails_the_suite(
     monkeypatch: pytest.MonkeyPatch, mutant: type[MemoryTransport], test: str, values: dict[str, Any]
 ) -> None:
     judged = getattr(TransportConformance(), f"test_{test}")

@@ -26,7 +26,7 @@ def check(name: str, answer: CheckResult | Exception, *, gate: bool = False) -> 
     return Check(name=name, ask=ask, gate=gate)
 
 
-async def test_what_depends_on_a_failure_is_skipped() -> None:
+async def test_checks_after_a_failed_prerequisite_are_skipped() -> None:
     made, _ = await examination._run(
         [
             check("a", passed("fine"), gate=True),
@@ -38,7 +38,7 @@ async def test_what_depends_on_a_failure_is_skipped() -> None:
     assert made[2].message == "skipped, because b failed"
 
 
-async def test_what_cannot_be_made_is_a_warning_and_the_rest_goes_on() -> None:
+async def test_a_check_that_raises_is_a_warning_and_the_others_run() -> None:
     made, _ = await examination._run(
         [check("a", StoreUnavailableError("permission denied")), check("b", warned("well", "do"))]
     )
@@ -46,12 +46,12 @@ async def test_what_cannot_be_made_is_a_warning_and_the_rest_goes_on() -> None:
     assert made[0].message == "the check could not run: permission denied"
 
 
-async def test_a_gate_that_cannot_be_made_is_a_failure() -> None:
+async def test_a_prerequisite_that_raises_is_a_failure() -> None:
     made, _ = await examination._run([check("a", StoreUnavailableError("gone"), gate=True), check("b", passed("fine"))])
     assert [finding.result for finding in made] == ["fail", "skip"]
 
 
-async def test_a_check_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_check_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examination, "TIMEOUT", 0.01)
 
     async def never() -> CheckResult:
@@ -62,7 +62,7 @@ async def test_a_check_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatc
     assert (finding.result, "no answer within" in finding.message) == ("warn", True)
 
 
-async def test_the_groups_come_in_their_order(tmp_path: Path, sqlite_template: Path) -> None:
+async def test_groups_are_in_order(tmp_path: Path, sqlite_template: Path) -> None:
     copyfile(sqlite_template, tmp_path / "outbox.db")
     async with aclosing(SqliteStore(tmp_path / "outbox.db")) as store:
         report = await examine(Settings.load(None, {"PILLARBOX_TRANSPORT": "stdout://"}), store)
@@ -72,7 +72,7 @@ async def test_the_groups_come_in_their_order(tmp_path: Path, sqlite_template: P
     assert [finding.check for finding in report.of("warn")] == ["symptoms.relays"]
 
 
-async def test_a_store_that_is_not_there_leaves_the_settings_and_guarantees() -> None:
+async def test_without_a_store_settings_and_guarantees_are_checked() -> None:
     url = f"postgresql://app:secret@127.0.0.1:{free_port()}/shop"
     async with aclosing(PostgresStore(url)) as store:
         report = await examine(Settings.load(None, {"PILLARBOX_STORE": url}), store)
@@ -84,7 +84,7 @@ async def test_a_store_that_is_not_there_leaves_the_settings_and_guarantees() ->
     assert "secret" not in str(report)
 
 
-async def test_two_brokers_are_told_apart() -> None:
+async def test_checks_of_two_brokers_are_distinguishable() -> None:
     port = free_port()
     variables = {
         f"PILLARBOX_TRANSPORTS__{name}__URL": f"amqp://app:secret@127.0.0.1:{port}/" for name in ("EAST", "WEST")
@@ -95,5 +95,5 @@ async def test_two_brokers_are_told_apart() -> None:
     assert "secret" not in str(report)
 
 
-def test_the_worst_is_what_counts() -> None:
+def test_the_worst_result_determines_the_outcome() -> None:
     assert Report(findings=()).worst == "pass"

@@ -14,7 +14,7 @@ async def found(check: str, **flags: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(("lease", "result"), [("15s", "pass"), ("14s", "warn")])
-async def test_a_send_ends_well_within_the_lease(lease: str, result: str) -> None:
+async def test_the_send_timeout_must_fit_the_lease(lease: str, result: str) -> None:
     assert (await found("guarantees.lease", relay__lease=lease))[0] == result
 
 
@@ -29,7 +29,7 @@ async def test_a_send_ends_well_within_the_lease(lease: str, result: str) -> Non
         ("1h", "3", "pass"),
     ],
 )
-async def test_receipts_are_kept_for_longer_than_an_event_is_tried(kept: str, attempts: str, result: str) -> None:
+async def test_inbox_records_must_outlive_the_retries_of_an_event(kept: str, attempts: str, result: str) -> None:
     flags = {"relay__retention__inbox": kept, "relay__retention__dead": "1h", "relay__retry__max_attempts": attempts}
     assert (await found("guarantees.inbox", **flags))[0] == result
 
@@ -48,19 +48,19 @@ async def test_the_retry_horizon_has_a_readable_unit(flags: dict[str, str], said
     assert (result, told) == ("pass", f"inbox records are kept for 120 days; {said}")
 
 
-async def test_receipts_are_kept_at_least_as_long_as_dead_letters() -> None:
+async def test_inbox_records_must_outlive_dead_letters() -> None:
     assert (await found("guarantees.inbox", relay__retention__inbox="1h"))[0] == "pass"
 
 
 @pytest.mark.parametrize(("kept", "result"), [("30 days", "pass"), ("1h", "warn"), ("forever", "pass")])
-async def test_the_ledger_remembers_for_longer_than_an_event_is_tried(kept: str, result: str) -> None:
+async def test_the_ledger_must_outlive_the_retries_of_an_event(kept: str, result: str) -> None:
     assert (await found("guarantees.ledger", store__ledger="true", relay__retention__ledger=kept))[0] == result
 
 
-def test_without_a_ledger_nobody_asks_about_it() -> None:
+def test_without_a_ledger_its_check_is_omitted() -> None:
     assert "guarantees.ledger" not in [check.name for check in guarantees.checks(Settings.load(None, {}))]
 
 
 @pytest.mark.parametrize(("outages", "result"), [("wait", "pass"), ("count", "warn")])
-async def test_an_outage_that_uses_up_attempts(outages: str, result: str) -> None:
+async def test_counted_outages_are_reported(outages: str, result: str) -> None:
     assert (await found("guarantees.outages", relay__outages=outages))[0] == result

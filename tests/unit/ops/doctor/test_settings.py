@@ -32,23 +32,23 @@ async def test_the_store_is_named_without_its_password() -> None:
         ({"PILLARBOX_TRANSPORT": "handlers:no_such_module:handlers"}, "fail", "no_such_module"),
     ],
 )
-async def test_a_relay_can_start_with_them(variables: dict[str, Any], result: str, said: str) -> None:
+async def test_valid_settings_can_start_a_relay(variables: dict[str, Any], result: str, said: str) -> None:
     seen = await found("settings.relay", **variables)
     assert (seen[0], said in seen[1]) == (result, True), seen
 
 
-async def test_notes_are_warnings() -> None:
+async def test_notes_of_the_settings_are_warnings() -> None:
     assert (await found("settings.notes"))[0] == "pass"
     result, said = await found("settings.notes", PILLARBOX_RELAY__DRAIN_TIMEOUT="1s")
     assert (result, "DRAIN_TIMEOUT" in said) == ("warn", True)
 
 
-async def test_an_armed_failpoint() -> None:
+async def test_an_armed_failpoint_is_reported() -> None:
     assert (await found("settings.failpoint"))[0] == "pass"
     assert (await found("settings.failpoint", PILLARBOX_FAILPOINT="before_send:1"))[0] == "fail"
 
 
-def test_settings_that_cannot_be_read_are_the_only_finding() -> None:
+def test_unreadable_settings_are_the_only_result() -> None:
     report = unreadable(ConfigurationError("relay.lease is wrong\nand so is relay.heartbeat"))
     [finding] = report.findings
     assert (finding.check, finding.result, report.worst) == ("settings.read", "fail", "fail")

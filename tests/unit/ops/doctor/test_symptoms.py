@@ -64,7 +64,7 @@ async def asked(store: AdminStore, name: str, **variables: str) -> CheckResult:
     return await check.ask()
 
 
-async def test_events_wait_and_no_relay_is_alive(store: MemoryStore, record: Record) -> None:
+async def test_pending_events_without_a_running_relay(store: MemoryStore, record: Record) -> None:
     assert (await asked(store, "relays")).result == "warn"
     record("a", "b")
     found = await asked(store, "relays")
@@ -73,7 +73,7 @@ async def test_events_wait_and_no_relay_is_alive(store: MemoryStore, record: Rec
     assert await asked(store, "relays") == ("pass", "running: till", "")
 
 
-async def test_a_relay_is_alive_but_makes_no_progress(store: MemoryStore) -> None:
+async def test_a_running_relay_without_progress(store: MemoryStore) -> None:
     owner = await Owner.of(store, name="till")
     await store.lanes.renew(owner.relay, lease=LONG, stalled="no send begins")
     found = await asked(store, "relays")
@@ -86,7 +86,7 @@ async def test_a_relay_is_alive_but_makes_no_progress(store: MemoryStore) -> Non
     assert (await asked(store, "relays")).result == "pass"
 
 
-async def test_events_wait_while_the_relay_is_switched_off(store: MemoryStore, record: Record) -> None:
+async def test_pending_events_with_the_relay_disabled(store: MemoryStore, record: Record) -> None:
     record("a")
     found = await asked(store, "relays", PILLARBOX_RELAY__ENABLED="false")
     assert (found.result, "PILLARBOX_RELAY__ENABLED is false here" in found.message) == ("fail", True)
@@ -103,7 +103,7 @@ async def test_lanes_without_an_owner(store: MemoryStore) -> None:
     assert (await asked(store, "lanes")).result == "pass"
 
 
-async def test_a_lane_whose_owners_die(store: MemoryStore) -> None:
+async def test_a_lane_whose_owners_crash(store: MemoryStore) -> None:
     owner = await Owner.of(store)
     for _ in range(symptoms.MANY_CRASHES):
         assert (await asked(store, "lanes")).result == "pass"
@@ -111,7 +111,7 @@ async def test_a_lane_whose_owners_die(store: MemoryStore) -> None:
     assert (await asked(store, "lanes")).result == "fail"
 
 
-async def test_a_destination_that_takes_nothing(store: MemoryStore) -> None:
+async def test_an_unavailable_destination(store: MemoryStore) -> None:
     owner = await Owner.of(store)
     assert (await asked(store, "destinations")).result == "pass"
     await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
@@ -123,7 +123,7 @@ async def test_a_destination_that_takes_nothing(store: MemoryStore) -> None:
 
 
 @pytest.mark.parametrize("destination", ["orders", EVERYWHERE])
-async def test_a_destination_that_a_person_paused(store: MemoryStore, destination: str) -> None:
+async def test_a_destination_paused_by_an_operator(store: MemoryStore, destination: str) -> None:
     await store.admin.requests.override(destination, paused=True)
     found = await asked(store, "destinations")
     assert (found.result, "operator" in found.message) == ("warn", True)
@@ -134,21 +134,21 @@ async def test_a_destination_that_a_person_paused(store: MemoryStore, destinatio
 
 
 @pytest.mark.parametrize("state", ["open", "closed"])
-async def test_a_breaker_that_a_person_holds(store: MemoryStore, state: Forced) -> None:
+async def test_a_breaker_forced_by_an_operator(store: MemoryStore, state: Forced) -> None:
     await store.admin.requests.override("orders", breaker=state)
     found = await asked(store, "destinations")
     assert (found.result, found.message) == ("warn", f"overridden by an operator: orders ({state})")
     assert "pillarbox destinations breaker NAME auto" in found.fix
 
 
-async def test_a_breaker_that_a_person_holds_closed_although_it_fails(store: MemoryStore) -> None:
+async def test_a_failing_breaker_forced_closed_by_an_operator(store: MemoryStore) -> None:
     await store.admin.requests.override("orders", breaker="closed")
     await store.destinations.report("orders", error="connection refused", next_attempt=5)
     found = await asked(store, "destinations")
     assert (found.result, found.message) == ("fail", "unavailable: orders (forced closed): connection refused")
 
 
-async def test_an_event_that_waits_for_long(store: MemoryStore, record: Record) -> None:
+async def test_an_event_pending_for_long(store: MemoryStore, record: Record) -> None:
     assert (await asked(store, "backlog")).result == "pass"
     record("a")
     assert (await asked(store, "backlog")).result == "pass"
@@ -157,7 +157,7 @@ async def test_an_event_that_waits_for_long(store: MemoryStore, record: Record) 
     assert (await asked(store, "backlog")).result == "warn"
 
 
-async def test_more_than_five_attempts_with_the_commonest_error(sqlite_store: SqliteStore, insert: Record) -> None:
+async def test_more_than_five_attempts_with_the_most_frequent_error(sqlite_store: SqliteStore, insert: Record) -> None:
     owner = await Owner.of(sqlite_store)
     insert("a")
     [message] = await owner.ready()
@@ -171,7 +171,7 @@ async def test_more_than_five_attempts_with_the_commonest_error(sqlite_store: Sq
     assert "pillarbox events show a" in found.fix
 
 
-async def test_a_key_that_stands_still(sqlite_store: SqliteStore, insert: Record) -> None:
+async def test_a_blocked_key(sqlite_store: SqliteStore, insert: Record) -> None:
     owner = await Owner.of(sqlite_store)
     assert (await asked(sqlite_store, "blocked")).result == "pass"
     insert("a", key="ORDER:42")
@@ -198,7 +198,7 @@ async def test_dead_letters_by_reason(store: MemoryStore, record: Record) -> Non
 BROKER = {"PILLARBOX_TRANSPORT": "amqp://app@mq/"}
 
 
-async def test_a_hot_key_that_waits_for_its_own_round_trips(sqlite_store: SqliteStore, insert: Record) -> None:
+async def test_a_hot_key_limited_by_round_trips(sqlite_store: SqliteStore, insert: Record) -> None:
     insert(*(f"calm-{number}" for number in range(hot_keys.MANY - 1)), key="calm")
     assert (await asked(sqlite_store, "hot_keys", **BROKER)).result == "pass"
     insert(*(f"hot-{number}" for number in range(hot_keys.MANY)), key="hot")
@@ -207,7 +207,7 @@ async def test_a_hot_key_that_waits_for_its_own_round_trips(sqlite_store: Sqlite
     assert 'ordering = "pipelined"' in found.fix
 
 
-async def test_a_hot_key_that_its_head_holds_up_is_another_matter(sqlite_store: SqliteStore, insert: Record) -> None:
+async def test_a_hot_key_blocked_by_its_first_event_is_not_reported(sqlite_store: SqliteStore, insert: Record) -> None:
     insert(*(f"hot-{number}" for number in range(hot_keys.MANY + 1)), key="hot")
     owner = await Owner.of(sqlite_store)
     [first, *_] = await owner.ready()
@@ -215,7 +215,7 @@ async def test_a_hot_key_that_its_head_holds_up_is_another_matter(sqlite_store: 
     assert (await asked(sqlite_store, "hot_keys", **BROKER)).result == "pass"
 
 
-async def test_a_hot_key_whose_destination_is_pipelined_or_has_no_such_choice(
+async def test_a_hot_key_with_a_pipelined_destination_or_without_the_option(
     sqlite_store: SqliteStore, insert: Record, tmp_path: Path
 ) -> None:
     insert(*(f"hot-{number}" for number in range(hot_keys.MANY)), key="hot")

@@ -13,7 +13,7 @@ from tests.unit.ops.settings.loading import load, origins, problems
 CANARY = "canary-password"
 
 
-def test_nothing_set_is_every_default() -> None:
+def test_without_variables_all_defaults_apply() -> None:
     assert load(HOME="/root", PILLARBOX_STORE="") == Settings()
 
 
@@ -23,7 +23,7 @@ def test_the_library_has_the_same_defaults() -> None:
     assert settings.relay.policy == ExponentialBackoff()
 
 
-def test_every_setting_of_a_relay() -> None:
+def test_every_relay_setting_has_a_variable() -> None:
     relay = {
         "NAME": "relay-a",
         "ENABLED": "no",
@@ -67,7 +67,7 @@ def test_every_setting_of_a_relay() -> None:
     )
 
 
-def test_the_short_forms_are_one_store_and_one_transport() -> None:
+def test_the_short_forms_set_store_and_transport() -> None:
     settings = load(PILLARBOX_STORE="memory://", PILLARBOX_TRANSPORT="stdout://")
     assert settings.store.url == "memory://"
     assert {name: given.url for name, given in settings.transports.items()} == {"default": "stdout://"}
@@ -75,13 +75,13 @@ def test_the_short_forms_are_one_store_and_one_transport() -> None:
     assert (handlers.kind, handlers.import_) == ("handlers", "shop.events:handlers")
 
 
-def test_the_short_form_means_the_only_transport_of_the_file(write: Write) -> None:
+def test_the_short_form_sets_the_only_transport_of_the_file(write: Write) -> None:
     file = write('[transports.rabbit]\nurl = "amqp://here/"\nwindow = 5')
     [(name, transport)] = load(file, PILLARBOX_TRANSPORT="amqp://there/").transports.items()
     assert (name, transport.url, transport.window) == ("rabbit", "amqp://there/", 5)
 
 
-def test_the_short_form_of_several_transports_is_refused(write: Write) -> None:
+def test_the_short_form_is_rejected_with_several_transports(write: Write) -> None:
     file = write('[transports.a]\nurl = "stdout://"\n[transports.b]\nurl = "stdout://"')
     [problem] = problems(file, PILLARBOX_TRANSPORT="stdout://")
     assert problem == (
@@ -89,13 +89,13 @@ def test_the_short_form_of_several_transports_is_refused(write: Write) -> None:
     )
 
 
-def test_a_named_table_is_found_whatever_its_case_and_its_hyphens(write: Write) -> None:
+def test_a_named_table_is_found_regardless_of_case_and_hyphens(write: Write) -> None:
     file = write('[transports.My-Rabbit]\nurl = "amqp://here/"')
     settings = load(file, PILLARBOX_TRANSPORTS__MY_RABBIT__WINDOW="7")
     assert [(name, given.window) for name, given in settings.transports.items()] == [("My-Rabbit", 7)]
 
 
-def test_a_named_table_may_be_of_variables_alone() -> None:
+def test_variables_alone_can_define_a_named_table() -> None:
     settings = load(
         PILLARBOX_TRANSPORTS__RABBIT__URL="amqp://mq/",
         PILLARBOX_DESTINATIONS__ORDERS__EXCHANGE="shop",
@@ -106,7 +106,7 @@ def test_a_named_table_may_be_of_variables_alone() -> None:
 
 
 @pytest.mark.parametrize("variable", ["PILLARBOX_STORE__URL_FILE", "PILLARBOX_STORE_FILE"])
-def test_a_secret_may_lie_in_a_file(variable: str, tmp_path: Path) -> None:
+def test_a_secret_can_be_read_from_a_file(variable: str, tmp_path: Path) -> None:
     secret = tmp_path / "url"
     secret.write_text(f"postgresql://app:{CANARY}@db/shop\n")
     settings = load(**{variable: str(secret)})
@@ -114,12 +114,12 @@ def test_a_secret_may_lie_in_a_file(variable: str, tmp_path: Path) -> None:
     assert origins(settings)["store.url"] == variable
 
 
-def test_the_transport_may_lie_in_a_file_too(tmp_path: Path) -> None:
+def test_the_transport_can_be_read_from_a_file_too(tmp_path: Path) -> None:
     (tmp_path / "url").write_text("amqp://mq/")
     assert load(PILLARBOX_TRANSPORT_FILE=str(tmp_path / "url")).transports["default"].url == "amqp://mq/"
 
 
-def test_a_secret_file_that_is_not_there_names_its_variable(tmp_path: Path) -> None:
+def test_a_missing_secret_file_is_an_error_that_names_its_variable(tmp_path: Path) -> None:
     [problem] = problems(PILLARBOX_STORE__URL_FILE=str(tmp_path / "nowhere"))
     assert problem == f"PILLARBOX_STORE__URL_FILE: {tmp_path / 'nowhere'} cannot be read: No such file or directory"
 
@@ -129,12 +129,12 @@ def test_only_secrets_are_read_from_files() -> None:
     assert problem.startswith("PILLARBOX_RELAY__NAME_FILE is not a setting")
 
 
-def test_two_variables_for_one_setting_are_refused() -> None:
+def test_two_variables_for_one_setting_are_rejected() -> None:
     [problem] = problems(PILLARBOX_STORE="memory://", PILLARBOX_STORE__URL="memory://")
     assert problem == "PILLARBOX_STORE and PILLARBOX_STORE__URL both set store.url: leave one of them out"
 
 
-def test_a_name_that_is_no_setting_is_refused_with_the_nearest_one() -> None:
+def test_an_unknown_variable_is_rejected_with_a_suggestion() -> None:
     assert problems(PILLARBOX_RELAY_BATCHSIZE="5") == [
         "PILLARBOX_RELAY_BATCHSIZE is not a setting; did you mean PILLARBOX_RELAY__BATCH_SIZE?"
     ]
@@ -142,7 +142,7 @@ def test_a_name_that_is_no_setting_is_refused_with_the_nearest_one() -> None:
     assert problem.endswith("did you mean PILLARBOX_TRANSPORTS__RABBIT__WINDOW?")
 
 
-def test_lists_of_tables_are_for_the_file() -> None:
+def test_lists_of_tables_can_only_be_set_in_the_file() -> None:
     [problem] = problems(PILLARBOX_ROUTES__0__TO="orders")
     assert problem.startswith("PILLARBOX_ROUTES__0__TO is not a setting")
 
@@ -168,10 +168,10 @@ def test_lists_of_tables_are_for_the_file() -> None:
         ("RETRY__MAX_ATTEMPTS", "-1"),
     ],
 )
-def test_a_value_that_cannot_work_names_its_variable(name: str, value: str) -> None:
+def test_an_invalid_value_is_an_error_that_names_its_variable(name: str, value: str) -> None:
     [problem] = problems(**{f"PILLARBOX_RELAY__{name}": value})
     assert f"PILLARBOX_RELAY__{name}" in problem
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     assert len(problems(PILLARBOX_RELAY__LEASE="soon", PILLARBOX_RELAY__LEESE="1s", PILLARBOX_STORE="shop.db")) == 3

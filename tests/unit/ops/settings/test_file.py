@@ -12,13 +12,13 @@ from tests.unit.ops.settings.conftest import Write
 from tests.unit.ops.settings.loading import load, problems
 
 
-def test_retention_and_the_wakeup_reach_the_relay(write: Write) -> None:
+def test_retention_and_wakeup_are_passed_to_the_relay(write: Write) -> None:
     settings = load(write('[relay.retention]\nhistory = "1 day"\ndead = "forever"\n[record]\nwakeup = "none"'))
     assert settings.relay.config.retention == RetentionConfig(history="1 day", dead="forever")
     assert settings.relay.config.wakeup == "none"
 
 
-def test_history_may_be_switched_off_or_kept_forever(write: Write) -> None:
+def test_history_can_be_disabled_or_kept_forever(write: Write) -> None:
     assert load(write("[store]\nhistory = false")).store.history is False
     assert load(PILLARBOX_STORE__HISTORY="off").store.history is False
     kept = load(write('[relay.retention]\nhistory = "forever"')).relay.config.retention
@@ -30,12 +30,12 @@ def test_a_ledger_is_a_flag_or_the_history(text: str, ledger: object) -> None:
     assert load(PILLARBOX_STORE__LEDGER=text).store.ledger == ledger
 
 
-def test_at_most_once_reaches_the_relay(write: Write) -> None:
+def test_at_most_once_is_passed_to_the_relay(write: Write) -> None:
     settings = load(write("[store]\nledger = true\n[relay]\nat_most_once = true"))
     assert settings.relay.config.at_most_once
 
 
-def test_the_largest_payload_is_also_the_tables(write: Write) -> None:
+def test_max_payload_applies_to_the_tables_too(write: Write) -> None:
     assert load(write('[record]\nmax_payload = "2 MiB"')).store.max_payload == 2 * 1024**2
 
 
@@ -89,11 +89,11 @@ def test_each_retry_policy(write: Write) -> None:
         ("[transports.r]\nurl = 'amqp://mq/'\n[[transports.r.queues]]\nnam = 'q'", "transports.r.queues[0].nam in"),
     ],
 )
-def test_a_mistake_is_named_by_its_place(write: Write, text: str, problem: str) -> None:
+def test_an_error_names_its_location(write: Write, text: str, problem: str) -> None:
     assert problem in "\n".join(problems(write(text)))
 
 
-def test_a_figure_that_does_not_fit_another_names_both(write: Write) -> None:
+def test_incompatible_settings_are_both_named(write: Write) -> None:
     [problem] = problems(write("[relay]\nheartbeat = '5s'"), PILLARBOX_RELAY__LEASE="12s")
     assert problem.startswith(
         "PILLARBOX_RELAY__LEASE is 12s: it must be at least 3 × relay.heartbeat in pillarbox.toml (5s), "
@@ -104,19 +104,19 @@ def test_a_figure_that_does_not_fit_another_names_both(write: Write) -> None:
     ("text", "said"),
     [(b"[store", "is not TOML"), (b"[store]\nurl = 'canary-password", "is not TOML"), (b"\xff", "is not UTF-8")],
 )
-def test_a_file_that_cannot_be_read_is_never_quoted(tmp_path: Path, text: bytes, said: str) -> None:
+def test_an_unreadable_file_is_never_quoted(tmp_path: Path, text: bytes, said: str) -> None:
     (tmp_path / "broken.toml").write_bytes(text)
     with pytest.raises(ConfigurationError, match=said) as raised:
         load(tmp_path / "broken.toml")
     assert "canary-password" not in str(raised.value)
 
 
-def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"nowhere.toml cannot be read: No such file"):
         load(tmp_path / "nowhere.toml")
 
 
-def test_which_file_it_is(write: Write) -> None:
+def test_the_file_can_be_chosen(write: Write) -> None:
     assert find_file("a.toml", {"PILLARBOX_CONFIG": "b.toml"}) == Path("a.toml")
     assert find_file(None, {"PILLARBOX_CONFIG": "b.toml"}) == Path("b.toml")
     assert find_file(None, {}) is None

@@ -27,7 +27,7 @@ CANARY = "canary-password"
         ("secret", "***"),
     ],
 )
-def test_what_is_shown(url: str, shown: str) -> None:
+def test_masked_urls(url: str, shown: str) -> None:
     assert masked(url) == shown
 
 
@@ -40,14 +40,14 @@ def test_no_password_is_ever_shown(url: str, password: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["postgresql", "amqp"])
 @pytest.mark.parametrize("bad", ["/", "?", "#", "@", "1/", "["])
-def test_an_address_cut_in_two_by_its_password_is_refused_without_being_quoted(scheme: str, bad: str) -> None:
+def test_a_url_split_by_its_password_is_rejected_and_not_quoted(scheme: str, bad: str) -> None:
     variable = "PILLARBOX_STORE" if scheme == "postgresql" else "PILLARBOX_TRANSPORT"
     [problem] = problems(**{variable: f"{scheme}://app:{bad}{CANARY}@127.0.0.1/x"})
     assert problem.startswith(f"{variable}: user, password, host and port cannot be told apart")
     assert CANARY not in problem
 
 
-def test_a_url_in_the_wrong_place_is_not_quoted() -> None:
+def test_a_misplaced_url_is_not_quoted() -> None:
     [problem] = problems(PILLARBOX_RELAY__LEASE=f"amqp://app:{CANARY}@mq/")
     assert CANARY not in problem
 

@@ -9,7 +9,7 @@ from tests.unit.ops.settings.loading import load, origins, problems
 FILE = "[relay]\npreset = 'production'\nin_flight = 4\nbatch_size = 1\nname = 'f'\nlease = '20s'"
 
 
-def test_the_nearer_source_wins_and_is_named(write: Write) -> None:
+def test_the_source_of_highest_precedence_applies_and_is_named(write: Write) -> None:
     settings = load(
         write(FILE),
         {"relay.name": "flag"},
@@ -25,7 +25,7 @@ def test_the_nearer_source_wins_and_is_named(write: Write) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_sets_its_figures_and_nothing_else(name: str) -> None:
+def test_a_preset_sets_only_its_own_settings(name: str) -> None:
     settings, preset = load(PILLARBOX_RELAY__PRESET=name), PRESETS[name]
     assert (settings.relay.config.poll_interval, settings.relay.config.batch_size) == (
         preset.poll_interval,
@@ -35,18 +35,18 @@ def test_a_preset_sets_its_figures_and_nothing_else(name: str) -> None:
     assert (settings.relay.config.in_flight, settings.relay.config.lease) == (3, "15s")
 
 
-def test_keys_written_out_win_over_a_preset(write: Write) -> None:
+def test_explicit_settings_override_a_preset(write: Write) -> None:
     settings = load(write(FILE + "\n[relay.retry]\nmax_attempts = 3"))
     assert (settings.relay.config.batch_size, settings.relay.retry.max_attempts) == (1, 3)
     assert settings.relay.retry.max == "600s"
 
 
-def test_a_preset_leaves_another_retry_policy_alone(write: Write) -> None:
+def test_a_preset_does_not_change_another_retry_policy(write: Write) -> None:
     settings = load(write("[relay]\npreset = 'staging'\n[relay.retry]\npolicy = 'none'"))
     assert "relay.retry.multiplier" not in origins(settings)
 
 
-def test_a_flag_that_is_no_setting_is_refused_with_the_nearest() -> None:
+def test_an_unknown_flag_is_rejected_with_a_suggestion() -> None:
     assert problems(None, {"relay.batchsize": "5"}) == [
         "--set relay.batchsize is not a setting; did you mean relay.batch_size?"
     ]
@@ -55,7 +55,7 @@ def test_a_flag_that_is_no_setting_is_refused_with_the_nearest() -> None:
     ]
 
 
-def test_a_password_is_refused_on_the_command_line() -> None:
+def test_a_password_on_the_command_line_is_rejected() -> None:
     [problem] = problems(None, {"store.url": "postgresql://app:canary-password@db/shop"})
     assert "PILLARBOX_STORE__URL_FILE" in problem
     assert "canary-password" not in problem

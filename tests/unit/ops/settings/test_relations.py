@@ -65,7 +65,7 @@ DESTINATION = "[destinations.d]\n"
         ),
     ],
 )
-def test_what_cannot_work_is_refused(write: Write, text: str, problem: str) -> None:
+def test_invalid_combinations_are_rejected(write: Write, text: str, problem: str) -> None:
     [found] = problems(write(text))
     assert problem in found
 
@@ -86,7 +86,7 @@ def test_what_cannot_work_is_refused(write: Write, text: str, problem: str) -> N
         ),
     ],
 )
-def test_what_somebody_should_know_is_told(write: Write, text: str, note: str) -> None:
+def test_questionable_combinations_are_noted(write: Write, text: str, note: str) -> None:
     [found] = load(write(text)).notes
     assert note in found
 
@@ -103,11 +103,11 @@ def test_what_somebody_should_know_is_told(write: Write, text: str, note: str) -
         RABBIT + "[[transports.rabbit.queues]]\nname = 'q'\nmax_length = 5",
     ],
 )
-def test_what_is_fine_needs_no_note(write: Write, text: str) -> None:
+def test_valid_combinations_have_no_note(write: Write, text: str) -> None:
     assert load(write(text)).notes == ()
 
 
-def test_defaults_of_another_kind_are_not_in_force(write: Write) -> None:
+def test_defaults_of_another_kind_do_not_apply(write: Write) -> None:
     shown = origins(load(write(STDOUT + DESTINATION)))
     assert [name for name in shown if name.startswith(("transports", "destinations"))] == [
         "transports.out.url",

@@ -32,7 +32,7 @@ def sample(name: str) -> Settings:
 
 
 @pytest.mark.parametrize("file", sorted(SAMPLES.glob("*.toml")), ids=lambda file: file.stem)
-async def test_a_relay_can_be_made_of_each(file: Path) -> None:
+async def test_a_relay_can_be_created_from_each_sample(file: Path) -> None:
     settings = load(file)
     make_outbox(settings)
     relay = make_relay(settings, store=open_store(settings.store), transports=open_transports(settings))

@@ -40,7 +40,7 @@ def store(host: Host) -> MemoryStore:
     return MemoryStore(clock=host)
 
 
-async def test_a_jump_ahead_takes_nothing_from_a_relay_that_lives(store: MemoryStore, host: Host) -> None:
+async def test_a_clock_jump_takes_no_lane_from_a_running_relay(store: MemoryStore, host: Host) -> None:
     owner = await Owner.of(store, lease=LEASE)
     host.up += LEASE - 1
     host.jumped = HOUR
@@ -54,7 +54,7 @@ async def test_a_jump_ahead_takes_nothing_from_a_relay_that_lives(store: MemoryS
 
 
 @pytest.mark.parametrize("jumped", [timedelta(), HOUR, -HOUR])
-async def test_a_dead_relay_loses_its_lanes_when_its_lease_has_passed(
+async def test_a_crashed_relay_loses_its_lanes_after_its_lease(
     store: MemoryStore, host: Host, jumped: timedelta
 ) -> None:
     dead = await Owner.of(store, lease=LEASE)
@@ -67,7 +67,7 @@ async def test_a_dead_relay_loses_its_lanes_when_its_lease_has_passed(
     assert await store.lanes.renew(dead.relay, lease=LEASE) is None
 
 
-async def test_an_event_is_in_flight_for_as_long_as_the_lease_of_its_relay_runs(host: Host) -> None:
+async def test_an_event_is_in_flight_while_the_lease_of_its_relay_is_valid(host: Host) -> None:
     harness = MemoryHarness(clock=host)
     await harness.commit(event("a", "k"))
     owner = await Owner.of(harness.store, lease=LEASE)

@@ -21,11 +21,11 @@ def _event(event_id: str = "a") -> Event:
     return Event("thing.happened", {}, event_id=event_id)
 
 
-def test_a_transaction_is_what_record_takes() -> None:
+def test_record_accepts_a_transaction() -> None:
     assert isinstance(MemoryStore().transaction(), InProcessTransaction)
 
 
-async def test_recording_before_or_after_the_block_is_refused() -> None:
+async def test_recording_outside_the_block_is_rejected() -> None:
     store = MemoryStore()
     transaction = store.transaction()
     with pytest.raises(NotInTransactionError):
@@ -36,7 +36,7 @@ async def test_recording_before_or_after_the_block_is_refused() -> None:
         outbox.record(transaction, _event("b"))
 
 
-async def test_a_clash_between_open_transactions_is_found_when_the_second_commits() -> None:
+async def test_a_duplicate_of_concurrent_transactions_is_found_at_the_second_commit() -> None:
     store = MemoryStore()
     with pytest.raises(DuplicateEventError, match="'a'"), store.transaction() as second, store.transaction() as first:
         outbox.record(second, _event(), _event("b"))
@@ -45,7 +45,7 @@ async def test_a_clash_between_open_transactions_is_found_when_the_second_commit
     assert await find_event(store, "b") == []
 
 
-async def test_duplicates_may_be_ignored() -> None:
+async def test_duplicates_can_be_ignored() -> None:
     store = MemoryStore()
     lenient = Outbox(duplicate="ignore")
     with store.transaction() as late:
@@ -56,7 +56,7 @@ async def test_duplicates_may_be_ignored() -> None:
     assert len(await find_event(store, "b")) == 1
 
 
-async def test_a_commit_in_another_thread_rings_the_bell_of_this_loop() -> None:
+async def test_a_commit_in_another_thread_wakes_this_loop() -> None:
     store = MemoryStore()
     nap = asyncio.create_task(store.wakeup.wait(60))
 
@@ -70,7 +70,7 @@ async def test_a_commit_in_another_thread_rings_the_bell_of_this_loop() -> None:
         assert await nap is True
 
 
-async def test_a_ring_between_dozing_and_waiting_is_not_lost() -> None:
+async def test_a_wakeup_before_the_wait_is_not_lost() -> None:
     store = MemoryStore()
     await store.wakeup.request("relay", 60)
     with store.transaction() as transaction:
