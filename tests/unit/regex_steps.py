@@ -1,7 +1,7 @@
-"""A backtracking matcher that takes the same decisions as `re` and counts its steps.
+"""A backtracking matcher that decides like `re` and counts its steps.
 
-`re` does not tell how much work a match was, and a clock tells it only on a quiet machine. This one compiles the tree
-that `re` itself parses into a small program, so the steps for a text are the same on every machine.
+`re` does not report the work of a match, and timing needs a quiet machine. This matcher compiles the tree that `re`
+parses into a small program, so the steps for a text are the same on every machine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 Registers = tuple[int | None, ...]
 UNBOUNDED = int(parser.MAXREPEAT)
 _SINGLE = ("LITERAL", "NOT_LITERAL", "IN", "ANY")
-"""What matches one character."""
+"""Nodes that match one character."""
 
 
 class TooMany(Exception):
@@ -25,7 +25,7 @@ class TooMany(Exception):
 
 @dataclass
 class Program:
-    """What to do, in order. Each instruction is a name and its arguments; jumps are indices."""
+    """A list of instructions: a name and its arguments; jumps are indices."""
 
     code: list[tuple[Any, ...]] = field(default_factory=list)
     registers: int = 0
@@ -36,7 +36,7 @@ class Program:
 
 
 class Matcher:
-    """One pattern. Repetitions are cut to `bound` where one is given: it changes constants, not how the work grows."""
+    """Matches one pattern. `bound` limits repetitions, which changes constants, not how the work grows."""
 
     def __init__(self, pattern: re.Pattern[Any], *, bound: int | None = None) -> None:
         self._bytes = isinstance(pattern.pattern, bytes)
@@ -107,7 +107,7 @@ class Matcher:
                     back = 0
                     if direction < 0:
                         back, most = inner.getwidth()
-                        assert back == most, "a look behind of one width"
+                        assert back == most, "a lookbehind of fixed width"
                     program.add("look", self._program(inner), back, operation == "ASSERT")
                 case "GROUPREF":
                     program.add("again", given)
@@ -153,7 +153,7 @@ class Matcher:
         program.code[split] = ("split", *(ways if greedy else reversed(ways)))
 
     def _alone(self, node: Any) -> re.Pattern[Any]:
-        """A pattern of this node alone, compiled by `re`: its own meaning of characters and positions."""
+        """A pattern of this node alone, compiled by `re`, for the meaning of characters and positions."""
         tree = parser.SubPattern(self._state, [node])
         made = compiler.compile(tree, self._flags)
         assert isinstance(made, re.Pattern)

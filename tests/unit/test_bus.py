@@ -1,4 +1,4 @@
-"""One interface for the direct and the outbox event bus: whoever publishes cannot tell which it is."""
+"""The direct and the outbox event bus have one interface and behave the same for publishers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ROUTES = [Route(event_type="order.*", to=["orders", "audit"])]
 
 
 class RetryEventBus:
-    """A decorator as an application writes it: it knows the interface and nothing else."""
+    """A decorator of an application, which uses only the interface."""
 
     def __init__(self, inner: EventBus, *, max_attempts: int) -> None:
         self._inner = inner

@@ -1,8 +1,7 @@
-"""Every regular expression of the package and the applications takes time in proportion to the text, whatever it is.
+"""Every regular expression of the package and the applications takes linear time for any text.
 
-Patterns are found by walking modules and syntax trees, so a new one is among them. Hostile texts are made of each
-pattern's own characters. What is compared is how the steps of a match grow with the length, so the machine changes
-nothing.
+Patterns are found by walking modules and syntax trees, so that new ones are included. Hostile texts consist of each
+pattern's own characters. The test compares how the steps of a match grow with the length, independent of the machine.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ MADE_OF_DATA = {
     ("pillarbox.ops.console.masking", "compile"): "an operator's own rule, refused unless its work is bounded",
     ("pillarbox.admin.diagnosis", "sub"): "an escaped event id",
 }
-"""Calls whose pattern is no constant, and why that is bounded."""
+"""Calls with a computed pattern, and why their work is bounded."""
 
 SHORT, LONG = 200, 400
 """Characters of the texts."""
 BOUND = 20
-"""To which repetitions are cut: far below the texts' lengths, so that bounded ones cost the same everywhere."""
+"""The limit of repetitions: far below the lengths of the texts, so that bounded ones cost the same."""
 GROWTH = 3
-"""Times the steps that twice the text may take: a linear pattern takes 2, a quadratic one 4."""
+"""The allowed growth for twice the text: a linear pattern takes 2 times the steps, a quadratic one 4."""
 MOST = 200 * LONG
-"""Steps for a text: a linear pattern takes tens per character, one that explodes any number."""
+"""The allowed steps for a text: a linear pattern takes tens per character."""
 
 
 def modules(package: str) -> Iterator[str]:
@@ -65,7 +64,7 @@ def patterns_in(value: object, depth: int = 4) -> Iterator[re.Pattern[Any]]:
 
 
 def kept_by(module: ModuleType) -> Iterator[tuple[str, re.Pattern[Any]]]:
-    """Patterns that a module or one of its classes keeps, and under which name."""
+    """Patterns in attributes of a module or its classes, with their names."""
     for name, value in list(vars(module).items()):
         for pattern in patterns_in(value):
             yield name, pattern
@@ -76,18 +75,18 @@ def kept_by(module: ModuleType) -> Iterator[tuple[str, re.Pattern[Any]]]:
 
 
 ANCHORED = {"match", "fullmatch"}
-"""These begin at the beginning only."""
+"""Functions that match only at the start."""
 
 
 def searched_in(tree: ast.Module) -> set[str]:
-    """Names of patterns that are used in another way than at the beginning of a text, or passed on."""
+    """Names of patterns that are searched for anywhere in a text, or passed on."""
     anchored = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in ANCHORED}
     read = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
     return {node.id for node in read if id(node) not in anchored}
 
 
 def called_in(tree: ast.Module) -> Iterator[tuple[str, bool, str | None]]:
-    """Each call of `re`: the function, whether its result is kept by the module, and its pattern if it is constant."""
+    """Each call of `re`: the function, whether the module keeps its result, and its pattern if it is a literal."""
     top = {
         id(node)
         for statement in tree.body
@@ -103,12 +102,13 @@ def called_in(tree: ast.Module) -> Iterator[tuple[str, bool, str | None]]:
             and node.func.attr in CALLS
         ):
             first = node.args[0]
-            constant = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
+            value = getattr(first, "value", None)
+            constant = value if isinstance(value, str) else None
             yield node.func.attr, node.func.attr == "compile" and id(node) in top, constant
 
 
 def renamed_in(tree: ast.Module) -> list[str]:
-    """Functions of `re` that are imported under a name by which their calls would not be found."""
+    """Functions of `re` that are imported by name, so that their calls would not be found."""
     found: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "re":
@@ -129,7 +129,7 @@ def _outside(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def every_pattern(package: str) -> dict[str, tuple[re.Pattern[Any], bool]]:
-    """Each once, and whether it is looked for anywhere in a text. Fails for one that cannot be found out."""
+    """Each pattern once, and whether it is searched for anywhere in a text. Fails for an unknown pattern."""
     found: dict[str, tuple[re.Pattern[Any], bool]] = {}
     for name in modules(package):
         module = importlib.import_module(name)
@@ -149,7 +149,7 @@ def every_pattern(package: str) -> dict[str, tuple[re.Pattern[Any], bool]]:
 
 
 def characters_of(pattern: str | bytes) -> list[str]:
-    """What the pattern speaks of: a few characters of each of its parts."""
+    """A few characters that each part of the pattern matches."""
     told: list[str] = []
 
     def walk(node: Any) -> None:
@@ -180,7 +180,7 @@ def characters_of(pattern: str | bytes) -> list[str]:
 
 
 def hostile(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
-    """Long texts of one or two of its characters, with an end that does not fit."""
+    """Long texts of one or two of its characters, with an end that does not match."""
     characters = characters_of(pattern.pattern)
     for one, other in product(characters, characters):
         yield one + other * length + "\x01"
@@ -197,7 +197,7 @@ def steps_of(matcher: Matcher, text: Any, *, searched: bool) -> int:
 
 
 def growth(pattern: re.Pattern[Any], *, searched: bool = True) -> tuple[float, str]:
-    """The worst growth with the length, and the text; infinite where a text takes too many steps."""
+    """The worst growth and its text; infinite if a text takes too many steps."""
     matcher, worst = Matcher(pattern, bound=BOUND), (0.0, "")
     for texts in zip(hostile(pattern, SHORT), hostile(pattern, LONG), strict=True):
         asked = [text.encode(errors="replace") if isinstance(pattern.pattern, bytes) else text for text in texts]
@@ -226,7 +226,7 @@ def test_every_pattern_is_linear(package: str) -> None:
 
 def test_exponential_and_quadratic_patterns_are_found() -> None:
     assert growth(re.compile(r"a+b"))[0] > GROWTH
-    assert growth(re.compile(r"a*+b"))[0] > GROWTH  # begins everywhere
+    assert growth(re.compile(r"a*+b"))[0] > GROWTH  # can match at every position
     assert growth(re.compile(r"(?<!a)a++b"))[0] <= GROWTH
     assert growth(re.compile(r"""(["'`])(?:\\.|(?!\1).){0,500}?\1(?!\w)"""))[0] == math.inf
     assert growth(re.compile(r"(?:a|b|ab)*c"), searched=False)[0] == math.inf
@@ -239,7 +239,7 @@ def test_an_atomic_group_is_rejected() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_counting_matcher_finds_the_same_matches(package: str) -> None:
-    """The matcher that counts finds what `re` finds, in every text that it is asked to count."""
+    """The counting matcher agrees with `re` on every text used here."""
     for name, (pattern, _) in every_pattern(package).items():
         matcher = Matcher(pattern)
         for text in hostile(pattern, 12):

@@ -1,4 +1,4 @@
-"""What `from pillarbox import …` gives, and what it costs."""
+"""The public names of `pillarbox`, and what importing them loads."""
 
 import subprocess
 import sys

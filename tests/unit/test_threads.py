@@ -1,5 +1,4 @@
-"""Whatever a function raises on a thread reaches whoever awaits it; short jobs share a thread, and none waits for one
-that hangs."""
+"""Exceptions on a thread reach the caller; short jobs share a thread, and none waits for one that hangs."""
 
 import asyncio
 import threading
@@ -25,7 +24,7 @@ class OwnError(BaseException):
         (SystemExit(3), SystemExit),
         (asyncio.CancelledError(), asyncio.CancelledError),
         (OwnError(), OwnError),
-        # A future cannot hold the one, and the other closes the coroutine that awaits it.
+        # A future cannot hold StopIteration, and GeneratorExit would close the awaiting coroutine.
         (StopIteration(1), RuntimeError),
         (GeneratorExit(), RuntimeError),
     ],
@@ -48,7 +47,7 @@ async def test_every_exception_is_raised_to_the_caller(error: BaseException, rai
 
 
 class Noted:
-    """A job that notes what becomes of it."""
+    """A job that records its result."""
 
     dropped = False
 
@@ -84,7 +83,7 @@ async def test_short_jobs_started_together_share_a_thread() -> None:
     jobs = [*(Noted() for _ in range(9)), Noted(finished.set)]
     with up_to(10) as threads:
         threads.begin_all(jobs)
-        finished.wait(BOUND)  # the loop stands still, so that it wakes nobody else
+        finished.wait(BOUND)  # the event loop is blocked, so that it wakes no other thread
         assert threads._started == 1
         await told(*jobs)
 
@@ -95,7 +94,7 @@ async def test_long_jobs_run_concurrently() -> None:
     with up_to(4) as threads:
         threads._usual = 1.0
         threads.begin_all(jobs)
-        together.wait(BOUND)  # the loop stands still, so that it wakes nobody else
+        together.wait(BOUND)  # the event loop is blocked, so that it wakes no other thread
         await told(*jobs)
     assert len({job.thread for job in jobs}) == 4
 

@@ -1,4 +1,4 @@
-"""A page is put together from what several tables brought, up to where each of them was looked at."""
+"""A page merges the rows of several tables, up to the point to which each table was scanned."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -49,7 +49,7 @@ def test_a_page_without_further_rows_is_the_last() -> None:
 
 
 def test_no_row_beyond_the_scanned_part_of_a_table_is_shown() -> None:
-    # Another table may have rows between 3 and 1 that nobody has looked at.
+    # Another table may have rows between 3 and 1 that were not scanned.
     page = event_page([found(4), found(3, wanted=False, edge=True), found(1)], limit=10)
     assert [event.id for event in page.events] == [4]
     assert page.after == found(3).event.position

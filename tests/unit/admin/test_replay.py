@@ -1,4 +1,4 @@
-"""A replay says what it wants without contradiction, and what the audit keeps of it is all of it."""
+"""Options of a replay are consistent, and its audit entry contains all of them."""
 
 import json
 from datetime import UTC, datetime, timedelta

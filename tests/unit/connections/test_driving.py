@@ -1,4 +1,4 @@
-"""An operation is written once; asked or awaited, it sees the same rows and the same failures."""
+"""An operation is written once; called or awaited, it gets the same rows and failures."""
 
 import pytest
 

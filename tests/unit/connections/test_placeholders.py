@@ -1,4 +1,4 @@
-"""One text, three styles of placeholders."""
+"""One statement in three placeholder styles."""
 
 from pillarbox.connections.placeholders import Style, render
 

@@ -1,4 +1,4 @@
-"""The machine's own clock: zoned, and never running backwards."""
+"""The system clock: timezone-aware, and monotonic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Durations are written as people write them, and nothing else passes for one."""
+"""Durations are numbers with a unit; everything else is rejected."""
 
 from __future__ import annotations
 

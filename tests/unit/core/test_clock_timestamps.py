@@ -1,4 +1,4 @@
-"""A time is written in one way, wherever it is written, and what is written sorts as the times do."""
+"""All output formats times in one way, and timestamps sort as text."""
 
 import ast
 from collections.abc import Iterator
@@ -47,8 +47,8 @@ def written_elsewhere(source: str) -> Iterator[int]:
         match node:
             case ast.Attribute(attr="isoformat" | "strftime" | "ctime" | "asctime"):
                 yield node.lineno
-            case ast.FormattedValue(format_spec=ast.JoinedStr(values=[ast.Constant(value=str(form)), *_])):
-                if "%H" in form or "%Y" in form or "%M" in form:
+            case ast.FormattedValue(format_spec=ast.JoinedStr() as spec):
+                if any(code in ast.unparse(spec) for code in ("%H", "%Y", "%M")):
                     yield node.lineno
             case ast.Call(func=ast.Attribute(attr="basicConfig"), keywords=given):
                 if any(one.arg == "format" for one in given):

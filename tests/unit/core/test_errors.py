@@ -1,4 +1,4 @@
-"""The tree drawn in the module's docstring is the tree of the classes, and every error is a public name."""
+"""The tree in the module's docstring matches the classes, and every error is a public name."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What an exception may tell, however it is linked."""
+"""Texts of driver exceptions, with any chain of causes."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -9,7 +9,7 @@ from pillarbox.core.errors import layers, presentable, primary_text
 
 
 class Wrapper(Exception):
-    """As SQLAlchemy's: the driver's exception is its `orig`."""
+    """Like SQLAlchemy's: the driver's exception is `orig`."""
 
     def __init__(self, text: str, orig: BaseException | None = None) -> None:
         super().__init__(text)
@@ -37,7 +37,7 @@ def cause_in_a_circle() -> Exception:
 @pytest.mark.parametrize(("make", "count"), [(to_itself, 1), (in_a_circle, 2), (cause_in_a_circle, 2)])
 def test_circular_exception_chains_end(make: Callable[[], Exception], count: int) -> None:
     error = make()
-    # Bounded here, so that a failure ends.
+    # Bounded, so that a failing test ends.
     assert len(list(islice(layers(error), 10))) == count
     assert primary_text(error) in ("first", "inner", "outer")
     assert presentable(error) is not None

@@ -1,4 +1,4 @@
-"""Headers are a mapping of clean text to clean text, kept as they were when the event was made."""
+"""Headers map valid text to valid text and are copied when the event is created."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Events that name no id get a UUIDv7: unique, valid, and sorted by the time they were made."""
+"""Events without an id get a UUIDv7: unique, valid, and sorted by creation time."""
 
 import time
 from uuid import RFC_4122, UUID

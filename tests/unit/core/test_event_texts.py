@@ -1,4 +1,4 @@
-"""Every text of an event is clean, not empty and not too long, or is refused with the field's name."""
+"""Texts of an event must be valid, not empty and not too long; errors name the field."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Times carry their zone and lie within the calendar; versions are whole numbers from 1."""
+"""Times need a time zone and a supported year; versions are whole numbers from 1."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any

@@ -1,4 +1,4 @@
-"""Ids of events: UUIDs of version 7, told apart and in the order of their making."""
+"""Event ids: unique UUIDs of version 7 in order of creation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Announcing: every observer hears everything, and none of them can stop the relay or the others."""
+"""Every observer receives all observations; a failing observer affects neither the relay nor the others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EACH = [EventDelivered(relay="r", message=one, destination="orders", seconds=0.5
 
 
 class ByBatch(BatchObserver):
-    """Keeps what it is told."""
+    """Keeps its observations."""
 
     def __init__(self) -> None:
         self.told: list[Observation | BatchDelivered] = []

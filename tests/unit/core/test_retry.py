@@ -1,4 +1,4 @@
-"""When to try again: the schedules people know, the arithmetic at its edges, and settings that make no sense."""
+"""Retry policies: common schedules, limits of the arithmetic, and invalid settings."""
 
 from __future__ import annotations
 

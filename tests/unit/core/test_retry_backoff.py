@@ -1,4 +1,4 @@
-"""Pauses between two attempts to reconnect."""
+"""Delays between attempts to reconnect."""
 
 from __future__ import annotations
 

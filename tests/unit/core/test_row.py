@@ -1,4 +1,4 @@
-"""A row becomes the message that a relay reads of it: for the memory store and for direct publishing alike."""
+"""A row becomes the message that a relay fetches, for the memory store and for direct publishing."""
 
 from datetime import UTC, datetime, timedelta
 

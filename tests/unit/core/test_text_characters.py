@@ -1,4 +1,4 @@
-"""What a terminal or a browser would obey is written out, in every form of output."""
+"""Control characters are escaped in every form of output."""
 
 import json
 import logging

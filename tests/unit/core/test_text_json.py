@@ -1,4 +1,4 @@
-"""One answer to the question whether something is JSON."""
+"""Recognizing JSON content types and documents."""
 
 import pytest
 

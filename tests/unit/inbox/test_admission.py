@@ -1,4 +1,4 @@
-"""Consumers are told apart by their names and events by their ids: both are checked before anything is written."""
+"""Names of consumers and ids of events are validated before anything is written."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ inbox = Inbox()
         ("é" * 128, "256 bytes of UTF-8; at most 255"),
     ],
 )
-async def test_a_name_that_no_consumer_can_have_is_refused_by_every_verb(consumer: Any, reason: str) -> None:
+async def test_an_invalid_consumer_name_is_rejected_by_every_method(consumer: Any, reason: str) -> None:
     with MemoryStore().transaction() as transaction:
         with pytest.raises(ConfigurationError, match=reason):
             inbox.admit(transaction, consumer, "e1")
@@ -43,12 +43,12 @@ async def test_a_name_that_no_consumer_can_have_is_refused_by_every_verb(consume
         ("e" * 256, "256 bytes of UTF-8; at most 255"),
     ],
 )
-def test_an_event_without_a_usable_id_is_refused(event: Any, reason: str) -> None:
+def test_an_event_without_a_valid_id_is_rejected(event: Any, reason: str) -> None:
     with MemoryStore().transaction() as transaction, pytest.raises(InboxError, match=reason):
         inbox.admit(transaction, "billing", event)
 
 
-def test_an_id_an_event_and_an_event_as_a_handler_receives_it_are_the_same() -> None:
+def test_an_id_an_event_and_a_received_event_are_equivalent() -> None:
     received = ReceivedEvent(outgoing("e1", Handlers().to("h")))
     with MemoryStore().transaction() as transaction:
         assert inbox.admit(transaction, "billing", "e1")
@@ -56,6 +56,6 @@ def test_an_id_an_event_and_an_event_as_a_handler_receives_it_are_the_same() -> 
         assert not inbox.admit(transaction, "billing", received)
 
 
-def test_names_and_ids_of_foreign_producers_are_welcome() -> None:
+def test_any_other_name_and_id_is_accepted() -> None:
     with MemoryStore().transaction() as transaction:
         assert inbox.admit(transaction, "rechnung: größe/№1", "urn:übergröße;" + "x" * 200)

@@ -1,4 +1,4 @@
-"""A source or a policy that raises what it should not costs one message, not the consumer."""
+"""A source or a retry policy that raises affects one message, not the consumer."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ from pillarbox.transports.memory_source import MemoryQueue, MemorySource
 
 
 class Broken:
-    """A delivery some of whose answers raise."""
+    """A delivery with acknowledgements that raise."""
 
     def __init__(self, delivery: Any, broken: tuple[str, ...], error: type[Exception]) -> None:
         self._delivery, self._broken, self._error = delivery, broken, error
@@ -55,26 +55,26 @@ class BrokenPolicy:
     [(("retry",), "MessageDeadLettered"), (("retry", "reject"), "AckFailed")],
     ids=["retry", "retry and reject"],
 )
-async def test_an_answer_that_raises_costs_one_message(broken: tuple[str, ...], ends: str) -> None:
+async def test_an_acknowledgement_that_raises_affects_one_message(broken: tuple[str, ...], ends: str) -> None:
     told = await _consumed(broken=broken)
     [end] = [one for one in told if isinstance(one, (MessageDeadLettered, AckFailed))]
     assert (type(end).__name__, end.event_id, "OverflowError" in end.error) == (ends, "bad", True)
 
 
-async def test_an_answer_that_did_not_reach_the_broker_is_lost_and_makes_no_dead_letter() -> None:
+async def test_a_lost_acknowledgement_creates_no_dead_letter() -> None:
     told = await _consumed(broken=("retry",), error=UnavailableError)
     [end] = [one for one in told if isinstance(one, (MessageDeadLettered, AckFailed))]
     assert (type(end), end.event_id, end.error) == (AckFailed, "bad", "UnavailableError in retry")
 
 
-async def test_a_broker_that_is_not_as_configured_ends_the_consumer() -> None:
+async def test_a_misconfigured_broker_stops_the_consumer() -> None:
     consumer, _ = _consumer(("retry",), ConfigurationError)
     with pytest.raises(ConfigurationError, match="in retry"):
         async with asyncio.timeout(90):
             await consumer.run()
 
 
-async def test_an_id_that_is_no_text_is_told_as_one() -> None:
+async def test_an_id_other_than_text_is_reported_as_text() -> None:
     queue, told = MemoryQueue(), list[ConsumerObservation]()
     consumer = Consumer(
         MemorySource(queue), name="billing", transaction=MemoryStore().transaction, observers=[told.append]
@@ -91,14 +91,14 @@ async def test_an_id_that_is_no_text_is_told_as_one() -> None:
     assert (end.event_id.encode(), end.event_type.encode()) == (b"\\xdcff", b"\\xd800")
 
 
-async def test_a_policy_that_raises_costs_one_message() -> None:
+async def test_a_policy_that_raises_affects_one_message() -> None:
     told = await _consumed(retry=BrokenPolicy())
     [end] = [one for one in told if isinstance(one, MessageDeadLettered)]
     assert end.error == "ValueError: no; the retry policy raised ZeroDivisionError: attempt"
 
 
 class RefusedValueError(Exception):
-    """As a driver tells that the database cannot store a value."""
+    """The error of a driver for a value that the database cannot store."""
 
     def __init__(self, sqlstate: str) -> None:
         super().__init__("no such character in LATIN1")
@@ -106,7 +106,7 @@ class RefusedValueError(Exception):
 
 
 @pytest.mark.parametrize(("sqlstate", "ends"), [("22P05", MessageDeadLettered), ("08006", HandlingFailed)])
-async def test_an_id_that_the_inbox_can_never_keep_is_no_outage(sqlstate: str, ends: type[Any]) -> None:
+async def test_an_id_that_the_database_rejects_is_not_an_outage(sqlstate: str, ends: type[Any]) -> None:
     @asynccontextmanager
     async def transaction() -> AsyncIterator[Any]:
         if sqlstate:
@@ -125,7 +125,7 @@ async def test_an_id_that_the_inbox_can_never_keep_is_no_outage(sqlstate: str, e
         await eventually(lambda: [one for one in told if isinstance(one, ends)], within=30)
 
 
-async def test_the_end_of_an_outage_is_told_although_no_message_waits() -> None:
+async def test_the_end_of_an_outage_is_reported_without_a_message() -> None:
     source, told = MemorySource(MemoryQueue()), list[ConsumerObservation]()
     consumer = Consumer(source, name="billing", transaction=MemoryStore().transaction, observers=[told.append])
 
@@ -148,7 +148,7 @@ async def test_the_end_of_an_outage_is_told_although_no_message_waits() -> None:
 def _consumer(
     broken: tuple[str, ...], error: type[Exception], **settings: Any
 ) -> tuple[Consumer, list[ConsumerObservation]]:
-    """A consumer that fails on the first of two messages; what it tells."""
+    """A consumer that fails on the first of two messages, and its observations."""
     queue, told = MemoryQueue(), list[ConsumerObservation]()
     source = BrokenSource(queue)
     source.broken, source.error = broken, error

@@ -1,4 +1,4 @@
-"""Reading an event from a message: everything the relay says of it, and a reason where that is not possible."""
+"""Reading an event from a message: all properties of the relay, and errors for unreadable messages."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -34,7 +34,7 @@ def message(**other: object) -> Incoming:
     return Incoming(**(given | other))  # type: ignore[arg-type] # made to be wrong by some tests
 
 
-def test_everything_the_relay_says_is_there() -> None:
+def test_every_property_of_the_relay_is_read() -> None:
     event = read(message())
     assert (event.event_id, event.event_type, event.payload, event.payload_bytes) == (
         "e1",
@@ -47,17 +47,17 @@ def test_everything_the_relay_says_is_there() -> None:
     assert (event.correlation_id, event.causation_id, event.trace_id) == ("r1", "c1", HEADERS["traceparent"])
 
 
-def test_a_message_of_somebody_else_needs_no_more_than_an_id_and_a_type() -> None:
+def test_a_message_of_another_producer_needs_only_id_and_type() -> None:
     event = read(Incoming(event_id="e1", event_type="t", body=b"\xff"))
     assert (event.payload, event.content_type, event.schema_version) == (b"\xff", "application/octet-stream", 1)
     assert (event.occurred_at, event.correlation_id, event.attempt) == (None, None, 1)
 
 
-def test_the_type_may_stand_in_the_headers_alone() -> None:
+def test_the_type_can_be_a_header() -> None:
     assert read(message(event_type=None)).event_type == "order.placed"
 
 
-def test_a_time_that_is_none_is_no_reason_to_fail() -> None:
+def test_an_invalid_time_is_ignored() -> None:
     assert read(message(headers={"occurredAt": "yesterday"})).occurred_at is None
 
 
@@ -69,7 +69,7 @@ def test_json_is_upcast_and_bytes_are_not() -> None:
     assert read(message(content_type="application/x"), upcast).payload == b'{"id":42}'
 
 
-def test_what_follows_leads_back_to_it() -> None:
+def test_a_caused_event_has_its_correlation_and_causation() -> None:
     follow_up = Event("invoice.sent", {}).caused_by(read(message()))
     assert (follow_up.causation_id, follow_up.correlation_id) == ("e1", "r1")
     first = Event("invoice.sent", {}).caused_by(read(message(correlation_id=None)))
@@ -92,13 +92,13 @@ def test_what_follows_leads_back_to_it() -> None:
     ],
     ids=lambda wrong: str(wrong)[:40],
 )
-def test_what_can_never_be_read_is_permanent(wrong: dict[str, object]) -> None:
+def test_an_unreadable_message_is_a_permanent_error(wrong: dict[str, object]) -> None:
     with pytest.raises(PermanentError) as caught:
         read(message(**wrong))
     assert len(str(caught.value)) < 400
 
 
-# -- what the properties do not say -----------------------------------------------------------------------------------
+# -- messages without properties -------------------------------------------------------------------------------------
 
 FIELDS = BodyFields(event_id="meta.id", event_type="kind", aggregate_type="of", aggregate_id="of_id", payload="data")
 BODY = b'{"meta": {"id": "e9"}, "kind": "order.moved", "of": "ORDER", "of_id": 42, "data": {"id": 1}}'
@@ -115,13 +115,13 @@ def test_a_message_without_properties_is_read_from_its_body(content_type: str | 
     assert (event.aggregate_type, event.aggregate_id, event.payload_bytes) == ("ORDER", "42", BODY)
 
 
-def test_properties_win_over_the_body() -> None:
+def test_properties_take_precedence_over_the_body() -> None:
     event = read(message(body=BODY), body_fields=FIELDS)
     assert (event.event_id, event.event_type, event.aggregate_id) == ("e1", "order.placed", "42")
     assert event.payload["data"] == {"id": 1}
 
 
-def test_what_was_read_from_the_body_is_upcast() -> None:
+def test_a_payload_in_the_body_is_upcast() -> None:
     event = read(bare(), lambda *given: given, FIELDS)
     assert event.payload == ("order.moved", 1, {"id": 1})
 
@@ -146,12 +146,12 @@ def test_what_was_read_from_the_body_is_upcast() -> None:
         (bare(BODY, event_id="\udcff"), FIELDS, "lone surrogate"),
     ],
 )
-def test_what_neither_says_is_named_with_its_setting(incoming: Incoming, fields: BodyFields | None, says: str) -> None:
+def test_a_missing_field_is_named_with_its_setting(incoming: Incoming, fields: BodyFields | None, says: str) -> None:
     with pytest.raises(PermanentError, match=says):
         read(incoming, body_fields=fields)
 
 
 @pytest.mark.parametrize("path", ["", "a..b", ".a", 7])
-def test_a_path_that_is_none_is_refused(path: Any) -> None:
+def test_an_invalid_path_is_rejected(path: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"body_fields\.event_id"):
         BodyFields(event_id=path)

@@ -1,4 +1,4 @@
-"""A consumer that could never work is refused when it is made."""
+"""Invalid consumers are rejected when they are created."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ TRANSACTION = MemoryStore().transaction
         ({"drain_timeout": "soon"}, "drain_timeout"),
     ],
 )
-def test_wrong_settings_are_refused(settings: dict[str, Any], says: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         Consumer(**{"name": "billing", "transaction": TRANSACTION, **settings})
 
@@ -40,12 +40,12 @@ def _takes_too_little(event: object) -> None: ...
     ],
     ids=["generator", "one argument", "number"],
 )
-def test_what_could_never_be_called_is_refused(function: Any, says: str) -> None:
+def test_an_uncallable_function_is_rejected(function: Any, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         Consumer(name="billing", transaction=TRANSACTION).on("order.placed")(function)
 
 
-def test_a_second_effect_of_a_type_is_a_second_consumer() -> None:
+def test_a_second_function_for_a_type_is_rejected() -> None:
     consumer = Consumer(name="billing", transaction=TRANSACTION)
     consumer.on("order.placed", "order.paid")(lambda transaction, event: None)
     with pytest.raises(ConfigurationError, match="for a second one create a second consumer"):
@@ -53,6 +53,6 @@ def test_a_second_effect_of_a_type_is_a_second_consumer() -> None:
     assert consumer.event_type == ("order.placed", "order.paid")
 
 
-def test_a_function_without_a_type_is_refused() -> None:
+def test_a_function_without_a_type_is_rejected() -> None:
     with pytest.raises(ConfigurationError, match="at least one event type"):
         Consumer(name="billing", transaction=TRANSACTION).on()(lambda transaction, event: None)

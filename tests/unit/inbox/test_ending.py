@@ -1,4 +1,4 @@
-"""What a consumer says of its end: did anything stay in hand?"""
+"""A stopped consumer reports whether messages were still in flight."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from pillarbox.transports.memory_source import MemoryQueue, MemorySource
 
 
 @pytest.mark.parametrize("events", [0, 1])
-async def test_only_what_was_in_hand_comes_again(events: int) -> None:
+async def test_only_messages_in_flight_are_redelivered(events: int) -> None:
     queue, told, ready = MemoryQueue(), list[ConsumerObservation](), asyncio.Event()
     consumer = Consumer(MemorySource(queue), name="billing", transaction=MemoryStore().transaction)
 

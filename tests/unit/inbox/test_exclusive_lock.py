@@ -1,4 +1,4 @@
-"""Many side by side, or one alone."""
+"""The lock has many shared holders or one exclusive holder."""
 
 import asyncio
 
@@ -6,8 +6,8 @@ from pillarbox.inbox.exclusive_lock import ExclusiveLock
 from pillarbox.testing.waiting import eventually
 
 
-class Scene:
-    """Who is at work, and the word to leave."""
+class Holders:
+    """The current holders of the lock."""
 
     def __init__(self) -> None:
         self.floor = ExclusiveLock()
@@ -32,28 +32,28 @@ class Scene:
         assert self.at_work == set(names)
 
 
-async def test_many_are_at_work_side_by_side() -> None:
-    scene = Scene()
+async def test_shared_holders_run_concurrently() -> None:
+    scene = Holders()
     for name in "abc":
         scene.come(name)
     await scene.sees("a", "b", "c")
 
 
-async def test_one_alone_waits_for_the_others_and_keeps_later_ones_out() -> None:
-    scene = Scene()
+async def test_an_exclusive_holder_waits_for_shared_ones_and_blocks_later_ones() -> None:
+    scene = Holders()
     scene.come("a")
     await scene.sees("a")
-    scene.come("suspect", alone=True)
+    scene.come("exclusive", alone=True)
     scene.come("later")
     await scene.sees("a")
     scene.leave["a"].set()
-    await scene.sees("suspect")
-    scene.leave["suspect"].set()
+    await scene.sees("exclusive")
+    scene.leave["exclusive"].set()
     await scene.sees("later")
 
 
-async def test_two_who_want_to_be_alone_come_one_after_the_other() -> None:
-    scene = Scene()
+async def test_exclusive_holders_run_one_after_the_other() -> None:
+    scene = Holders()
     for name in ("one", "two"):
         scene.come(name, alone=True)
     await scene.sees("one")
@@ -61,11 +61,11 @@ async def test_two_who_want_to_be_alone_come_one_after_the_other() -> None:
     await scene.sees("two")
 
 
-async def test_one_who_gives_up_waiting_to_be_alone_lets_the_others_in() -> None:
-    scene = Scene()
+async def test_a_cancelled_exclusive_request_unblocks_the_others() -> None:
+    scene = Holders()
     scene.come("a")
     await scene.sees("a")
-    scene.come("suspect", alone=True)
+    scene.come("exclusive", alone=True)
     scene.come("later")
     await scene.sees("a")
     scene.tasks[1].cancel()

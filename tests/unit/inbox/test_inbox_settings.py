@@ -1,4 +1,4 @@
-"""An inbox refuses settings that make no sense when it is made, not when it is used."""
+"""An inbox rejects invalid settings when it is created."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,7 +21,7 @@ from pillarbox import ConfigurationError, Inbox
         ("redelivery", "long", "is not a duration"),
     ],
 )
-def test_a_wrong_setting_is_named(setting: str, value: Any, reason: str) -> None:
+def test_an_invalid_setting_is_named(setting: str, value: Any, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason) as caught:
         Inbox(**{setting: value})
     assert setting in str(caught.value)
@@ -31,17 +31,17 @@ def test_a_wrong_setting_is_named(setting: str, value: Any, reason: str) -> None
     ("retention", "redelivery"),
     [("7 days", "30 days"), ("7 days", "7 days"), ("30 days", timedelta(days=31)), (0, 0), ("23h", "1 day")],
 )
-def test_receipts_must_outlive_the_longest_redelivery(retention: Any, redelivery: Any) -> None:
+def test_records_must_outlive_the_longest_redelivery(retention: Any, redelivery: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"retention .* must be longer than redelivery .* raise retention"):
         Inbox(retention=retention, redelivery=redelivery)
 
 
-def test_a_retention_alone_is_measured_against_dead_letters_that_may_be_sent_again() -> None:
+def test_a_retention_must_outlive_the_default_redelivery() -> None:
     with pytest.raises(ConfigurationError, match="retention 30 days must be longer than redelivery 90 days"):
         Inbox(retention="30 days")
 
 
-def test_what_outlives_it_is_accepted_and_none_keeps_for_ever() -> None:
+def test_a_longer_retention_is_accepted_and_none_keeps_forever() -> None:
     Inbox()
     Inbox(retention="30 days", redelivery="7 days")
     Inbox(retention=None, redelivery="10000 days")

@@ -1,4 +1,4 @@
-"""What the inbox does on a store in memory beyond the suite for all stores."""
+"""The inbox on the memory store, beyond the conformance suite."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +14,7 @@ inbox = Inbox()
 
 
 class Calendar(SystemClock):
-    """A clock that a test turns on."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.at = datetime(2026, 1, 1, tzinfo=UTC)
@@ -23,11 +23,11 @@ class Calendar(SystemClock):
         return self.at
 
 
-def test_a_transaction_is_what_admit_takes() -> None:
+def test_admit_accepts_a_transaction() -> None:
     assert isinstance(MemoryStore().transaction(), InProcessInbox)
 
 
-async def test_admitting_outside_the_block_is_refused() -> None:
+async def test_admitting_outside_the_block_is_rejected() -> None:
     transaction = MemoryStore().transaction()
     with pytest.raises(NotInTransactionError):
         inbox.admit(transaction, "billing", "e1")
@@ -37,7 +37,7 @@ async def test_admitting_outside_the_block_is_refused() -> None:
         await inbox.aadmit(transaction, "billing", "e1")
 
 
-def test_who_comes_while_another_is_at_it_is_told_to_try_again_and_then_how_it_ended() -> None:
+def test_a_concurrent_admission_is_retryable_and_then_sees_the_result() -> None:
     store = MemoryStore()
     with store.transaction() as second:
         with store.transaction() as first:
@@ -48,7 +48,7 @@ def test_who_comes_while_another_is_at_it_is_told_to_try_again_and_then_how_it_e
         assert not inbox.admit(second, "billing", "e1")
 
 
-def test_a_commit_that_is_refused_forgets_the_receipt() -> None:
+def test_a_failed_commit_discards_the_record() -> None:
     store = MemoryStore()
     repeated = Event("invoice.sent", {}, event_id="invoice")
     with pytest.raises(DuplicateEventError), store.transaction() as late:
@@ -60,7 +60,7 @@ def test_a_commit_that_is_refused_forgets_the_receipt() -> None:
         assert inbox.admit(again, "billing", "e1")
 
 
-async def test_prune_drops_what_is_older_than_the_retention_and_nothing_else() -> None:
+async def test_prune_deletes_only_records_past_their_retention() -> None:
     clock = Calendar()
     store = MemoryStore(clock=clock)
     with store.transaction() as transaction:

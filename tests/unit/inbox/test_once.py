@@ -1,4 +1,4 @@
-"""The decorator and the block: an effect once per event, in the transaction it is given."""
+"""The decorator and the block handle each event once, in the caller's transaction."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ inbox = Inbox()
 EVENT = Event("order.placed", {}, event_id="e1")
 
 
-def test_a_function_is_called_for_the_first_and_answers_none_for_a_repeat() -> None:
+def test_a_function_is_called_once_and_returns_none_for_a_duplicate() -> None:
     store = MemoryStore()
 
     @inbox.once("billing")
@@ -26,7 +26,7 @@ def test_a_function_is_called_for_the_first_and_answers_none_for_a_repeat() -> N
     assert (bill.__name__, bill.__doc__) == ("bill", "Bills.")
 
 
-async def test_a_coroutine_function_is_awaited_likewise() -> None:
+async def test_a_coroutine_function_is_awaited_once() -> None:
     store = MemoryStore()
 
     @inbox.once("billing")
@@ -38,7 +38,7 @@ async def test_a_coroutine_function_is_awaited_likewise() -> None:
         assert await bill(transaction, "e1") is None
 
 
-def test_two_functions_with_names_of_their_own_both_have_their_effect() -> None:
+def test_two_consumers_both_handle_the_event() -> None:
     called: list[str] = []
 
     @inbox.once("billing")
@@ -55,7 +55,7 @@ def test_two_functions_with_names_of_their_own_both_have_their_effect() -> None:
     assert called == ["billing", "search"]
 
 
-def test_an_effect_that_raises_is_not_remembered() -> None:
+def test_a_failed_effect_leaves_no_record() -> None:
     store = MemoryStore()
     calls: list[str] = []
 
@@ -73,7 +73,7 @@ def test_an_effect_that_raises_is_not_remembered() -> None:
     assert calls == ["e1", "e1"]
 
 
-def test_a_generator_is_refused_because_calling_it_would_do_nothing() -> None:
+def test_a_generator_function_is_rejected() -> None:
     def sync_one(_transaction: Any, _event: Event) -> Any:
         yield
 
@@ -85,16 +85,16 @@ def test_a_generator_is_refused_because_calling_it_would_do_nothing() -> None:
             inbox.once("billing")(generator)
 
 
-def test_a_first_argument_that_is_no_transaction_is_refused_before_the_effect() -> None:
+def test_a_first_argument_other_than_a_transaction_is_rejected() -> None:
     @inbox.once("billing")
-    def bill(_handle: object, _event: Event) -> None:
+    def bill(_connection: object, _event: Event) -> None:
         raise AssertionError("must not be called")
 
     with pytest.raises(InvalidConnectionError, match="is not a transaction to work in"):
         bill("no transaction", EVENT)
 
 
-async def test_the_block_tells_whether_the_event_is_new() -> None:
+async def test_the_block_returns_whether_the_event_is_new() -> None:
     with MemoryStore().transaction() as transaction:
         with inbox.admission(transaction, "billing", EVENT) as first:
             assert first
@@ -106,7 +106,7 @@ async def test_the_block_tells_whether_the_event_is_new() -> None:
             assert not first
 
 
-async def test_what_is_raised_in_a_block_gets_out() -> None:
+async def test_an_exception_in_the_block_is_raised() -> None:
     with MemoryStore().transaction() as transaction:
         with pytest.raises(ValueError, match="mine"), inbox.admission(transaction, "billing", EVENT):
             raise ValueError("mine")

@@ -19,8 +19,8 @@ from pillarbox.testing.conformance.sources import incoming
 from pillarbox.transports.memory_source import MemoryQueue, MemorySource
 
 
-class Hurried(SystemClock):
-    """Pauses pass at once."""
+class FastClock(SystemClock):
+    """A clock whose sleeps return at once."""
 
     def __init__(self) -> None:
         self.passed = 0.0
@@ -36,9 +36,9 @@ class Hurried(SystemClock):
 
 
 class Database:
-    """A memory store that takes no transaction until `back`, by the clock."""
+    """A memory store that is unavailable until `back`, by the clock."""
 
-    def __init__(self, clock: Hurried, *, back: float) -> None:
+    def __init__(self, clock: FastClock, *, back: float) -> None:
         self._clock, self._back, self._store = clock, back, MemoryStore()
 
     @contextmanager
@@ -50,8 +50,8 @@ class Database:
 
 
 @pytest.mark.parametrize("outage", [0.5, 20.0, 45.0])
-async def test_an_event_outlasts_the_outage_in_flight_and_is_handled_soon_after(outage: float) -> None:
-    clock, queue, told = Hurried(), MemoryQueue(), list[ConsumerObservation]()
+async def test_an_event_stays_in_flight_during_an_outage_and_is_handled_soon_after(outage: float) -> None:
+    clock, queue, told = FastClock(), MemoryQueue(), list[ConsumerObservation]()
     database = Database(clock, back=outage)
     consumer = Consumer(
         MemorySource(queue), name="billing", transaction=database.transaction, observers=[told.append], clock=clock
@@ -73,9 +73,9 @@ async def test_an_event_outlasts_the_outage_in_flight_and_is_handled_soon_after(
     assert [one.attempt for one in told if isinstance(one, EventProcessed)] == [1]
 
 
-async def test_an_event_is_not_held_for_ever() -> None:
-    """It goes back to its source in time, so that the broker does not close the channel; and comes again."""
-    clock, queue, told = Hurried(), MemoryQueue(), list[ConsumerObservation]()
+async def test_a_held_event_is_returned_to_its_source_in_time() -> None:
+    """Before the broker would close the channel; the source redelivers it."""
+    clock, queue, told = FastClock(), MemoryQueue(), list[ConsumerObservation]()
     consumer = Consumer(
         MemorySource(queue),
         name="billing",

@@ -1,4 +1,4 @@
-"""What the statements of the inbox keep to, so that they can be rendered for any driver."""
+"""Rules for the statements of the inbox, so that they can be rendered for any driver."""
 
 import re
 
@@ -13,7 +13,7 @@ ROWS = {"admit": InboxRecord, "count_results": ConsumerStatistics}
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("name", "row"), ROWS.items())
-def test_its_placeholders_are_those_of_its_row_used_once_and_in_order(
+def test_placeholders_are_used_once_and_in_order(
     engine: str, name: str, row: type[InboxRecord | ConsumerStatistics]
 ) -> None:
     found = re.findall(r"\$\d+", StatementSet(Names(), load("pillarbox.inbox", engine)).get(name))

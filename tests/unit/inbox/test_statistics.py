@@ -1,4 +1,4 @@
-"""What a consumer met is counted, written now and then, and kept while it cannot be; nothing of it disturbs anybody."""
+"""Consumer statistics are counted, written periodically and kept on failure, without affecting the consumer."""
 
 import asyncio
 
@@ -29,8 +29,8 @@ EVENT = {"consumer": "billing", "event_id": "e1", "event_type": "order.placed"}
 HANDLED = EventProcessed(**EVENT, attempt=1, seconds=0.5)
 
 
-class Book:
-    """Where tallies are written, as long as nothing is in the way."""
+class Writer:
+    """Writes statistics unless a failure is scripted."""
 
     def __init__(self, clock: SimulatedClock) -> None:
         self.written: list[ConsumerStatistics] = []
@@ -39,20 +39,20 @@ class Book:
         self.takes = 0.0
         self.tallier = StatisticsWriter("billing", write=self.write, announce=self.told.append, clock=clock)
 
-    async def write(self, tally: ConsumerStatistics) -> None:
+    async def write(self, statistics: ConsumerStatistics) -> None:
         await asyncio.sleep(self.takes)
         if self.broken is not None:
             raise self.broken
-        self.written.append(tally)
+        self.written.append(statistics)
 
     def count(self, *observations: ConsumerObservation) -> None:
         for observation in observations:
             self.tallier.count(observation)
 
 
-def test_each_kind_has_its_count_and_outages_have_none() -> None:
+def test_every_result_is_counted_and_outages_are_not() -> None:
     async def story(simulation: Simulation) -> None:
-        book = Book(simulation.clock)
+        book = Writer(simulation.clock)
         book.count(
             HANDLED,
             HANDLED,
@@ -70,9 +70,9 @@ def test_each_kind_has_its_count_and_outages_have_none() -> None:
     simulate(story, seed=1)
 
 
-def test_where_there_is_nothing_to_say_nothing_is_written() -> None:
+def test_empty_statistics_are_not_written() -> None:
     async def story(simulation: Simulation) -> None:
-        book = Book(simulation.clock)
+        book = Writer(simulation.clock)
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
         book.count(HANDLED)
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
@@ -83,9 +83,9 @@ def test_where_there_is_nothing_to_say_nothing_is_written() -> None:
 
 
 @pytest.mark.parametrize("broken", [OSError("no route\nto host"), SystemExit(1), asyncio.CancelledError()], ids=repr)
-def test_what_cannot_be_written_is_kept_and_told_once(broken: BaseException) -> None:
+def test_a_failed_write_is_kept_and_logged_once(broken: BaseException) -> None:
     async def story(simulation: Simulation) -> None:
-        book = Book(simulation.clock)
+        book = Writer(simulation.clock)
         book.broken = broken
         for _ in range(3):
             book.count(HANDLED, MessageDeadLettered(**EVENT, attempt=7, error="never"))
@@ -104,9 +104,9 @@ def test_what_cannot_be_written_is_kept_and_told_once(broken: BaseException) -> 
     simulate(story, seed=1)
 
 
-def test_a_write_that_hangs_is_given_up_in_time() -> None:
+def test_a_write_that_hangs_times_out() -> None:
     async def story(simulation: Simulation) -> None:
-        book = Book(simulation.clock)
+        book = Writer(simulation.clock)
         book.takes = 3600.0
         book.count(HANDLED)
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
@@ -116,9 +116,9 @@ def test_a_write_that_hangs_is_given_up_in_time() -> None:
     simulate(story, seed=1)
 
 
-def test_a_cancellation_passes_and_the_counts_stay() -> None:
+def test_a_cancellation_is_raised_and_the_counts_are_kept() -> None:
     async def story(simulation: Simulation) -> None:
-        book = Book(simulation.clock)
+        book = Writer(simulation.clock)
         book.takes = 1.0
         book.count(HANDLED)
         writing = asyncio.create_task(book.tallier.write(within=FOREGROUND_TIMEOUT))
@@ -132,9 +132,9 @@ def test_a_cancellation_passes_and_the_counts_stay() -> None:
     simulate(story, seed=1)
 
 
-def test_without_a_run_of_its_own_it_is_written_at_once_and_then_every_ten_seconds() -> None:
+def test_without_a_running_consumer_statistics_are_written_every_ten_seconds() -> None:
     async def story(simulation: Simulation) -> None:
-        book = Book(simulation.clock)
+        book = Writer(simulation.clock)
         for _ in range(12):
             book.count(HANDLED)
             await book.tallier.write_if_due()
@@ -144,7 +144,7 @@ def test_without_a_run_of_its_own_it_is_written_at_once_and_then_every_ten_secon
     simulate(story, seed=1)
 
 
-def test_a_consumer_that_runs_says_what_it_met_every_ten_seconds_and_when_it_stops() -> None:
+def test_a_running_consumer_writes_every_ten_seconds_and_when_it_stops() -> None:
     async def story(simulation: Simulation) -> None:
         store = MemoryStore(clock=simulation.clock)
         source = MemorySource(clock=simulation.clock)
@@ -176,7 +176,7 @@ def test_a_consumer_that_runs_says_what_it_met_every_ten_seconds_and_when_it_sto
     simulate(story, seed=1)
 
 
-def test_a_transaction_that_is_not_to_be_had_keeps_no_consumer_from_stopping() -> None:
+def test_an_unavailable_transaction_does_not_delay_the_stop() -> None:
     async def story(simulation: Simulation) -> None:
         store, source = MemoryStore(clock=simulation.clock), MemorySource(clock=simulation.clock)
         consumer = Consumer(source, name="billing", transaction=store.transaction, clock=simulation.clock)
@@ -197,7 +197,7 @@ def test_a_transaction_that_is_not_to_be_had_keeps_no_consumer_from_stopping() -
     simulate(story, seed=1)
 
 
-def test_in_process_the_handlers_say_when_it_is_over() -> None:
+def test_in_process_statistics_are_written_when_the_handlers_close() -> None:
     async def story(simulation: Simulation) -> None:
         store, handlers = MemoryStore(clock=simulation.clock), Handlers()
         consumer = Consumer(name="billing", transaction=store.transaction, clock=simulation.clock)

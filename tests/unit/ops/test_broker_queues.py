@@ -1,4 +1,4 @@
-"""Which dead-letter queues the settings know of, and which of them a person means."""
+"""The dead-letter queues of the settings, and how an operator selects one."""
 
 from pathlib import Path
 
@@ -13,11 +13,11 @@ ONE = """
 url = "amqp://mq/"
 [[transports.rabbit.queues]]
 name = "documents"
-dead_letter = { exchange = "dlx", queue = "graveyard" }
+dead_letter = { exchange = "dlx", queue = "dead" }
 [[transports.rabbit.queues]]
 name = "orders"
 [[transports.rabbit.queues]]
-name = "graveyard"
+name = "dead"
 """
 TWO = """
 [transports.east]
@@ -39,7 +39,7 @@ def settings_of(text: str, folder: Path) -> Settings:
 
 def test_configured_dead_letter_queues_and_those_of_consumers(tmp_path: Path) -> None:
     assert known_queues(settings_of(ONE, tmp_path)) == [
-        DeadQueue(transport="rabbit", name="graveyard"),
+        DeadQueue(transport="rabbit", name="dead"),
         DeadQueue(transport="rabbit", name="orders.dlq", named=False),
     ]
 
@@ -47,7 +47,7 @@ def test_configured_dead_letter_queues_and_those_of_consumers(tmp_path: Path) ->
 BY_NAME = """
 [transports.rabbit]
 url = "amqp://mq/"
-queues = [{ name = "orders", dead_letter = { exchange = "dlx", queue = "graveyard" } }]
+queues = [{ name = "orders", dead_letter = { exchange = "dlx", queue = "dead" } }]
 [transports.other]
 url = "amqp://other/"
 [destinations]
@@ -60,7 +60,7 @@ shouted = { transport = "rabbit", exchange = "shop", routing_key = "all" }
 
 def test_dead_letter_queues_of_queues_that_destinations_name(tmp_path: Path) -> None:
     assert known_queues(settings_of(BY_NAME, tmp_path), met=["met"]) == [
-        DeadQueue(transport="rabbit", name="graveyard"),
+        DeadQueue(transport="rabbit", name="dead"),
         DeadQueue(transport="rabbit", name="nosuch.q.dlq", named=False),
     ]
 
@@ -86,7 +86,9 @@ def test_without_rabbitmq_there_are_no_dead_letter_queues(text: str, tmp_path: P
         ("another", "east", ["east/another"]),
     ],
 )
-def test_a_queue_is_selected_by_its_name(queue: str | None, transport: str | None, found: list[str], tmp_path: Path) -> None:
+def test_a_queue_is_selected_by_its_name(
+    queue: str | None, transport: str | None, found: list[str], tmp_path: Path
+) -> None:
     chosen = chosen_queues(settings_of(TWO, tmp_path), queue=queue, transport=transport)
     assert [f"{one.transport}/{one.name}" for one in chosen] == found
 

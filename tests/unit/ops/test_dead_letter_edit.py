@@ -1,4 +1,4 @@
-"""What a person makes of a dead letter passes the checks of a record, and the bytes stay as they were given."""
+"""An edited dead letter is validated like a new event, and its bytes are kept as given."""
 
 from datetime import UTC, datetime
 from typing import Any

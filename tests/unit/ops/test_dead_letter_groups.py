@@ -1,4 +1,4 @@
-"""Errors that differ in what changes from event to event are one reason; others are not."""
+"""Errors that differ only in values of the event form one group."""
 
 import threading
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Following events: each shown once as recorded and once for each end, whatever comes late, moves or is gone."""
+"""Tailing events: each is shown once as recorded and once per outcome, also if it is late, moved or deleted."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ ENDS: list[Outcome] = [DELIVERED, AGAIN, Dead(error="no")]
 
 
 class ByHand(SystemClock):
-    """A clock that stands until somebody moves it."""
+    """A clock that stands still until the test advances it."""
 
     def __init__(self) -> None:
         self.time = datetime(2026, 11, 30, 9, tzinfo=UTC)
@@ -34,8 +34,8 @@ class ByHand(SystemClock):
         self.time += timedelta(seconds=seconds)
 
 
-class Stage:
-    """A store, a relay's hands, and a tail that looks at it."""
+class Fixture:
+    """A store, an owner of its lane, and a tail."""
 
     def __init__(self) -> None:
         self.clock = ByHand()
@@ -56,15 +56,15 @@ class Stage:
 
 
 @pytest.fixture
-def stage() -> Stage:
-    return Stage()
+def stage() -> Fixture:
+    return Fixture()
 
 
 def told(look: Look) -> list[tuple[str, str]]:
     return [(move.what, move.event.event_id) for move in look.moves]
 
 
-async def test_only_events_after_the_start_are_shown(stage: Stage) -> None:
+async def test_only_events_after_the_start_are_shown(stage: Fixture) -> None:
     stage.record("old")
     tail = stage.tail()
     assert told(await tail.look()) == []
@@ -74,14 +74,14 @@ async def test_only_events_after_the_start_are_shown(stage: Stage) -> None:
     assert told(await tail.look()) == []
 
 
-async def test_tailing_starts_on_an_empty_outbox(stage: Stage) -> None:
+async def test_tailing_starts_on_an_empty_outbox(stage: Fixture) -> None:
     tail = stage.tail()
     assert told(await tail.look()) == []
     stage.record("a")
     assert told(await tail.look()) == [("recorded", "a")]
 
 
-async def test_each_outcome_is_shown_once_with_its_attempts(stage: Stage) -> None:
+async def test_each_outcome_is_shown_once_with_its_attempts(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -100,7 +100,7 @@ async def test_each_outcome_is_shown_once_with_its_attempts(stage: Stage) -> Non
     assert told(await tail.look()) == []
 
 
-async def test_the_lines_of_a_poll_are_in_order_of_time(stage: Stage) -> None:
+async def test_the_lines_of_a_poll_are_in_order_of_time(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -111,7 +111,7 @@ async def test_the_lines_of_a_poll_are_in_order_of_time(stage: Stage) -> None:
     assert told(await tail.look()) == [("recorded", "a"), ("delivered", "a"), ("recorded", "b")]
 
 
-async def test_a_split_event_has_an_outcome_per_destination(stage: Stage) -> None:
+async def test_a_split_event_has_an_outcome_per_destination(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -126,7 +126,7 @@ async def test_a_split_event_has_an_outcome_per_destination(stage: Stage) -> Non
     assert {move.what for move in looked.moves} == {"delivered"}
 
 
-async def test_attempts_before_the_split_are_not_shown_again(stage: Stage) -> None:
+async def test_attempts_before_the_split_are_not_shown_again(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -137,7 +137,7 @@ async def test_attempts_before_the_split_are_not_shown_again(stage: Stage) -> No
     assert told(await tail.look()) == [("delivered", "a")]
 
 
-async def test_a_transaction_that_commits_late_is_shown(stage: Stage) -> None:
+async def test_a_transaction_that_commits_late_is_shown(stage: Fixture) -> None:
     stage.record("old")
     tail = stage.tail()
     await tail.look()
@@ -151,7 +151,7 @@ async def test_a_transaction_that_commits_late_is_shown(stage: Stage) -> None:
     assert told(await tail.look()) == []
 
 
-async def test_a_transaction_begun_before_the_start_is_shown_when_it_commits(stage: Stage) -> None:
+async def test_a_transaction_begun_before_the_start_is_shown_when_it_commits(stage: Fixture) -> None:
     late = stage.begin("late")
     stage.clock.pass_by(5)
     stage.record("old")
@@ -161,7 +161,7 @@ async def test_a_transaction_begun_before_the_start_is_shown_when_it_commits(sta
     assert told(await tail.look()) == [("recorded", "late")]
 
 
-async def test_an_event_is_followed_long_after_it_was_recorded(stage: Stage) -> None:
+async def test_an_event_is_followed_long_after_it_was_recorded(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -177,7 +177,7 @@ async def test_an_event_is_followed_long_after_it_was_recorded(stage: Stage) -> 
     assert told(await tail.look()) == [("delivered", "slow")]
 
 
-async def test_an_event_that_left_all_tables_is_shown_as_gone(stage: Stage) -> None:
+async def test_an_event_that_left_all_tables_is_shown_as_gone(stage: Fixture) -> None:
     forgetful = stage.store.beside(history=False)
     tail = stage.tail()
     owner = await Owner.of(forgetful, lease=100_000)
@@ -189,7 +189,7 @@ async def test_an_event_that_left_all_tables_is_shown_as_gone(stage: Stage) -> N
     assert [move for look in looks for move in look] == [("gone", "a")]
 
 
-async def test_an_id_recorded_again_is_another_event(stage: Stage) -> None:
+async def test_an_id_recorded_again_is_another_event(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -201,7 +201,7 @@ async def test_an_id_recorded_again_is_another_event(stage: Stage) -> None:
     assert told(await tail.look()) == []
 
 
-async def test_a_retried_dead_letter_is_the_same_event(stage: Stage) -> None:
+async def test_a_retried_dead_letter_is_the_same_event(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -215,7 +215,7 @@ async def test_a_retried_dead_letter_is_the_same_event(stage: Stage) -> None:
     assert told(await tail.look()) == [("delivered", "a")]
 
 
-async def test_since_shows_existing_events(stage: Stage) -> None:
+async def test_since_shows_existing_events(stage: Fixture) -> None:
     stage.record("old")
     since = stage.clock.now()
     stage.record("a")
@@ -225,7 +225,7 @@ async def test_since_shows_existing_events(stage: Stage) -> None:
     assert told(await tail.look()) == [("recorded", "b")]
 
 
-async def test_events_can_be_filtered_by_destination(stage: Stage) -> None:
+async def test_events_can_be_filtered_by_destination(stage: Fixture) -> None:
     tail = stage.tail(destination="mail")
     owner = await Owner.of(stage.store, lease=100_000)
     await tail.look()
@@ -243,20 +243,20 @@ async def test_events_can_be_filtered_by_destination(stage: Stage) -> None:
 
 
 @pytest.fixture
-def small_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six rows are what a look reads."""
+def small_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits a poll to six rows."""
     monkeypatch.setattr(event_tail, "PAGE", 3)
     monkeypatch.setattr(event_tail, "PAGES", 2)
 
 
-def record_each(stage: Stage, numbers: range) -> list[tuple[str, str]]:
+def record_each(stage: Fixture, numbers: range) -> list[tuple[str, str]]:
     for number in numbers:
         stage.record(str(number))
     return [("recorded", str(number)) for number in numbers]
 
 
-@pytest.mark.usefixtures("small_looks")
-async def test_a_full_poll_is_reported_and_the_next_polls_return_the_rest(stage: Stage) -> None:
+@pytest.mark.usefixtures("small_polls")
+async def test_a_full_poll_is_reported_and_the_next_polls_return_the_rest(stage: Fixture) -> None:
     tail = stage.tail(overlap=0)
     await tail.look()
     record_each(stage, range(6))
@@ -269,8 +269,8 @@ async def test_a_full_poll_is_reported_and_the_next_polls_return_the_rest(stage:
     assert sorted(move for look in looks for move in told(look)) == sorted(recorded)
 
 
-@pytest.mark.usefixtures("small_looks")
-async def test_the_start_reads_one_page_and_shows_no_earlier_events(stage: Stage) -> None:
+@pytest.mark.usefixtures("small_polls")
+async def test_the_start_reads_one_page_and_shows_no_earlier_events(stage: Fixture) -> None:
     record_each(stage, range(20))
     tail = stage.tail()
     looked = await tail.look()
@@ -280,8 +280,8 @@ async def test_the_start_reads_one_page_and_shows_no_earlier_events(stage: Stage
     assert [move for _ in range(4) for move in told(await tail.look())] == recorded
 
 
-@pytest.mark.usefixtures("small_looks")
-async def test_a_large_transaction_before_the_start_is_not_shown(stage: Stage) -> None:
+@pytest.mark.usefixtures("small_polls")
+async def test_a_large_transaction_before_the_start_is_not_shown(stage: Fixture) -> None:
     stage.record(*(str(number) for number in range(20)))
     tail = stage.tail()
     await tail.look()
@@ -289,9 +289,9 @@ async def test_a_large_transaction_before_the_start_is_not_shown(stage: Stage) -
     assert [move for _ in range(4) for move in told(await tail.look())] == recorded
 
 
-@pytest.mark.usefixtures("small_looks")
+@pytest.mark.usefixtures("small_polls")
 @pytest.mark.parametrize(("overlap", "shown"), [(60, 20), (10, 11), (2, 6)])
-async def test_events_that_no_poll_reaches_are_reported(stage: Stage, overlap: int, shown: int) -> None:
+async def test_events_that_no_poll_reaches_are_reported(stage: Fixture, overlap: int, shown: int) -> None:
     since = stage.clock.now()
     recorded = record_each(stage, range(20))
     tail = stage.tail(since=since, overlap=overlap)
@@ -301,7 +301,7 @@ async def test_events_that_no_poll_reaches_are_reported(stage: Stage, overlap: i
     assert [look.gap for look in looks] == [gap, None, None, None, None]
 
 
-async def test_events_with_a_future_time_are_shown(stage: Stage) -> None:
+async def test_events_with_a_future_time_are_shown(stage: Fixture) -> None:
     tail = stage.tail()
     await tail.look()
     stage.clock.pass_by(86_400 * 365)
@@ -316,10 +316,8 @@ async def test_events_with_a_future_time_are_shown(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-async def test_no_event_is_missed_or_repeated(
-    stage: Stage, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Transactions of any length within the overlap, ends at any time, looks too small for what they sweep over."""
+async def test_no_event_is_missed_or_repeated(stage: Fixture, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transactions of any length within the overlap, outcomes at any time, polls that reach their limits."""
     monkeypatch.setattr(event_tail, "PAGE", 4)
     monkeypatch.setattr(event_tail, "PAGES", 3)
     chance, tail = Random(seed), stage.tail(overlap=20)

@@ -1,4 +1,4 @@
-"""What is written for scripts and archives loses nothing of an event."""
+"""Exports for scripts and archives contain every field of an event."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""A relay and an outbox of a settings file: the same objects as in Python, and errors that name what is written."""
+"""Relay and outbox from a settings file: the same objects as in Python, and errors that name the setting."""
 
 import sqlite3
 import sys
@@ -38,7 +38,7 @@ async def mail(event, context):
 
 @pytest.fixture
 async def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The settings of a shop with its tables and its handlers."""
+    """The settings file of a shop with its tables and handlers."""
     (tmp_path / "shop_events.py").write_text(HANDLERS)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "shop_events", raising=False)

@@ -1,4 +1,4 @@
-"""A line of JSON becomes an event, or an error that names what is wrong with it."""
+"""A line of JSON becomes an event, or an error that names the problem."""
 
 from datetime import UTC, datetime
 

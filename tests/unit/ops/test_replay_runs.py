@@ -1,4 +1,4 @@
-"""A replay is counted up to a bound, goes no faster than asked, ends at its number, and can be gone on with."""
+"""A replay counts up to a limit, keeps its rate, ends at its limit, and can be resumed."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,7 +19,7 @@ from pillarbox.testing.conformance.owner import Owner
 
 
 class Hours:
-    """A clock that moves only while somebody sleeps."""
+    """A clock that advances only during sleeps."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -39,7 +39,7 @@ HistoryOf = Callable[[int], Awaitable[tuple[SqliteStore, Owner]]]
 
 @pytest.fixture
 async def history_of(tmp_path: Path, sqlite_template: Path) -> AsyncIterator[HistoryOf]:
-    """Makes a store with so many delivered events, and an owner of its lane."""
+    """Creates a store with delivered events and an owner of its lane."""
     path = tmp_path / "outbox.db"
     copyfile(sqlite_template, path)
     store = SqliteStore(path)
@@ -63,7 +63,7 @@ async def copies(owner: Owner) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def small_bites(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_runs, "BATCH", 4)
     monkeypatch.setattr(replay_runs, "COUNTED", 6)
 

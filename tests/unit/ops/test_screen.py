@@ -1,4 +1,4 @@
-"""Tables that fit a screen."""
+"""Tables that fit the screen."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Which destination keeps an event waiting, as relays and operators say in the store."""
+"""The destination that an event waits for, from the relays and overrides in the store."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ async def told(harness: MemoryHarness) -> list[str]:
 
 
 async def waiting(harness: MemoryHarness, *, to: str, breakers: Mapping[str, str]) -> Owner:
-    """An event that waits for `to`, and a relay whose breakers stand so."""
+    """A pending event for `to`, and a relay with these breaker states."""
     await harness.commit(event("a", "k"))
     owner = await Owner.of(harness.store)
     await harness.store.lanes.renew(owner.relay, lease=LONG, breakers=breakers)
@@ -30,7 +30,7 @@ async def waiting(harness: MemoryHarness, *, to: str, breakers: Mapping[str, str
 
 
 @pytest.mark.parametrize(
-    ("breaker", "steered", "words"),
+    ("breaker", "override", "words"),
     [
         ("closed", {}, []),
         ("open", {}, ["orders (breaker open)"]),
@@ -43,12 +43,12 @@ async def waiting(harness: MemoryHarness, *, to: str, breakers: Mapping[str, str
     ],
 )
 async def test_an_event_waits_for_an_unavailable_or_limited_destination(
-    breaker: str, steered: dict[str, Any], words: list[str]
+    breaker: str, override: dict[str, Any], words: list[str]
 ) -> None:
     harness = MemoryHarness()
     await waiting(harness, to="orders", breakers={"orders": breaker, "mailer": "open"})
-    if steered:
-        await harness.store.admin.requests.override("orders", **steered)
+    if override:
+        await harness.store.admin.requests.override("orders", **override)
     assert await told(harness) == words
 
 

@@ -1,4 +1,4 @@
-"""Settings become what they say, and what cannot be made of them is told with its place."""
+"""Creates stores, outboxes and routes from settings; errors name the location of the setting."""
 
 from pathlib import Path
 

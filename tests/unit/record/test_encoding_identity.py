@@ -1,4 +1,4 @@
-"""The bytes of a payload are those of the standard library's encoder, with and without orjson."""
+"""Payloads have the same bytes with and without orjson."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What becomes JSON besides dicts and lists, and how, wherever in the payload it stands."""
+"""Python values that become JSON, anywhere in the payload."""
 
 import enum
 from collections import OrderedDict
@@ -36,7 +36,7 @@ class Text(str):
 
 
 @dataclass
-class Line:
+class Item:
     sku: str
     price: Decimal
 
@@ -44,7 +44,7 @@ class Line:
 @dataclass(frozen=True, slots=True)
 class Order:
     id: int
-    lines: list[Line] = field(default_factory=list)
+    lines: list[Item] = field(default_factory=list)
 
 
 class Customer(BaseModel):
@@ -73,7 +73,7 @@ class Tags(RootModel[list[str]]):
         ((1, (2,)), "[1,[2]]"),
         (Text("ß"), '"ß"'),
         (OrderedDict(b=1, a=2), '{"b":1,"a":2}'),
-        (Line("a", Decimal("1.10")), '{"sku":"a","price":"1.10"}'),
+        (Item("a", Decimal("1.10")), '{"sku":"a","price":"1.10"}'),
         (Tags(["x"]), '["x"]'),
         (1.5, "1.5"),
         (True, "true"),
@@ -87,7 +87,7 @@ def test_python_values_without_a_json_type(value: object, text: str) -> None:
 
 
 def test_nested_models_and_dataclasses() -> None:
-    order = Order(1, [Line("a", Decimal("9.99"))])
+    order = Order(1, [Item("a", Decimal("9.99"))])
     customer = Customer(name="Ada", since=date(2026, 1, 2), orders=[order])
     inner = '{"id":1,"lines":[{"sku":"a","price":"9.99"}]}'
     assert encode(order).decode() == inner

@@ -1,4 +1,4 @@
-"""Stores that live in the process take rows without SQL, by both verbs and with the same checks."""
+"""In-process stores append rows without SQL, for record and arecord, with the same checks."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from pillarbox.core.row import Row
 
 
 class Rows:
-    """The smallest transaction there is."""
+    """A minimal transaction."""
 
     def __init__(self) -> None:
         self.appended: list[Row] = []

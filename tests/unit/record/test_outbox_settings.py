@@ -1,4 +1,4 @@
-"""An outbox refuses settings that make no sense when it is made, not when it is used."""
+"""An outbox rejects invalid settings when it is created."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ from pillarbox.core.text import LARGEST_PAYLOAD, payload_limit
         ("max_payload", 1.5, "is not a size"),
     ],
 )
-def test_a_wrong_setting_is_named(setting: str, value: Any, reason: str) -> None:
+def test_an_invalid_setting_is_named(setting: str, value: Any, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason) as caught:
         Outbox(**{setting: value})
     assert setting in str(caught.value)

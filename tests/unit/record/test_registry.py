@@ -1,4 +1,4 @@
-"""A registry validates, versions and directs the types it knows, and leaves the others alone unless it is strict."""
+"""A registry validates, versions and routes registered types; others pass unless it is strict."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from pillarbox.core.row import Row
 from pillarbox.record.rows import row_of
 
 
-class Line(BaseModel):
+class Item(BaseModel):
     sku: str
     quantity: int
 
 
 class OrderPlaced(BaseModel):
     id: int
-    lines: list[Line] = []
+    lines: list[Item] = []
 
 
 def _row(registry: EventTypes, event: Event) -> Row:

@@ -1,4 +1,4 @@
-"""Events become rows before anything is sent: encoded, measured, with nothing left to the database but defaults."""
+"""Events are encoded and validated before any statement is sent."""
 
 from typing import Any, cast
 

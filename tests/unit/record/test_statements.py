@@ -1,4 +1,4 @@
-"""What every statement of recording keeps to, so that it can be rendered for any driver."""
+"""Rules for the statements of recording, so that they can be rendered for any driver."""
 
 import re
 

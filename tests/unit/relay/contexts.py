@@ -1,4 +1,4 @@
-"""What the parts of a relay share, for tests of one part."""
+"""The shared context of a relay, for tests of one part."""
 
 from __future__ import annotations
 

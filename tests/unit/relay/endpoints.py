@@ -1,4 +1,4 @@
-"""Transports that only know addresses, for tests of what is decided before anything is sent."""
+"""Transports that only resolve addresses, for tests of routing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _NothingIsSent:
 
 
 class Queues(_NothingIsSent):
-    """Every type has a queue of its name."""
+    """Every event type has a queue of its name."""
 
     address_type: type[Address] = QueueAddress
 
@@ -45,7 +45,7 @@ class Queues(_NothingIsSent):
 
 
 class Registry(_NothingIsSent):
-    """A type has the handlers that were registered for it."""
+    """An event type has its registered handlers."""
 
     address_type: type[Address] = HandlerAddress
 

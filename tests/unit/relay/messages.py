@@ -1,4 +1,4 @@
-"""Messages as a store would read them, for tests of what is decided about them."""
+"""Messages as a store returns them."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def message(**changes: Any) -> Message:
 
 
 def inserted_by_plain_sql(event_type: str, payload: bytes) -> Message:
-    """What a row has that gives nothing but a type and a payload."""
+    """A message of a row with nothing but a type and a payload."""
     return message(event_type=event_type, payload=payload, aggregate_type=None, aggregate_id=None, key=None)
 
 
 class Fixed:
-    """Chance that always says the same."""
+    """A random source that always returns the same number."""
 
     def __init__(self, number: float) -> None:
         self.number = number

@@ -1,4 +1,4 @@
-"""A breaker shuts a destination that takes nothing, tries it one message at a time, and never forgets to."""
+"""A breaker opens for an unavailable destination and probes it with one message at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DOUBLING = ExponentialBackoff(base="1s", max="60s", jitter="none", max_attempts=
 
 
 def probed(breaker: CircuitBreaker, now: float) -> float:
-    """Wait for the next probe, send it, and say when that was."""
+    """Wait for the next probe and send it; returns its time."""
     now += breaker.next_attempt(now)
     assert breaker.may_send(now) == 1
     breaker.sent(1, now)

@@ -1,4 +1,4 @@
-"""Whatever comes in whatever order, a breaker keeps its few promises."""
+"""Invariants of a breaker under random events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORCED: list[Forced | None] = ["closed", "open", None]
 
 
 class Breaker(RuleBasedStateMachine):
-    """A relay that sends what it may and hears answers early, late and never, and a person who interferes."""
+    """A relay that sends what the breaker allows, early, late and missing results, and overrides."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,22 +70,22 @@ class Breaker(RuleBasedStateMachine):
             assert len(self.rejected_since_accepted) >= REJECTIONS
 
     @rule(state=st.sampled_from(FORCED))
-    def a_person_forces(self, state: Forced | None) -> None:
+    def an_operator_forces(self, state: Forced | None) -> None:
         self.breaker.force(state)
 
     @rule()
-    def a_person_pauses(self) -> None:
+    def an_operator_pauses(self) -> None:
         self.breaker.pause()
 
     @rule()
-    def a_person_resumes(self) -> None:
+    def an_operator_resumes(self) -> None:
         self.breaker.resume()
 
     @invariant()
-    def what_may_go_follows_from_the_state(self) -> None:
+    def the_allowed_number_depends_on_the_state(self) -> None:
         allowed = {"closed": (UNLIMITED,), "half-open": (0, 1), "open": (0,)}[self.breaker.state(self.now)]
         if self.breaker.forced == "closed":
-            allowed = (0, UNLIMITED)  # after a failure it waits a moment all the same
+            allowed = (0, UNLIMITED)  # after a failure it backs off all the same
         assert self.breaker.may_send(self.now) in (allowed if not self.breaker.paused else (0,))
 
     @invariant()
@@ -98,7 +98,7 @@ class Breaker(RuleBasedStateMachine):
             assert (wait == 0) == (self.breaker.may_send(self.now) > 0)
 
     @invariant()
-    def looking_changes_nothing(self) -> None:
+    def reading_changes_nothing(self) -> None:
         looks = [(self.breaker.state(self.now), self.breaker.may_send(self.now)) for _ in range(2)]
         assert looks[0] == looks[1]
 

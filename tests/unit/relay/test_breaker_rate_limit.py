@@ -1,4 +1,4 @@
-"""A rate is kept in every stretch of time, waits end when they say, and relays share one limit."""
+"""A rate limit holds in every interval, and relays share one limit."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ def test_one_message_is_allowed_after_the_delay_and_not_before(rate: float, now:
 
 
 @given(rates, st.floats(1, 1000), st.lists(st.floats(0, 10), min_size=1, max_size=50))
-def test_no_interval_exceeds_burst_and_rate(
-    rate: float, burst: float, pauses: list[float]
-) -> None:
+def test_no_interval_exceeds_burst_and_rate(rate: float, burst: float, pauses: list[float]) -> None:
     limit = RateLimit(rate, burst)
     times = list(accumulate(pauses))
     sent: list[int] = []
@@ -80,7 +78,7 @@ def test_relays_share_the_rate(rate: float, relays: int) -> None:
     for limit in limits:
         limit.share(relays)
         limit.sent(limit.may_send(0), 0)
-    # From an empty bucket, over the time in which one share of the rate fills it once.
+    # From an empty bucket, over the time in which one share fills it.
     elapsed = 0.5 * max(1.0, rate / relays) / (rate / relays)
     assert sum(limit.may_send(elapsed) for limit in limits) <= rate * elapsed + relays
 

@@ -1,4 +1,4 @@
-"""Values that cannot work, alone or together, are refused at the start, and the error names them."""
+"""Invalid values and combinations are rejected at the start, and the error names them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A message that kills its relay is found out, and others are not suspected for long."""
+"""The crash guard finds a message that crashes its relay, and quarantines others only briefly."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_a_message_that_was_in_flight_during_a_crash_is_quarantined() -> None:
     assert guard().quarantines(message(id=1, attempts=1))
 
 
-@pytest.mark.parametrize(("attempts", "dies"), [(MAX_CRASHES - 1, False), (MAX_CRASHES, True)])
+@pytest.mark.parametrize(("attempts", "dead"), [(MAX_CRASHES - 1, False), (MAX_CRASHES, True)])
 def test_a_message_is_dead_lettered_after_enough_crashes(attempts: int, dies: bool) -> None:
     assert guard().is_exhausted(message(id=1, attempts=attempts)) is dies
 

@@ -1,4 +1,4 @@
-"""A message whose attempt is written before it is sent: its lane stays; if it is lost all the same, nothing is sent."""
+"""Attempts that are written before the send: the lane is kept meanwhile; if it is lost, nothing is sent."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,9 +18,7 @@ from pillarbox.transports.memory import MemoryTransport
 
 
 @pytest.mark.parametrize("lost", [False, True])
-async def test_a_lane_is_not_released_while_an_attempt_is_written(
-    monkeypatch: pytest.MonkeyPatch, lost: bool
-) -> None:
+async def test_a_lane_is_not_released_while_an_attempt_is_written(monkeypatch: pytest.MonkeyPatch, lost: bool) -> None:
     store = MemoryStore(lanes=1)
     relay = Relay(store=store, transports={"memory": MemoryTransport()})
     await store.lanes.join(RelayCard(id=relay.id), lease=60)

@@ -100,10 +100,10 @@ def test_an_unknown_error_counts_as_a_rejection() -> None:
 
 
 def test_a_subclass_is_decided_like_its_parent() -> None:
-    class InvalidReceipt(PermanentError):
+    class InvalidInvoice(PermanentError):
         pass
 
-    assert decided(InvalidReceipt("no vat id")) == Dead(error="InvalidReceipt: no vat id")
+    assert decided(InvalidInvoice("no vat id")) == Dead(error="InvalidInvoice: no vat id")
 
 
 answers = st.sampled_from([None, RejectedError("r"), PermanentError("p"), NackedError("n"), UnavailableError("u")])

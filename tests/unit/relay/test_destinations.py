@@ -1,4 +1,4 @@
-"""A destination whose whole share hangs: other relays see it as unavailable, and not even a probe is sent."""
+"""A destination whose whole share hangs is reported as unavailable, and no probe is sent."""
 
 from pillarbox.relay.breaker import NEVER, UNLIMITED, CircuitBreaker, DestinationState
 from pillarbox.relay.routing import Destination, Endpoint

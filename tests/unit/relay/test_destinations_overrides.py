@@ -1,4 +1,4 @@
-"""A relay announces an operator's override when it notices, once."""
+"""A relay announces each change of an operator's override once."""
 
 import random
 
@@ -11,8 +11,8 @@ from pillarbox.relay.destinations import Destinations
 NOTHING = Override("orders", paused=False, breaker=None, rate_limit=None, last_error=None)
 
 
-class Told:
-    """Destinations, and what they announced since it was last asked for."""
+class Fixture:
+    """Destinations, and their observations since the last read."""
 
     def __init__(self) -> None:
         self._said: list[Observation] = []
@@ -24,7 +24,7 @@ class Told:
             breaker=BreakerConfig(),
         )
 
-    def steer(self, *wanted: Override) -> list[tuple[str, bool, str | None, float | None]]:
+    def override(self, *wanted: Override) -> list[tuple[str, bool, str | None, float | None]]:
         self._said.clear()
         self.destinations.override(wanted, relays=1)
         return [
@@ -35,19 +35,19 @@ class Told:
 
 
 def test_every_change_is_announced_once() -> None:
-    told = Told()
+    told = Fixture()
     paused = NOTHING._replace(paused=True)
-    assert told.steer(paused) == [("orders", True, None, None)]
-    assert told.steer(paused) == []
-    assert told.steer(paused._replace(breaker="open", rate_limit=5.0)) == [("orders", True, "open", 5.0)]
-    assert told.steer() == [("orders", False, None, None)]
+    assert told.override(paused) == [("orders", True, None, None)]
+    assert told.override(paused) == []
+    assert told.override(paused._replace(breaker="open", rate_limit=5.0)) == [("orders", True, "open", 5.0)]
+    assert told.override() == [("orders", False, None, None)]
 
 
 def test_an_error_of_the_destination_is_not_an_override() -> None:
-    assert Told().steer(NOTHING._replace(last_error="refused")) == []
+    assert Fixture().override(NOTHING._replace(last_error="refused")) == []
 
 
 def test_a_paused_destination_is_known_before_its_first_message() -> None:
-    told = Told()
-    told.steer(NOTHING._replace(paused=True), NOTHING._replace(destination=EVERYWHERE, paused=True))
+    told = Fixture()
+    told.override(NOTHING._replace(paused=True), NOTHING._replace(destination=EVERYWHERE, paused=True))
     assert told.destinations.paused() == {"orders", EVERYWHERE}

@@ -1,4 +1,4 @@
-"""What is on the wire: the recorded bytes, untouched, alone or inside JSON that every consumer can read."""
+"""The body of a message: the recorded bytes, alone or inside a JSON envelope."""
 
 from __future__ import annotations
 

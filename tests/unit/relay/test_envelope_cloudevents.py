@@ -1,4 +1,4 @@
-"""CloudEvents 1.0, structured mode: every attribute has a value or is not there."""
+"""CloudEvents 1.0, structured mode: attributes without a value are omitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every consumer may rely on stands beside the body, whatever the body is."""
+"""The headers that consumers can rely on, for every body."""
 
 from __future__ import annotations
 

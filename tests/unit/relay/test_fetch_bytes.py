@@ -1,4 +1,4 @@
-"""What a round may bring: two fetches that fit beside what is in flight, and a message larger than a fetch alone."""
+"""The byte budget of a round: two fetches beside the messages in flight, and oversized messages alone."""
 
 from pillarbox.core.fetch import MAX_BYTES, Fetched, Ready
 from pillarbox.core.message import Message

@@ -1,4 +1,4 @@
-"""What is in in_flight: one at a time per line, in order, and nothing forgotten before it is settled."""
+"""Messages in flight: one at a time per queue, in order, and kept until they are settled."""
 
 from pillarbox.core.message import Message
 from pillarbox.relay.in_flight import InFlight, Item
@@ -97,11 +97,11 @@ def test_a_destination_is_sendable_only_while_a_queue_has_a_next_message() -> No
     in_flight.forget([second])
     assert in_flight.has_sendable("d")
     in_flight.forget([first])
-    assert not in_flight.has_sendable("d"), "its lines are still offered, and empty"
+    assert not in_flight.has_sendable("d"), "its queues are still offered, and empty"
     in_flight.add(first)
     assert in_flight.sendable("d", 10) == [first]
     in_flight.add(second)
-    assert not in_flight.has_sendable("d"), "the one before is on its way"
+    assert not in_flight.has_sendable("d"), "the previous message is in flight"
     in_flight.confirmed(first)
     assert in_flight.has_sendable("d")
 

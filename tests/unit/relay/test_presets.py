@@ -1,4 +1,4 @@
-"""The presets have the figures people were promised."""
+"""The presets have the documented values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a message goes: first match wins, its own destination comes first, and without routes its type decides."""
+"""Routing: the first match applies, an explicit destination takes precedence, and without routes the type decides."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class Walked(AssertionError):
 
 
 class Unwalked(dict[str, Endpoint]):
-    """To walk over all of it for each event would take longer with every type."""
+    """Fails if it is iterated, which would take longer with every type."""
 
     def keys(self) -> Any:
         raise Walked

@@ -18,7 +18,7 @@ from tests.unit.relay.contexts import relay_context
 
 
 async def store_of_one_lane(*names: str) -> tuple[MemoryStore, RelayContext]:
-    """A store with events of one key, and the relay that owns its lane."""
+    """A store with events of one key, and the owner of its lane."""
     store = MemoryStore(lanes=1)
     context = relay_context(store)
     await store.lanes.join(RelayCard(id=context.relay), lease=60)

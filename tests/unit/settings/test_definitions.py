@@ -1,4 +1,4 @@
-"""Settings are defined on fields: a kind refuses wrong values, and errors name settings as their reader knows them."""
+"""Settings are defined on fields: a kind rejects invalid values, and errors use the names of the source."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Bounds of a read: a range of times that says what it means, and costs nothing where there is none."""
+"""Time ranges of a read: validated, and absent from the statement if there is none."""
 
 from datetime import UTC, datetime
 

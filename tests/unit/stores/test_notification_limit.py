@@ -1,10 +1,10 @@
-"""When notifications are too many for producers, and for how long a relay does without them."""
+"""When a relay pauses notifications because producers send too many, and for how long."""
 
 from pillarbox.stores.postgres.wakeup import LONGEST_PAUSE, MOST, SHORTEST_PAUSE, WINDOW, NotificationLimit
 
 
 def counted(limit: NotificationLimit, times: int, *, start: float, every: float, sessions: int = 2) -> float:
-    """Count so many notifications of sessions in turn; returns when the last one came."""
+    """Count notifications of several sessions; returns the time of the last one."""
     for number in range(times):
         limit.count(start + number * every, backend=number % sessions + 1)
     return start + (times - 1) * every

@@ -1,4 +1,4 @@
-"""One observation of each kind, or several where they differ in their lines; and a way to see the lines."""
+"""Example observations of each kind, and their log lines."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class _Kept(logging.Handler):
 
 @contextmanager
 def kept(level: int) -> Iterator[list[logging.LogRecord]]:
-    """What is logged from `level` on while this is open, about the relay and about events."""
+    """The records of relay and events from `level` on, logged in the block."""
     handler = _Kept()
     before = RELAY.level
     RELAY.addHandler(handler)
@@ -145,7 +145,7 @@ def kept(level: int) -> Iterator[list[logging.LogRecord]]:
 
 
 def lines(*observations: Observation, level: int = TRACE) -> list[logging.LogRecord]:
-    """The lines of these observations, at noon."""
+    """The log lines of these observations, at noon."""
     listener = RelayLog(Noon())
     with kept(level) as records:
         for observation in observations:
@@ -153,6 +153,6 @@ def lines(*observations: Observation, level: int = TRACE) -> list[logging.LogRec
     return records
 
 
-def spoken(*observations: Observation, level: int = TRACE) -> list[tuple[str, str, str]]:
+def logged(*observations: Observation, level: int = TRACE) -> list[tuple[str, str, str]]:
     """Logger, level and text of each line."""
     return [(record.name, record.levelname, record.getMessage()) for record in lines(*observations, level=level)]

@@ -1,4 +1,4 @@
-"""What a registry exposes, by name and labels."""
+"""Reads the metrics of a registry."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pillarbox.telemetry.prometheus import ConsumerMetrics, RecordMetrics, Relay
 
 
 def families(registry: CollectorRegistry) -> dict[str, tuple[str, str]]:
-    """Name as people write it → kind and what it means; without the times at which series began."""
+    """Name without suffix → kind and help; without `_created` series."""
     found = text_string_to_metric_families(generate_latest(registry).decode())
     named = {f"{one.name}_total" if one.type == "counter" else one.name: (one.type, one.documentation) for one in found}
     return {name: about for name, about in named.items() if not name.endswith("_created")}
 
 
 def samples(registry: CollectorRegistry) -> set[str]:
-    """The name of every series that a query may ask for."""
+    """The names of all series."""
     return {
         f"{name}{suffix}"
         for name, (kind, _) in families(registry).items()
@@ -25,12 +25,12 @@ def samples(registry: CollectorRegistry) -> set[str]:
 
 
 def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
-    """None: there is no such series."""
+    """The value of a series; None if it does not exist."""
     return registry.get_sample_value(name, labels)
 
 
 def everything() -> CollectorRegistry:
-    """A registry with every metric there is."""
+    """A registry with all metrics."""
     registry = CollectorRegistry()
     for kind in (RelayMetrics, StoreMetrics, ConsumerMetrics, RecordMetrics):
         kind(registry)

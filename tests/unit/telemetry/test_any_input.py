@@ -1,4 +1,4 @@
-"""Whatever is announced: the listener does not raise, a line stays one line, and no payload is in it."""
+"""For any observation the listener does not raise, writes one line, and omits the payload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A histogram fed by the batch exposes what prometheus_client's own exposes when it is fed value by value."""
+"""A histogram that observes batches exposes the same as prometheus_client's with single values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from pillarbox.telemetry.prometheus.client import LAG
 from pillarbox.telemetry.prometheus.histogram import BatchHistogram
 
-# Multiples of 1/1024: whatever the order in which they are added, no sum is rounded. Bounds are values, too.
+# Multiples of 1/1024: sums are exact in any order. Bucket bounds are among the values.
 VALUES = st.one_of(st.integers(-1024, 5 * 10**7).map(lambda number: number / 1024), st.sampled_from((0.5, 1.0, 60.0)))
 BATCHES = st.lists(st.tuples(st.sampled_from(("orders", "mail")), st.lists(VALUES, max_size=40)), max_size=8)
 
 
 def exposed(registry: CollectorRegistry) -> list[str]:
-    """All but the times at which the series began."""
+    """All samples except `_created`."""
     return [line for line in generate_latest(registry).decode().splitlines() if "_created" not in line]
 
 
@@ -34,7 +34,7 @@ def test_a_batch_is_exposed_like_its_single_values(batches: list[tuple[str, list
 
 def test_a_client_release_with_other_internals_still_counts() -> None:
     class Renamed(BatchHistogram):
-        """Looks up its buckets under a name that nobody has set."""
+        """Looks up its buckets under an unknown name."""
 
         def __getattribute__(self, name: str) -> object:
             if name == "_upper_bounds" and not self.__dict__.get("inside", True):

@@ -1,4 +1,4 @@
-"""Log lines of a consumer: their levels, their loggers, and the event's id in each line about one."""
+"""Log lines of a consumer: level, logger, and the event id."""
 
 import logging
 from typing import get_args

@@ -1,4 +1,4 @@
-"""The alert rules and the dashboard ask for metrics that are there, and for all that was wanted."""
+"""The alert rules and the dashboard use existing metrics and cover all requirements."""
 
 import json
 import re
@@ -23,7 +23,7 @@ SCENES_FILE = RULES_FILE.with_name("alerts_test.yml")
 SCENES: list[dict[str, Any]] = yaml.safe_load(SCENES_FILE.read_text(encoding="utf-8"))["tests"]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy/grafana/pillarbox.json").read_text(encoding="utf-8"))
 OF_OTHERS = {"pg_stat_activity_max_tx_duration"}
-"""Of postgres_exporter, which the file says is needed."""
+"""Metrics of postgres_exporter, which the rules file requires."""
 
 _NAME = re.compile(r"\b(?:outbox|inbox|pg|rabbitmq)_\w+")
 
@@ -114,7 +114,7 @@ LOAD = {
     'outbox_lag_seconds_bucket{le="3"}': "0+60x20",
     'outbox_lag_seconds_bucket{le="+Inf"}': "0+60x20",
 }
-"""What Prometheus scrapes, once a minute for twenty minutes, from a relay that delivers 90 events a minute."""
+"""Samples of a relay that delivers 90 events a minute, scraped once a minute for twenty minutes."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Lines about single events: which event, which attempt, what failed, and when the relay retries."""
+"""Log lines of single events: event, attempt, error and next attempt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.telemetry.examples import (
     SKIPPED,
     kept,
     lines,
-    spoken,
+    logged,
 )
 
 LOGGER = "pillarbox.relay.events"
@@ -26,7 +26,7 @@ WHICH = "event_id=evt-7 aggregate_id=42 destination=orders"
 
 
 def test_a_delivery_is_logged_at_info() -> None:
-    assert spoken(DELIVERED) == [(LOGGER, "INFO", f"delivered event: {WHICH} attempt=3 seconds=0.250")]
+    assert logged(DELIVERED) == [(LOGGER, "INFO", f"delivered event: {WHICH} attempt=3 seconds=0.250")]
 
 
 def test_each_delivery_of_a_batch_is_logged_at_info() -> None:
@@ -41,7 +41,7 @@ def test_each_delivery_of_a_batch_is_logged_at_info() -> None:
 
 
 def test_a_failed_send_is_an_error_and_its_retry_a_warning() -> None:
-    assert spoken(RETRIED) == [
+    assert logged(RETRIED) == [
         (LOGGER, "ERROR", f"failed to send event: {WHICH} attempt=3 error=RejectedError: no"),
         (LOGGER, "WARNING", f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000000Z"),
     ]
@@ -49,27 +49,27 @@ def test_a_failed_send_is_an_error_and_its_retry_a_warning() -> None:
 
 def test_a_deferral_is_one_warning() -> None:
     text = f"will retry event: {WHICH} attempt=3 next_retry_at=2026-11-03T12:01:30.000000Z error=NackedError: full"
-    assert spoken(NACKED) == [(LOGGER, "WARNING", text)]
+    assert logged(NACKED) == [(LOGGER, "WARNING", text)]
 
 
 def test_a_duplicate_found_in_the_ledger_is_logged_at_info() -> None:
-    assert spoken(SKIPPED) == [
+    assert logged(SKIPPED) == [
         (LOGGER, "INFO", f"skipped event, already sent according to the ledger: {WHICH} attempt=3")
     ]
 
 
 def test_a_dead_letter_is_an_error() -> None:
-    assert spoken(DIED) == [(LOGGER, "ERROR", f"dead-lettered event: {WHICH} attempt=11 error=RejectedError: no")]
+    assert logged(DIED) == [(LOGGER, "ERROR", f"dead-lettered event: {WHICH} attempt=11 error=RejectedError: no")]
 
 
 def test_a_dead_letter_that_blocks_its_key_is_marked() -> None:
-    [(_, level, text)] = spoken(BLOCKS)
+    [(_, level, text)] = logged(BLOCKS)
     assert level == "ERROR"
     assert text.startswith("dead-lettered event, its key is blocked: event_id=evt-7")
 
 
 def test_each_event_about_to_be_sent_is_logged_at_debug() -> None:
-    assert spoken(SENDING) == [
+    assert logged(SENDING) == [
         (LOGGER, "DEBUG", f"about to send event: {WHICH} attempt=3 event_type=order.placed bytes=9"),
         (
             LOGGER,

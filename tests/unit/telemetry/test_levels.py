@@ -1,4 +1,4 @@
-"""Levels: each kind has its lines, and a line that is off costs nothing."""
+"""Log levels: each kind of observation has a line, and a disabled line costs nothing."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from pillarbox.core.observations import (
     Sending,
 )
 from pillarbox.telemetry.logs import EVENTS, TRACE, RelayLog
-from tests.unit.telemetry.examples import DELIVERED, EXAMPLES, KINDS, OPENED, RETRIED, kept, lines, spoken
+from tests.unit.telemetry.examples import DELIVERED, EXAMPLES, KINDS, OPENED, RETRIED, kept, lines, logged
 
 
 class Untouched:
-    """A message that nobody may look at."""
+    """A message that fails if it is read."""
 
     def __getattribute__(self, name: str) -> Any:
-        raise AssertionError(f"somebody looked at {name}")
+        raise AssertionError(f"{name} was read")
 
 
 class Stopped(SystemClock):
-    """A clock that nobody may look at."""
+    """A clock that fails if it is read."""
 
     def now(self) -> datetime:
-        raise AssertionError("somebody looked at the clock")
+        raise AssertionError("the clock was read")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -67,7 +67,7 @@ def test_events_can_be_silenced_without_the_relay() -> None:
     before = EVENTS.level
     EVENTS.setLevel(logging.WARNING)
     try:
-        assert [(name, level) for name, level, _ in spoken(DELIVERED, RETRIED, *EXAMPLES[:1])] == [
+        assert [(name, level) for name, level, _ in logged(DELIVERED, RETRIED, *EXAMPLES[:1])] == [
             ("pillarbox.relay.events", "ERROR"),
             ("pillarbox.relay.events", "WARNING"),
             ("pillarbox.relay", "INFO"),
@@ -77,11 +77,11 @@ def test_events_can_be_silenced_without_the_relay() -> None:
 
 
 def test_at_level_error_failures_are_logged_without_retries() -> None:
-    assert [level for _, level, _ in spoken(RETRIED, level=logging.ERROR)] == ["ERROR"]
+    assert [level for _, level, _ in logged(RETRIED, level=logging.ERROR)] == ["ERROR"]
 
 
 def test_empty_fetches_are_below_debug() -> None:
-    assert [name for *_, name in spoken(*EXAMPLES, level=logging.DEBUG) if "nothing pending" in name] == []
+    assert [name for *_, name in logged(*EXAMPLES, level=logging.DEBUG) if "nothing pending" in name] == []
     assert logging.getLevelName(TRACE) == "TRACE"
 
 

@@ -1,4 +1,4 @@
-"""Whatever events say, there is a bound to the number of series, and what is exposed can be read."""
+"""The number of series is bounded for any events, and the exposed text can be parsed."""
 
 from __future__ import annotations
 

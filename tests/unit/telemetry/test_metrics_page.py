@@ -1,4 +1,4 @@
-"""The page of metrics names every metric with its kind and labels, and none that is not there."""
+"""The metrics page lists exactly the existing metrics with kind and labels."""
 
 import re
 
@@ -39,7 +39,7 @@ def test_a_row_names_the_labels() -> None:
 
 
 def labels_in_use() -> dict[str, set[str]]:
-    """After everything has been announced once."""
+    """The labels in use after every observation."""
     registry = CollectorRegistry()
     relay, store, consumer, record = (
         RelayMetrics(registry),

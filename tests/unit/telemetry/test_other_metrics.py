@@ -1,4 +1,4 @@
-"""Figures of the store, of consumers, and of whoever records."""
+"""Metrics of the store, of consumers and of recording."""
 
 from __future__ import annotations
 

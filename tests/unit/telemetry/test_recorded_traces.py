@@ -1,4 +1,4 @@
-"""An event carries the trace in which it was recorded; a consumer's function works in a span of that trace."""
+"""An event carries the trace in which it was recorded; its handler runs in a span of that trace."""
 
 from __future__ import annotations
 
@@ -72,9 +72,7 @@ async def test_a_trace_header_set_on_the_event_is_kept(store: MemoryStore, provi
         assert await recorded(store, Event("order.placed", {}, headers={"traceparent": OWN})) is None
 
 
-async def test_a_caused_event_is_a_child_of_its_handler_span(
-    store: MemoryStore, provider: TracerProvider
-) -> None:
+async def test_a_caused_event_is_a_child_of_its_handler_span(store: MemoryStore, provider: TracerProvider) -> None:
     tracer = provider.get_tracer("test")
     with tracer.start_as_current_span("request") as request:
         cause = Event("order.placed", {}, trace_id=traceparent(request))

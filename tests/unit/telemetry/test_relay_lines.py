@@ -1,4 +1,4 @@
-"""Lines about a relay: its life, its batches, its lanes, and what it cannot reach."""
+"""Log lines of a relay: lifecycle, batches, lanes and failures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pillarbox.core.observations import (
     TransportConnected,
     TransportFailed,
 )
-from tests.unit.telemetry.examples import OPENED, ORDER, lines, spoken
+from tests.unit.telemetry.examples import OPENED, ORDER, lines, logged
 
 LINES: list[tuple[Observation, str, str]] = [
     (RelayStarted(relay="r", name="relay-a"), "INFO", "relay started: relay=r name=relay-a"),
@@ -120,7 +120,7 @@ LINES: list[tuple[Observation, str, str]] = [
 
 @pytest.mark.parametrize(("observation", "level", "text"), LINES, ids=[text for _, _, text in LINES])
 def test_each_observation_is_one_line(observation: Observation, level: str, text: str) -> None:
-    assert spoken(observation) == [("pillarbox.relay", level, text)]
+    assert logged(observation) == [("pillarbox.relay", level, text)]
 
 
 def test_an_outage_is_one_warning_when_it_begins_and_one_for_each_failed_probe() -> None:
@@ -128,7 +128,7 @@ def test_an_outage_is_one_warning_when_it_begins_and_one_for_each_failed_probe()
         relay="r", destination="orders", state="open", error="UnavailableError: timeout", next_probe=1.5
     )
     begin = "breaker open: destination=orders relay=r"
-    assert spoken(OPENED, probe) == [
+    assert logged(OPENED, probe) == [
         (
             "pillarbox.relay",
             "WARNING",

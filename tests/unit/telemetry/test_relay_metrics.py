@@ -1,4 +1,4 @@
-"""What a relay announces is counted: by destination and type, for every relay of the process together."""
+"""Metrics of a relay, by destination and type, summed over the relays of a process."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def test_durations_and_sizes_are_observed() -> None:
     ("recorded", "due", "tried", "lag"),
     [
         (-90, None, 0, 90.0),
-        (-90, -30, 0, 30.0),  # delayed on purpose: it counts from when it was due
-        (-90, -30, 1, 90.0),  # a retry: the event waits since it was recorded
+        (-90, -30, 0, 30.0),  # scheduled: the lag counts from when it was due
+        (-90, -30, 1, 90.0),  # a retry: the lag counts from the recording
         (5, None, 0, 0.0),  # the database's clock is ahead
     ],
 )
@@ -110,7 +110,7 @@ def test_the_lag_is_the_delay_after_an_event_was_due(recorded: int, due: int | N
     assert value(registry, "outbox_lag_seconds_sum", destination="orders") == lag
 
 
-SECONDS = st.integers(0, 10**6).map(lambda number: number / 32)  # neither halves nor sums of them are rounded
+SECONDS = st.integers(0, 10**6).map(lambda number: number / 32)  # exact in binary
 MESSAGES = st.builds(
     lambda event_type, age, delayed, tried: message(
         event_type=event_type,

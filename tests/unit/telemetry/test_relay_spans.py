@@ -1,4 +1,4 @@
-"""The spans of a relay: children of the span in which an event was recorded, and none for the others."""
+"""The spans of a relay: children of the span in which an event was recorded."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ def test_a_delivery_is_a_span_in_the_trace_of_its_event(tracing: RelayTracing, e
     assert span.attributes["pillarbox.attempt"] == 2
 
 
-def test_each_delivery_of_a_batch_with_a_trace_is_a_span(
-    tracing: RelayTracing, exporter: InMemorySpanExporter
-) -> None:
+def test_each_delivery_of_a_batch_with_a_trace_is_a_span(tracing: RelayTracing, exporter: InMemorySpanExporter) -> None:
     messages = (TRACED, message(event_id="e2"), message(event_id="e3", trace_id=PARENT))
     tracing.delivered(BatchDelivered(relay="r", destination="orders", messages=messages, seconds=0.25))
     spans = exporter.get_finished_spans()
@@ -100,9 +98,7 @@ def test_an_event_that_was_not_sent_has_no_span(
     assert exporter.get_finished_spans() == ()
 
 
-def test_a_trace_header_of_the_producer_takes_precedence(
-    tracing: RelayTracing, exporter: InMemorySpanExporter
-) -> None:
+def test_a_trace_header_of_the_producer_takes_precedence(tracing: RelayTracing, exporter: InMemorySpanExporter) -> None:
     other = PARENT.replace(TRACE, "1" * 32)
     tracing(delivered(message(trace_id=PARENT, headers_json=f'{{"traceparent": "{other}"}}')))
     [span] = exporter.get_finished_spans()
@@ -118,9 +114,7 @@ def test_an_event_without_trace_has_no_span(
     assert exporter.get_finished_spans() == ()
 
 
-def test_an_event_of_an_unsampled_trace_has_no_span(
-    tracing: RelayTracing, exporter: InMemorySpanExporter
-) -> None:
+def test_an_event_of_an_unsampled_trace_has_no_span(tracing: RelayTracing, exporter: InMemorySpanExporter) -> None:
     tracing(delivered(message(trace_id=f"00-{TRACE}-{SPAN}-00")))
     assert exporter.get_finished_spans() == ()
 

@@ -1,4 +1,4 @@
-"""The simulation: one seed is one schedule, time costs nothing, and being stuck is an error."""
+"""The simulation: one seed is one schedule, sleeping takes no real time, and a deadlock is an error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pillarbox.testing.simulation import Deadlock, Runaway, Simulation, Simulati
 
 
 async def _race(simulation: Simulation) -> str:
-    """Who takes each of twenty turns, written down."""
+    """The order in which two tasks take twenty turns."""
     trace: list[str] = []
 
     async def runner(name: str) -> None:
@@ -70,7 +70,7 @@ def test_a_year_of_sleep_takes_no_real_time() -> None:
         await simulation.clock.sleep(year)
         return simulation.clock.monotonic()
 
-    assert simulate(story, seed=1, max_time=2 * year) == year  # or nobody would see this test end
+    assert simulate(story, seed=1, max_time=2 * year) == year  # a real sleep would never end
 
 
 def test_sleepers_wake_in_the_order_of_their_times() -> None:

@@ -1,4 +1,4 @@
-"""The shipped suites: each is put together from themes, and a name in two themes would leave one test out unseen."""
+"""The conformance suites consist of themes; a test name in two themes would hide one of the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eventually` ends when its condition is met, or with an error that has the last result."""
+"""`eventually` returns when its condition holds, or raises with the last result."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pillarbox.testing.waiting import eventually
 
 def test_eventually_returns_the_first_true_result() -> None:
     async def story(simulation: Simulation) -> tuple[str, float]:
-        async def look() -> str:
+        async def check() -> str:
             return "there" if simulation.clock.monotonic() >= 3 else ""
 
-        return await eventually(look, within=10, pause=1), simulation.clock.monotonic()
+        return await eventually(check, within=10, pause=1), simulation.clock.monotonic()
 
     assert simulate(story, seed=1) == ("there", 3)
 
@@ -29,13 +29,13 @@ def test_the_condition_can_be_a_plain_function() -> None:
 @pytest.mark.parametrize("kind", ["plain", "async"])
 def test_a_condition_that_is_not_met_in_time_raises_its_last_result(kind: str) -> None:
     async def story(simulation: Simulation) -> None:
-        async def look() -> list[str]:
+        async def check() -> list[str]:
             return []
 
         if kind == "plain":
             await eventually(list, within=10, pause=1)
         else:
-            await eventually(look, within=10, pause=1)
+            await eventually(check, within=10, pause=1)
 
     with pytest.raises(AssertionError, match=r"not met within 10 s; its last result was \[\]"):
         simulate(story, seed=1)

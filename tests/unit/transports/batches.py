@@ -1,4 +1,4 @@
-"""Short ways to send to the transports under test."""
+"""Helpers that send to the transports under test."""
 
 from typing import Any
 
@@ -10,6 +10,6 @@ JSON = "application/json"
 
 
 async def call(handlers: Handlers, name: str = "h", *, body: bytes = b"{}", **more: Any) -> Result:
-    """What becomes of one event that is sent to the handler of that name."""
+    """Send one event to the handler of that name; returns its result."""
     [answer] = await handlers.send([outgoing("e", handlers.to(name), body=body, content_type=JSON, **more)])
     return answer

@@ -1,4 +1,4 @@
-"""Who handles what, and what is refused before anything is ever sent."""
+"""Registration of handlers, and what is rejected before anything is sent."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from fnmatch import fnmatchcase

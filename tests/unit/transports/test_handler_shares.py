@@ -10,9 +10,7 @@ from pillarbox.transports.handlers.transport import free_calls, total_calls
 
 
 @given(most=st.integers(1, 64), count=st.integers(1, 40), data=st.data())
-def test_an_idle_handler_can_always_start_a_call(
-    most: int, count: int, data: st.DataObject
-) -> None:
+def test_an_idle_handler_can_always_start_a_call(most: int, count: int, data: st.DataObject) -> None:
     names = [f"h{n}" for n in range(count)]
     running: Counter[str] = Counter()
     for name in data.draw(st.lists(st.sampled_from(names), max_size=200)):

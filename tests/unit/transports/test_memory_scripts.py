@@ -1,4 +1,4 @@
-"""The memory transport fails exactly as it is told, in virtual time if it is told so."""
+"""The memory transport fails as scripted, in virtual time on request."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a handler sees of an event."""
+"""The event that a handler receives."""
 
 from typing import Any
 
@@ -13,16 +13,16 @@ from pillarbox.transports.handlers import HandlerContext, Handlers, ReceivedEven
 from tests.unit.transports.batches import JSON, call
 
 
-def parcel(body: bytes, content_type: str = JSON) -> Outgoing:
+def sent(body: bytes, content_type: str = JSON) -> Outgoing:
     return outgoing("e", Handlers().to("h"), body=body, content_type=content_type, headers={"a": "b"})
 
 
 def received(body: bytes, content_type: str = JSON, upcast: Upcast | None = None) -> ReceivedEvent:
-    return ReceivedEvent(parcel(body, content_type), upcast)
+    return ReceivedEvent(sent(body, content_type), upcast)
 
 
 def test_every_field_is_available() -> None:
-    one = parcel(b'{"id":42}')
+    one = sent(b'{"id":42}')
     event, message = ReceivedEvent(one), one.message
     fields = "event_id event_type aggregate_type aggregate_id key schema_version"
     for name in (*fields.split(), "correlation_id", "causation_id", "trace_id", "occurred_at", "content_type"):

@@ -1,5 +1,4 @@
-"""The lines of the stdout transport: JSON that nobody's terminal obeys, on streams of any encoding, and streams that
-break."""
+"""The lines of the stdout transport: JSON without control characters, on streams of any encoding."""
 
 import asyncio
 import io
@@ -56,7 +55,9 @@ async def test_json_is_printed_unchanged_on_one_line() -> None:
         (b"\xff\x00", "application/octet-stream", "base64", "/wA="),
     ],
 )
-async def test_other_payloads_are_printed_as_text_or_base64(body: bytes, content_type: str, field: str, value: str) -> None:
+async def test_other_payloads_are_printed_as_text_or_base64(
+    body: bytes, content_type: str, field: str, value: str
+) -> None:
     assert json.loads(await shown(body, content_type))[field] == value
 
 

@@ -5,7 +5,7 @@ import pytest
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console.sessions import Session, Signer, make_token, open_session, sign_session, token_fits
 
-KEY = "sixteen letters, or more"
+KEY = "sixteen characters, or more"
 
 
 class Clock:

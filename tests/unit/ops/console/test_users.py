@@ -23,7 +23,7 @@ def test_nobody_but_its_owner_reads_the_file(tmp_path: Path) -> None:
 
 
 def test_comments_and_empty_lines_are_left_out() -> None:
-    assert list(parse(f"# people\n\nada:viewer:{HASH}\n", called="here")) == ["ada"]
+    assert list(parse(f"# users\n\nada:viewer:{HASH}\n", called="here")) == ["ada"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The order of the checks, what depends on what, and that one which cannot be made never stops the rest."""
+"""The order and the prerequisites of checks; a check that raises does not stop the others."""
 
 import asyncio
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""Figures that must fit each other, or a promise does not hold."""
+"""Settings that must be consistent for a guarantee to hold."""
 
 import pytest
 

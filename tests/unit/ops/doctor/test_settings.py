@@ -1,4 +1,4 @@
-"""What the settings alone tell: can a relay be made of them, and what should somebody know?"""
+"""Checks of the settings: whether a relay can start with them, and notes for the operator."""
 
 from typing import Any
 

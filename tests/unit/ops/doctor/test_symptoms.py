@@ -1,4 +1,4 @@
-"""The symptoms, produced in a store of this process, and the cause that each check reports."""
+"""Symptoms in a store of this process, and the cause that each check reports."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -41,7 +41,7 @@ def record(store: MemoryStore) -> Record:
 
 @pytest.fixture
 async def sqlite_store(tmp_path: Path, sqlite_template: Path) -> AsyncIterator[SqliteStore]:
-    """For symptoms of which the memory store cannot tell."""
+    """For symptoms that the memory store does not support."""
     copyfile(sqlite_template, tmp_path / "outbox.db")
     store = SqliteStore(tmp_path / "outbox.db")
     yield store

@@ -1,4 +1,4 @@
-"""Alive, ready, healthy: what each answer depends on, and what it says."""
+"""Liveness, readiness and health: their conditions and texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pillarbox.ops.monitor.checks import HealthLimits, alive, healthy, ready
 from pillarbox.ops.monitor.snapshot import StoreSnapshot
 
 QUIET = Overview(backlog=0, oldest=None, exact=True, dead=0, lanes=[LaneView(0, "a", 1, 0)], relays=[])
-GONE = StoreSnapshot(overview=None, error="the store is away")
+GONE = StoreSnapshot(overview=None, error="the store is unavailable")
 LIMITS = HealthLimits(backlog=100, age=300.0)
 
 
@@ -21,18 +21,18 @@ def seen(**changes: Any) -> StoreSnapshot:
 
 
 @pytest.mark.parametrize(("silence", "yes"), [(None, True), (0.5, True), (60.0, True), (60.1, False)])
-def test_a_relay_that_does_not_go_round_is_not_alive(silence: float | None, yes: bool) -> None:
+def test_a_relay_whose_loop_hangs_is_not_alive(silence: float | None, yes: bool) -> None:
     answer = alive(silence, limit=60.0)
     assert answer.yes is yes
     assert answer.facts["status"] == ("UP" if yes else "DOWN")
 
 
-def test_a_relay_without_its_store_is_not_ready_and_says_why() -> None:
+def test_a_relay_without_its_store_is_not_ready() -> None:
     assert ready(seen()).yes
     assert (ready(GONE).yes, ready(GONE).facts["reason"]) == (False, "the store is away")
 
 
-def test_a_relay_without_progress_is_not_ready_and_says_why() -> None:
+def test_a_relay_without_progress_is_not_ready() -> None:
     answer = ready(seen(), stalled="the store does not answer")
     assert (answer.yes, answer.facts["reason"]) == (False, "the relay makes no progress: the store does not answer")
 
@@ -46,29 +46,29 @@ def test_a_relay_without_progress_is_not_ready_and_says_why() -> None:
         ({"oldest": 301.0}, ["the oldest event is pending for 301 s, more than relay.health.max_age"]),
     ],
 )
-def test_more_or_older_events_than_allowed_are_not_healthy(changes: dict[str, object], why: list[str]) -> None:
+def test_a_backlog_or_age_beyond_the_limit_is_unhealthy(changes: dict[str, object], why: list[str]) -> None:
     answer = healthy(seen(**changes), LIMITS, queues={})
     assert (answer.yes, answer.facts["reasons"]) == (not why, why)
 
 
-def test_both_limits_may_be_exceeded_at_once() -> None:
+def test_both_limits_can_be_exceeded() -> None:
     why = healthy(seen(backlog=101, oldest=301.0), LIMITS, queues={}).facts["reasons"]
     assert isinstance(why, list)
     assert len(why) == 2
 
 
-def test_without_limits_everything_may_wait() -> None:
+def test_without_limits_any_backlog_is_healthy() -> None:
     assert healthy(seen(backlog=10**9, oldest=1e9), HealthLimits(backlog=None, age=None), queues={}).yes
 
 
-def test_without_a_store_nobody_is_healthy() -> None:
+def test_without_a_store_health_is_down() -> None:
     assert (healthy(GONE, LIMITS, queues={}).yes, healthy(GONE, LIMITS, queues={}).facts["reasons"]) == (
         False,
-        ["the store is away"],
+        ["the store is unavailable"],
     )
 
 
-def test_health_tells_what_a_person_would_ask_next() -> None:
+def test_health_lists_paused_and_unavailable_destinations() -> None:
     relay = RelayView(id="a", name="", host="", lease=10.0, breakers={"orders": "open", "mail": "closed"})
     overview = QUIET._replace(backlog=3, oldest=1.5, dead=2, relays=[relay])
     paused = Override(destination="audit", paused=True, breaker=None, rate_limit=None, last_error=None)

@@ -1,4 +1,4 @@
-"""However often somebody asks, the store is looked at no more than once in a while."""
+"""The store is read at most once per interval, however many requests there are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pillarbox.stores.memory import MemoryStore
 
 
 class ByHand(SystemClock):
-    """A clock that moves when it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.at = 1000.0
@@ -34,7 +34,7 @@ def backlog(seen: StoreSnapshot) -> int:
     return seen.overview.backlog
 
 
-async def test_a_look_is_good_for_a_while() -> None:
+async def test_a_snapshot_is_reused_while_it_is_fresh() -> None:
     store, clock = MemoryStore(), ByHand()
     cache = SnapshotCache(store, clock=clock)
     assert backlog(await cache.get()) == 0
@@ -45,41 +45,41 @@ async def test_a_look_is_good_for_a_while() -> None:
     assert backlog(await cache.get()) == 1
 
 
-async def test_many_who_ask_at_once_share_a_look() -> None:
+async def test_concurrent_requests_share_a_snapshot() -> None:
     cache = SnapshotCache(MemoryStore(), clock=ByHand())
     first, *others = await asyncio.gather(*(cache.get() for _ in range(20)))
     assert all(other is first for other in others)
 
 
-class AwayAdmin(NoAdmin):
-    def __init__(self, store: Away) -> None:
+class UnavailableAdmin(NoAdmin):
+    def __init__(self, store: UnavailableStore) -> None:
         super().__init__("away")
         self._away = store
 
     @property
-    def inspection(self) -> Away:  # type: ignore[override] # one of its methods is enough
+    def inspection(self) -> UnavailableStore:  # type: ignore[override] # one of its methods is enough
         return self._away
 
 
-class Away(MemoryStore):
-    """A store that answers when it is told to."""
+class UnavailableStore(MemoryStore):
+    """A store that can be made unavailable."""
 
     def __init__(self) -> None:
         super().__init__()
         self.away = True
-        self.admin = AwayAdmin(self)  # type: ignore[assignment] # one of its facets is enough
+        self.admin = UnavailableAdmin(self)  # type: ignore[assignment] # one of its facets is enough
 
     async def overview(self, *, counted: int = COUNTED) -> Overview:
         if self.away:
-            raise StoreUnavailableError("nobody is at home")
+            raise StoreUnavailableError("connection refused")
         return await MemoryStore().admin.inspection.overview()
 
 
-async def test_a_store_that_is_away_is_no_reason_to_raise() -> None:
-    store, clock = Away(), ByHand()
+async def test_an_unavailable_store_does_not_raise() -> None:
+    store, clock = UnavailableStore(), ByHand()
     cache = SnapshotCache(store, clock=clock)
     seen = await cache.get()
-    assert (seen.overview, seen.error) == (None, "nobody is at home")
+    assert (seen.overview, seen.error) == (None, "connection refused")
     store.away = False
     clock.at += MAX_AGE
     assert (await cache.get()).overview is not None

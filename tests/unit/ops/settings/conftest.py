@@ -1,4 +1,4 @@
-"""Files with settings."""
+"""Settings files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Write = Callable[[str], Path]
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes `pillarbox.toml` in the current folder, so that errors call it by that name."""
+    """Writes `pillarbox.toml` into the current folder, so that errors use that name."""
     monkeypatch.chdir(tmp_path)
 
     def written(text: str) -> Path:

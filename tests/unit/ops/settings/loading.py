@@ -1,4 +1,4 @@
-"""Settings out of texts."""
+"""Loads settings from texts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pillarbox.ops.settings import Settings, SettingsError
 
 
 def load(file: Path | None = None, flags: Mapping[str, str] | None = None, /, **environment: str) -> Settings:
-    """The settings of a file, variables and flags; nothing of the environment of the tests."""
+    """Load the settings of a file, variables and flags, without the environment of the tests."""
     return Settings.load(file, environment, flags)
 
 
 def problems(file: Path | None = None, flags: Mapping[str, str] | None = None, /, **environment: str) -> list[str]:
-    """What is wrong with them."""
+    """The errors of the settings."""
     with pytest.raises(SettingsError) as raised:
         load(file, flags, **environment)
     return list(raised.value.problems)

@@ -1,4 +1,4 @@
-"""What variables say, and what they are told when they say something else."""
+"""Settings from environment variables, and the errors for invalid ones."""
 
 from pathlib import Path
 

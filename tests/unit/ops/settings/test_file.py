@@ -1,4 +1,4 @@
-"""What the settings file says, and how an error in it names the place."""
+"""Settings from a file, and errors that name their location."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""No password in what is shown of an address, whatever the address."""
+"""No output shows the password of a URL."""
 
 import pytest
 from hypothesis import given

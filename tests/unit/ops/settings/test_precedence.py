@@ -1,4 +1,4 @@
-"""Flag over environment over file over preset over default, and each value knows where it comes from."""
+"""Precedence: flag, environment, file, preset, default; each value has its source."""
 
 import pytest
 

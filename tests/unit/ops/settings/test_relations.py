@@ -1,4 +1,4 @@
-"""What must fit together: refused where it cannot work, told where somebody should know."""
+"""Combinations of settings: invalid ones are rejected, questionable ones noted."""
 
 import pytest
 

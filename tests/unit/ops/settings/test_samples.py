@@ -1,4 +1,4 @@
-"""The sample files: what they say is what the settings are, and a relay can be made of each."""
+"""The sample files match the settings, and a relay can be created from each."""
 
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ SAMPLES = Path(__file__).resolve().parents[4] / "docs" / "samples"
 
 @pytest.fixture(autouse=True)
 def applications(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The modules whose handlers the samples name."""
+    """The modules of the samples' handlers."""
     for module in ("school.notifications", "shop.handlers"):
         package, name = module.split(".")
         (tmp_path / package).mkdir()

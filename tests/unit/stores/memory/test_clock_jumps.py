@@ -1,4 +1,4 @@
-"""Leases in memory end by elapsed time: a wall clock that jumps ends none and prolongs none."""
+"""Leases in memory use elapsed time, so that jumps of the wall clock do not affect them."""
 
 from datetime import datetime, timedelta
 

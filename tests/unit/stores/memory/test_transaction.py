@@ -1,4 +1,4 @@
-"""What a transaction in memory does beyond the suite for all stores."""
+"""Transactions of the memory store, beyond the conformance suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shipped suite is itself tested: a transport broken in one way fails the test that is there for it."""
+"""The conformance suite itself is tested: a transport with one defect fails the test for it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -98,7 +98,7 @@ LEFT_BEHIND: list[asyncio.Task[Any]] = []
 class LeavesTasksBehind(MemoryTransport):
     async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         task = asyncio.create_task(asyncio.Event().wait())
-        LEFT_BEHIND.append(task)  # or the collector might tidy it up
+        LEFT_BEHIND.append(task)  # otherwise the garbage collector might remove it
         answers = await super().send(batch)
         task.cancel()
         return answers
@@ -160,7 +160,7 @@ MUTANTS: list[tuple[type[MemoryTransport], str, dict[str, Any]]] = [
 
 
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What never comes need not be waited for long."""
+    """Shortens the timeouts of the suite."""
     for module in (sending, outage, life):
         monkeypatch.setattr(module, "BOUND", 0.1)
 

@@ -1,4 +1,4 @@
-"""An event that follows from another leads back to it."""
+"""An event that another one caused has its correlation and causation ids."""
 
 from pillarbox import Event
 from pillarbox.testing.conformance.transports import outgoing

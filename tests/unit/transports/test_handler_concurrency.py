@@ -1,4 +1,4 @@
-"""Answers of handlers come one by one, and events whose handlers wait for nothing share a task."""
+"""Results of handlers are returned one by one, and handlers that never await share a task."""
 
 import asyncio
 from contextlib import aclosing
@@ -88,12 +88,12 @@ async def test_only_a_call_that_waits_needs_its_own_task(waits: bool) -> None:
 
 
 async def test_a_waiting_call_keeps_its_task_and_context() -> None:
-    handlers, who = Handlers(), ContextVar("who", default="nobody")
+    handlers, who = Handlers(), ContextVar("who", default="unset")
     seen: list[str] = []
 
     @handlers.on("t", name="h")
     async def handle(event: Any, context: Any) -> None:
-        assert who.get() == "nobody"
+        assert who.get() == "unset"
         who.set(event.event_id)
         if event.event_id != "first":
             task = asyncio.current_task()

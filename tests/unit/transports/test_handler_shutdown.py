@@ -1,4 +1,4 @@
-"""Cancelling and closing while handlers are at work, and what one event leaves for the next."""
+"""Cancelling and closing while handlers run, and isolation between events."""
 
 import asyncio
 import threading
@@ -13,11 +13,11 @@ from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import Handlers
 from tests.unit.transports.batches import call
 
-who: ContextVar[str] = ContextVar("who", default="nobody")
+who: ContextVar[str] = ContextVar("who", default="unset")
 
 
 class Waiting:
-    """A handler that says when it begins, waits, and notes how it ended."""
+    """A handler that signals its start, waits, and records how it ended."""
 
     event_type = "*"
     name = "h"

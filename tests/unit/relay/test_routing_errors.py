@@ -1,4 +1,4 @@
-"""What does not fit together is refused when the relay is built, with the nearest thing that would have been right."""
+"""Inconsistent routing is rejected when the relay is created, with a suggestion."""
 
 from __future__ import annotations
 

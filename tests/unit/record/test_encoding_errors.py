@@ -14,7 +14,7 @@ from pillarbox.record.encoding import DEEPEST, encode
 
 
 @dataclass
-class Line:
+class Item:
     price: Any
 
 
@@ -56,7 +56,7 @@ def _refused(payload: object, reason: str) -> None:
 )
 def test_the_error_has_the_path_of_the_value(value: object, reason: str) -> None:
     _refused({"items": [1, {}, {"price": value}]}, rf"payload\.items\[2\]\.price: {reason}")
-    _refused([Line(value)], rf"payload\[0\]\.price: {reason}")
+    _refused([Item(value)], rf"payload\[0\]\.price: {reason}")
     _refused({"a b": {"": value}}, rf"payload\['a b'\]\[''\]: {reason}")
 
 
@@ -95,7 +95,7 @@ def _circles() -> Iterator[object]:
     circular: dict[str, Any] = {}
     circular["self"] = circular
     yield circular
-    line = Line(None)
+    line = Item(None)
     line.price = [line]
     yield line
 

@@ -1,4 +1,4 @@
-"""Slow handlers: bounded where they can be, waited for where they cannot, and in nobody else's way."""
+"""Slow handlers: async ones time out, sync ones are awaited, and neither delays the others."""
 
 import asyncio
 import threading

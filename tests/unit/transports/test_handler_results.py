@@ -1,4 +1,4 @@
-"""What a handler raises is the verdict on its event."""
+"""The exception of a handler determines the result of its event."""
 
 import asyncio
 from typing import Any

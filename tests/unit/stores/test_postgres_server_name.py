@@ -1,4 +1,4 @@
-"""What errors call a PostgreSQL: where its driver really goes, without user and password."""
+"""The name of a PostgreSQL server in errors: the address the driver uses, without credentials."""
 
 import pytest
 

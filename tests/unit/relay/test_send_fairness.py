@@ -1,4 +1,4 @@
-"""A relay whose transport never waits for anything leaves every other task of the event loop its turn."""
+"""A relay whose transport never awaits still yields to the other tasks of the event loop."""
 
 from __future__ import annotations
 
