@@ -28,16 +28,16 @@ def test_a_message_that_was_in_flight_during_a_crash_is_quarantined() -> None:
 
 
 @pytest.mark.parametrize(("attempts", "dead"), [(MAX_CRASHES - 1, False), (MAX_CRASHES, True)])
-def test_a_message_is_dead_lettered_after_enough_crashes(attempts: int, dies: bool) -> None:
-    assert guard().is_exhausted(message(id=1, attempts=attempts)) is dies
+def test_a_message_is_dead_lettered_after_enough_crashes(attempts: int, dead: bool) -> None:
+    assert guard().is_exhausted(message(id=1, attempts=attempts)) is dead
 
 
 def test_no_message_is_dead_lettered_before_running_relays_could_settle() -> None:
     suspect = message(id=1, lane=3, attempts=MAX_CRASHES)
-    for grace, dies in ((0, True), (3600, False)):
+    for grace, dead in ((0, True), (3600, False)):
         crash_guard = guard(grace=grace)
         crash_guard.acquired([Lease(lane=3, epoch=9, crashes=MAX_CRASHES)])
-        assert (crash_guard.decision(suspect) is not None) is dies
+        assert (crash_guard.decision(suspect) is not None) is dead
 
 
 def test_an_attempt_that_the_relay_survived_does_not_count() -> None:
