@@ -107,8 +107,8 @@ def test_queues_are_durable_unlimited_and_have_dead_letter_queues(
         assert (durable, auto_delete) == ("true", "false")
         assert set(re.findall(r'"(x-[a-z-]+)"', arguments)) == {
             "x-queue-type",
-            "x-dead-dead_letter-exchange",
-            "x-dead-dead_letter-routing-key",
+            "x-dead-letter-exchange",
+            "x-dead-letter-routing-key",
             "x-delivery-limit",
         }
         assert queues[f"{audience.queue}.dlq"][:2] == ["true", "false"]

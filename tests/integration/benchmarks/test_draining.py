@@ -18,7 +18,7 @@ def test_a_backlog_is_drained_by_two_relays_and_every_event_is_found(servers: Se
     assert sample.memory > 10
 
 
-def test_an_event_that_is_missing_fails_the_sample_although_as_many_messages_arrived(servers: Servers) -> None:
+def test_a_missing_event_fails_the_sample(servers: Servers) -> None:
     one_twice = FILL.replace("lpad(g::text", "lpad((CASE g WHEN 7 THEN 8 ELSE g END)::text")
     with pytest.raises(Lost, match=f"1 of {EVENTS} events are missing, such as 7"):
         servers.drain(Draining(events=EVENTS, fill=one_twice), "classic")
@@ -28,7 +28,7 @@ def test_calls_are_counted(servers: Servers) -> None:
     assert servers.count(Draining(events=EVENTS), "classic").calls > 10
 
 
-def test_the_raw_limit_is_what_the_queue_confirmed(servers: Servers) -> None:
+def test_the_raw_limit_counts_confirmed_messages(servers: Servers) -> None:
     assert servers.raw("quorum", 40, window=20) > 0
 
 
@@ -38,10 +38,10 @@ def test_latency_counts_from_the_commit_to_the_confirm(servers: Servers) -> None
     assert 0 < found.p50 <= found.p99 <= found.longest
 
 
-def test_handlers_meet_every_event_of_an_embedded_store() -> None:
+def test_handlers_receive_every_event_of_an_embedded_store() -> None:
     sample = drain(Embedded(events=EVENTS, history=True))
     assert (sample.events, sample.repeats) == (EVENTS, 0)
 
 
-def test_events_have_the_size_that_the_pages_tell() -> None:
+def test_events_have_the_documented_size() -> None:
     assert len(payload(7)) == 320

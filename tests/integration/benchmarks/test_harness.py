@@ -21,7 +21,7 @@ def test_the_raw_limit_is_measured_before_and_after_each_round(servers: Servers)
     assert run.cores > 0
 
 
-def test_a_contender_that_fails_has_no_samples_and_says_why(servers: Servers) -> None:
+def test_a_contender_that_fails_has_an_error_and_no_samples(servers: Servers) -> None:
     contender = Contender(name="broken")
     take_turn(contender, servers, Draining(events=40), "classic")
     take_turn(contender, servers, Draining(events=40, module="benchmarks.workers.nothing"), "classic")

@@ -27,7 +27,7 @@ def audited(stock: Stock) -> list[dict[str, Any]]:
     return [{name: entry[name] for name in ("what", "subject", "count", "detail")} for entry in entries]
 
 
-def test_a_decision_about_many_is_one_entry_that_grows_with_what_relays_do(with_letters: Stock) -> None:
+def test_a_bulk_action_is_one_audit_entry_that_relays_update(with_letters: Stock) -> None:
     assert NOBODY in did(with_letters, "dead", "discard", "--type", "order.placed", "--yes")
     entry = {"what": "discard", "subject": "type order.placed", "count": 2, "detail": {"left": 1}}
     assert audited(with_letters) == [entry]
@@ -37,7 +37,7 @@ def test_a_decision_about_many_is_one_entry_that_grows_with_what_relays_do(with_
     assert audited(with_letters) == [entry | {"count": 3, "detail": {"left": 0}}]
 
 
-def test_what_is_asked_of_many_that_wait_is_one_entry(with_letters: Stock) -> None:
+def test_a_bulk_request_for_pending_events_is_one_entry(with_letters: Stock) -> None:
     with_letters.record(Event("order.placed", {}, event_id="other"))
     assert NOBODY in did(with_letters, "events", "reschedule", "fresh", "other", "--in", "1h")
     entry = {"what": "reschedule", "subject": "2 events", "count": 0}
@@ -60,7 +60,7 @@ GROUP = fingerprint("t", "mail", "refused")
         (["dead1"], "dead1"),
     ],
 )
-def test_an_entry_says_what_was_chosen(shop: Stock, arguments: list[str], subject: str) -> None:
+def test_an_entry_has_the_filter(shop: Stock, arguments: list[str], subject: str) -> None:
     from pillarbox.core.outcome import Dead
 
     for name in ("g1", "g2"):
@@ -70,7 +70,7 @@ def test_an_entry_says_what_was_chosen(shop: Stock, arguments: list[str], subjec
     assert [entry["subject"] for entry in audited(shop)] == [subject]
 
 
-def test_an_event_shows_what_was_asked_of_it_until_a_relay_did_it(with_letters: Stock) -> None:
+def test_an_event_shows_its_open_requests(with_letters: Stock) -> None:
     did(with_letters, "events", "reschedule", "fresh", "--in", "90s")
     shown = pillarbox("events", "show", "fresh", PILLARBOX_STORE=with_letters.url).stdout
     assert f"reschedule\t90.0 s\t{getpass.getuser()}" in shown
@@ -87,12 +87,12 @@ def test_an_event_shows_what_was_asked_of_it_until_a_relay_did_it(with_letters: 
 @pytest.mark.parametrize(
     "arguments", [["dead", "list", "--after"], ["audit", "list", "--after"], ["replay", "--resume"]]
 )
-def test_a_number_that_no_store_counts_to_is_refused(shop: Stock, arguments: list[str], number: str) -> None:
+def test_a_number_out_of_range_is_rejected(shop: Stock, arguments: list[str], number: str) -> None:
     done = pillarbox(*arguments, number, PILLARBOX_STORE=shop.url)
     assert (done.returncode, f"Invalid value for '{arguments[-1]}'" in done.stderr) == (2, True), done.stderr
 
 
-def test_a_position_that_no_store_counts_to_is_refused(shop: Stock) -> None:
+def test_a_position_out_of_range_is_rejected(shop: Stock) -> None:
     after = "2026-11-30T09:00:00+00:00,99999999999999999999,orders"
     done = pillarbox("events", "list", "--after", after, PILLARBOX_STORE=shop.url)
     assert (done.returncode, "is not a position in a list" in done.stderr) == (2, True), done.stderr

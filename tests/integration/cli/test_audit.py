@@ -23,7 +23,7 @@ def did(stock: Stock) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_the_newest_comes_first_with_who_did_what(with_letters: Stock) -> None:
+def test_entries_are_listed_newest_first(with_letters: Stock) -> None:
     did(with_letters)
     entries = told(with_letters)["audit"]
     assert [(entry["what"], entry["subject"], entry["count"]) for entry in entries] == [
@@ -45,12 +45,12 @@ def test_the_newest_comes_first_with_who_did_what(with_letters: Stock) -> None:
         (["--since", "2999-01-01T00:00:00Z"], []),
     ],
 )
-def test_filters(shop: Stock, arguments: list[str], found: list[str]) -> None:
+def test_entries_can_be_filtered(shop: Stock, arguments: list[str], found: list[str]) -> None:
     did(shop)
     assert [entry["subject"] for entry in told(shop, *arguments)["audit"]] == found
 
 
-def test_pages_are_chained_by_their_number(shop: Stock) -> None:
+def test_pages_continue_after_a_number(shop: Stock) -> None:
     did(shop)
     first = told(shop, "--limit", "2")
     second = told(shop, "--limit", "2", "--after", str(first["after"]))
@@ -58,7 +58,7 @@ def test_pages_are_chained_by_their_number(shop: Stock) -> None:
     assert second["after"] is None
 
 
-def test_a_pipe_gets_a_line_each(shop: Stock) -> None:
+def test_a_pipe_gets_one_line_per_entry(shop: Stock) -> None:
     nothing = pillarbox("audit", "list", PILLARBOX_STORE=shop.url)
     assert (nothing.returncode, nothing.stdout, nothing.stderr) == (0, "", "no matching entries\n")
     did(shop)

@@ -47,7 +47,7 @@ def powerless(postgres_url: str) -> Iterator[str]:
         database.execute("DROP ROLE bench_reader")
 
 
-def test_on_sqlite_it_tells_rate_latency_cpu_and_limit_and_removes_its_file(shop: Stock) -> None:
+def test_bench_on_sqlite_reports_all_results_and_removes_its_file(shop: Stock) -> None:
     file = Path(shop.url.removeprefix("sqlite:///"))
     before = file.read_bytes()
     done = pillarbox("bench", "--seconds", "1", PILLARBOX_STORE=shop.url)
@@ -59,7 +59,7 @@ def test_on_sqlite_it_tells_rate_latency_cpu_and_limit_and_removes_its_file(shop
     assert [path.name for path in file.parent.iterdir() if "bench" in path.name] == []
 
 
-def test_on_servers_it_tells_the_same_as_json_and_removes_tables_and_queue(
+def test_bench_on_servers_reports_json_and_removes_tables_and_queue(
     postgres_url: str, rabbitmq_server: RabbitMQServer
 ) -> None:
     stock = Stock(postgres_url)
@@ -80,7 +80,7 @@ def test_on_servers_it_tells_the_same_as_json_and_removes_tables_and_queue(
     assert stock.ask("SELECT count(*) FROM outbox_message") == [(1,)]
 
 
-def test_without_the_right_to_create_tables_it_says_so_and_leaves_nothing(powerless: str, postgres_url: str) -> None:
+def test_a_missing_privilege_to_create_tables_is_an_error(powerless: str, postgres_url: str) -> None:
     done = pillarbox("bench", PILLARBOX_STORE=powerless)
     assert done.returncode == 1
     assert done.stderr.startswith("pillarbox: the benchmark cannot create its tables: ")
@@ -88,7 +88,7 @@ def test_without_the_right_to_create_tables_it_says_so_and_leaves_nothing(powerl
     assert left(postgres_url) == []
 
 
-def test_without_the_right_to_declare_a_queue_it_says_so_and_drops_its_tables(
+def test_a_missing_permission_to_declare_a_queue_is_an_error(
     postgres_url: str, rabbitmq_server: RabbitMQServer
 ) -> None:
     rabbitmq_server.add_user("bencher", "secret")
@@ -104,7 +104,7 @@ def test_without_the_right_to_declare_a_queue_it_says_so_and_drops_its_tables(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_in_the_middle_it_removes_tables_and_queue(
+def test_an_interrupted_bench_removes_tables_and_queue(
     postgres_url: str, rabbitmq_server: RabbitMQServer, number: signal.Signals
 ) -> None:
     variables = {"PILLARBOX_STORE": postgres_url, "PILLARBOX_TRANSPORT": rabbitmq_server.url()}
@@ -122,12 +122,12 @@ def test_interrupted_in_the_middle_it_removes_tables_and_queue(
     assert (left(postgres_url), queues(rabbitmq_server)) == ([], 0)
 
 
-def test_a_transport_that_is_not_in_the_settings_is_refused(shop: Stock) -> None:
+def test_an_unknown_transport_is_rejected(shop: Stock) -> None:
     done = pillarbox("bench", "--transport", "kafka", PILLARBOX_STORE=shop.url)
     assert (done.returncode, done.stdout) == (2, "")
     assert "--transport kafka: no broker transport has this name; the settings have none" in done.stderr
 
 
-def test_the_part_that_alone_is_the_slowest_limits() -> None:
+def test_the_slowest_part_is_the_limit() -> None:
     assert limited_by({"relay": 30_000.0, "store": 20_000.0, "transport": 25_000.0}) == "store"
     assert limited_by({"relay": 10_000.0, "store": 20_000.0, "transport": None}) == "relay"

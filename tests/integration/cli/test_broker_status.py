@@ -19,7 +19,7 @@ def yard(yard: Graveyard) -> Graveyard:
     return yard
 
 
-def test_the_depth_is_there_for_a_script(yard: Graveyard) -> None:
+def test_json_has_the_depth(yard: Graveyard) -> None:
     yard.bury("e1", "e2")
     done = yard.run("status", "--json")
     assert done.returncode == 0, done.stderr
@@ -29,7 +29,7 @@ def test_the_depth_is_there_for_a_script(yard: Graveyard) -> None:
     assert "exceeded" not in json.loads(done.stdout)
 
 
-def test_the_depth_is_there_for_people(yard: Graveyard) -> None:
+def test_text_has_the_depth(yard: Graveyard) -> None:
     yard.bury("e1", "e2")
     lines = yard.run("status").stdout.splitlines()
     assert lines[0].startswith("stopped: ")
@@ -37,14 +37,14 @@ def test_the_depth_is_there_for_people(yard: Graveyard) -> None:
 
 
 @pytest.mark.parametrize(("most", "code"), [("2", 0), ("1", 3)])
-def test_an_alarm_goes_off_by_the_depth(yard: Graveyard, most: str, code: int) -> None:
+def test_a_depth_beyond_the_limit_fails(yard: Graveyard, most: str, code: int) -> None:
     yard.bury("e1", "e2")
     done = yard.run("status", "--max-broker-dead", most, "--json")
     assert (done.returncode, json.loads(done.stdout)["exceeded"]) == (code, code == 3)
     assert done.stderr == (f"pillarbox: {yard.dead} has 2 dead letters, more than 1\n" if code else "")
 
 
-def test_a_broker_that_is_away_is_told_in_its_line_and_fails_nothing(yard: Graveyard) -> None:
+def test_an_unavailable_broker_is_reported_and_fails_nothing(yard: Graveyard) -> None:
     closed = f"amqp://guest:canary-password@127.0.0.1:{free_port()}/"
     done = yard.run("status", PILLARBOX_TRANSPORTS__RABBIT__URL=closed)
     first, _, line = done.stdout.splitlines()
@@ -53,7 +53,7 @@ def test_a_broker_that_is_away_is_told_in_its_line_and_fails_nothing(yard: Grave
     assert "canary-password" not in done.stdout
 
 
-def test_a_broker_that_says_nothing_is_waited_for_no_longer_than_a_glance(yard: Graveyard) -> None:
+def test_a_broker_that_does_not_respond_times_out(yard: Graveyard) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"amqp://127.0.0.1:{mute.getsockname()[1]}/"
         done = yard.run("status", "--json", PILLARBOX_TRANSPORTS__RABBIT__URL=url)
@@ -62,14 +62,14 @@ def test_a_broker_that_says_nothing_is_waited_for_no_longer_than_a_glance(yard: 
     assert done.stderr == ""
 
 
-def test_whoever_sets_a_limit_hears_that_the_depth_is_not_known(yard: Graveyard) -> None:
+def test_an_unknown_depth_fails_with_a_limit(yard: Graveyard) -> None:
     closed = f"amqp://127.0.0.1:{free_port()}/"
     done = yard.run("status", "--max-broker-dead", "5", "--json", PILLARBOX_TRANSPORTS__RABBIT__URL=closed)
     assert (done.returncode, json.loads(done.stdout)["exceeded"]) == (1, False)
     assert f"the depth of {yard.dead} is unknown: cannot connect" in done.stderr
 
 
-def test_a_queue_that_only_a_destination_names_is_known_too(yard: Graveyard) -> None:
+def test_a_queue_named_by_a_destination_is_listed(yard: Graveyard) -> None:
     (yard.folder / "pillarbox.toml").write_text(f"[destinations.orders]\nrouting_key = '{yard.work}'\n")
     yard.bury("e1")
     [seen] = json.loads(yard.run("status", "--json").stdout)["broker_dead_letters"]
@@ -77,20 +77,20 @@ def test_a_queue_that_only_a_destination_names_is_known_too(yard: Graveyard) -> 
     assert "e1" in yard.run("dead", "broker", "list").stdout
 
 
-def test_a_queue_that_nobody_named_and_nobody_made_is_not_mentioned(yard: Graveyard) -> None:
+def test_a_missing_default_queue_is_omitted(yard: Graveyard) -> None:
     with channel(yard.url) as broker:
         broker.queue_delete(yard.dead)
     done = yard.run("status", "--max-broker-dead", "0", "--json")
     assert (done.returncode, json.loads(done.stdout)["broker_dead_letters"]) == (0, [])
 
 
-def test_a_queue_that_somebody_named_and_nobody_made_is_mentioned(yard: Graveyard) -> None:
+def test_a_missing_configured_queue_is_reported(yard: Graveyard) -> None:
     named = "{ name = 'orders', dead_letter = { exchange = '', queue = 'never-made' } }"
     (yard.folder / "pillarbox.toml").write_text(f"[transports.rabbit]\nqueues = [{named}]\n")
     assert yard.run("status").stdout.splitlines()[-1] == "never-made\trabbit\t\tthe queue does not exist yet"
 
 
-def test_without_rabbitmq_nothing_changes_and_a_limit_is_refused(yard: Graveyard, tmp_path: Path) -> None:
+def test_without_rabbitmq_a_depth_limit_is_rejected(yard: Graveyard, tmp_path: Path) -> None:
     (tmp_path / "pillarbox.toml").unlink()
     done = pillarbox("status", "--json", cwd=tmp_path, PILLARBOX_TRANSPORT="stdout://")
     assert (done.returncode, json.loads(done.stdout)["broker_dead_letters"]) == (0, [])

@@ -29,7 +29,7 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_show_tells_each_value_and_its_origin(shop: Path) -> None:
+def test_show_prints_each_value_and_its_source(shop: Path) -> None:
     done = pillarbox("--set", "relay.name=till", "config", "show", cwd=shop, PILLARBOX_RELAY__IN_FLIGHT="2")
     assert done.returncode == 0, done.stderr
     shown = {line.split(" = ")[0]: line.split(" = ")[1].rsplit("  # ", 1) for line in done.stdout.splitlines()}
@@ -43,21 +43,21 @@ def test_show_tells_each_value_and_its_origin(shop: Path) -> None:
     assert told["transports.out.url"] == ('"stdout://"', "pillarbox.toml")
 
 
-def test_show_for_a_script(shop: Path) -> None:
+def test_show_prints_json(shop: Path) -> None:
     done = pillarbox("config", "show", "--json", cwd=shop)
     settings = {one["key"]: one for one in json.loads(done.stdout)["settings"]}
     assert settings["relay.batch_size"] == {"key": "relay.batch_size", "value": 7, "origin": "pillarbox.toml"}
     assert CANARY not in done.stdout
 
 
-def test_check_is_content_and_says_what_deserves_a_word(shop: Path) -> None:
+def test_check_accepts_valid_settings_and_prints_notes(shop: Path) -> None:
     done = pillarbox("--set", "relay.adaptive=false", "config", "check", cwd=shop)
     note, *_, verdict = done.stdout.splitlines()
     assert (done.returncode, verdict) == (0, "the settings are valid")
     assert note.startswith("note: --set relay.adaptive is false, but")
 
 
-def test_check_for_a_script(shop: Path) -> None:
+def test_check_prints_json(shop: Path) -> None:
     fine = json.loads(pillarbox("config", "check", "--json", cwd=shop).stdout)
     assert (fine["ok"], fine["problems"], len(fine["notes"])) == (True, [], 1)
     wrong = pillarbox("config", "check", "--json", cwd=shop, PILLARBOX_RELAY__LEASE="soon", PILLARBOX_RELAY__NAM="a")
@@ -66,7 +66,7 @@ def test_check_for_a_script(shop: Path) -> None:
     assert (told["ok"], len(told["problems"])) == (False, 2)
 
 
-def test_check_makes_what_the_settings_name(shop: Path) -> None:
+def test_check_creates_the_configured_objects(shop: Path) -> None:
     with (shop / "pillarbox.toml").open("a") as file:
         file.write('[transports.shop]\nimport = "nowhere:handlers"\n')
     done = pillarbox("config", "check", cwd=shop)
@@ -78,7 +78,7 @@ def test_check_makes_what_the_settings_name(shop: Path) -> None:
 
 
 @pytest.mark.parametrize(("handler", "code"), [("nosuch", 2), ("mailer", 0)])
-def test_check_and_doctor_find_out_that_a_handler_is_not_there(tmp_path: Path, handler: str, code: int) -> None:
+def test_check_and_doctor_report_a_missing_handler(tmp_path: Path, handler: str, code: int) -> None:
     (tmp_path / "desk.py").write_text(
         "from pillarbox import Handlers\n"
         "handlers = Handlers()\n"
@@ -95,7 +95,7 @@ def test_check_and_doctor_find_out_that_a_handler_is_not_there(tmp_path: Path, h
     assert (relay["result"], why in relay["message"]) == (("fail", True) if code else ("pass", False))
 
 
-def test_wrong_settings_stop_every_command_but_help(shop: Path) -> None:
+def test_invalid_settings_stop_every_command_but_help(shop: Path) -> None:
     (shop / "pillarbox.toml").write_text("[relay]\nbatchsize = 5\n")
     for command in (["relay"], ["status"], ["schema", "check"], ["config", "show"]):
         done = pillarbox(*command, cwd=shop)
@@ -106,7 +106,7 @@ def test_wrong_settings_stop_every_command_but_help(shop: Path) -> None:
     assert pillarbox("relay", "--help", cwd=shop).returncode == 0
 
 
-def test_another_file_by_option_or_variable(shop: Path) -> None:
+def test_the_file_can_be_set_by_option_or_variable(shop: Path) -> None:
     (shop / "other.toml").write_text("[relay]\nname = 'other'\n")
     for options, variables in ((["--config", "other.toml"], {}), ([], {"PILLARBOX_CONFIG": "other.toml"})):
         done = pillarbox(*options, "config", "show", cwd=shop, **variables)

@@ -28,7 +28,7 @@ idle = Consumer(MemorySource(), name="billing", transaction=MemoryStore().transa
         ("shop:idle", "consumer billing has no handler"),
     ],
 )
-def test_what_cannot_be_run_is_a_line_and_exit_code_two(tmp_path: Path, path: str, says: str) -> None:
+def test_an_invalid_consumer_is_a_usage_error_of_one_line(tmp_path: Path, path: str, says: str) -> None:
     (tmp_path / "shop.py").write_text(MODULE)
     done = pillarbox("consume", path, cwd=tmp_path)
     assert done.returncode == 2

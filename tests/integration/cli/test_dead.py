@@ -41,7 +41,7 @@ def test_dead_letters_are_listed_newest_first(with_letters: Stock) -> None:
     assert page["after"] is None
 
 
-def test_a_list_mentions_what_is_dead_lettered_and_no_dead_letter(shop: Stock) -> None:
+def test_the_list_mentions_blocked_events(shop: Stock) -> None:
     done = pillarbox("dead", "list", PILLARBOX_STORE=shop.url)
     assert "events list --status FAILED" in done.stderr
     told(shop, "discard", "stuck", "--yes")
@@ -59,17 +59,17 @@ def test_a_list_mentions_what_is_dead_lettered_and_no_dead_letter(shop: Stock) -
         (["--limit", "1"], ["dead2"]),
     ],
 )
-def test_filters(shop: Stock, options: list[str], found: list[str]) -> None:
+def test_dead_letters_can_be_filtered(shop: Stock, options: list[str], found: list[str]) -> None:
     assert [x["event_id"] for x in told(shop, "list", *options)["dead_letters"]] == found
 
 
-def test_pages_are_chained_by_their_number(shop: Stock) -> None:
+def test_pages_continue_after_a_number(shop: Stock) -> None:
     first = told(shop, "list", "--limit", "1")
     second = told(shop, "list", "--limit", "1", "--after", str(first["after"]))
     assert [x["event_id"] for x in second["dead_letters"]] == ["dead1"]
 
 
-def test_one_is_shown_whole(shop: Stock) -> None:
+def test_show_prints_every_field(shop: Stock) -> None:
     [event] = told(shop, "show", "dead1")["events"]
     assert (event["status"], event["last_error"], event["payload"]) == ("FAILED", "refused", {})
     assert event["dead_lettered_at"] is not None
@@ -77,19 +77,19 @@ def test_one_is_shown_whole(shop: Stock) -> None:
     assert missing.returncode == 4
 
 
-def test_a_retry_by_id_sends_it_again(with_letters: Stock) -> None:
+def test_a_retry_by_id_makes_the_event_pending(with_letters: Stock) -> None:
     assert told(with_letters, "retry", "dead1") == {"matched": 1, "done": 1, "requested": 0, "dry_run": False}
     assert with_letters.states("dead1", "dead2") == ["PENDING", "FAILED"]
 
 
-def test_an_event_that_blocks_its_key_is_asked_of_the_relay(with_letters: Stock) -> None:
+def test_a_blocked_event_becomes_a_request_to_the_relay(with_letters: Stock) -> None:
     assert told(with_letters, "retry", "stuck") == {"matched": 1, "done": 0, "requested": 1, "dry_run": False}
     assert with_letters.states("stuck") == ["FAILED"]
     assert carry_out(with_letters) == 1
     assert with_letters.states("stuck") == ["PENDING"]
 
 
-def test_everything_that_fits_is_retried_in_the_order_it_died(with_letters: Stock) -> None:
+def test_matching_dead_letters_are_retried_in_order(with_letters: Stock) -> None:
     assert told(with_letters, "retry", "--key", "k", "--yes")["done"] == 2
     events = json.loads(pillarbox("events", "list", "--key", "k", "--json", PILLARBOX_STORE=with_letters.url).stdout)
     assert {event["status"] for event in events["events"]} == {"PENDING"}
@@ -101,7 +101,7 @@ def test_everything_that_fits_is_retried_in_the_order_it_died(with_letters: Stoc
     assert with_letters.run(in_line) == ["dead1", "dead2"]
 
 
-def test_all_means_all(with_letters: Stock) -> None:
+def test_all_selects_every_dead_letter(with_letters: Stock) -> None:
     answer = told(with_letters, "discard", "--all", "--yes")
     assert answer == {"matched": 3, "done": 2, "requested": 1, "dry_run": False}
     carry_out(with_letters)
@@ -117,7 +117,7 @@ def test_a_dry_run_counts_and_changes_nothing(shop: Stock, verb: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["retry", "--all"], ["discard", "--type", "order.placed"], ["discard", "dead1"]])
-def test_without_a_terminal_and_without_yes_nothing_happens(shop: Stock, arguments: list[str]) -> None:
+def test_without_a_terminal_yes_is_required(shop: Stock, arguments: list[str]) -> None:
     done = pillarbox("dead", *arguments, PILLARBOX_STORE=shop.url)
     assert done.returncode == 2
     assert "--yes" in done.stderr
@@ -125,24 +125,24 @@ def test_without_a_terminal_and_without_yes_nothing_happens(shop: Stock, argumen
 
 
 @pytest.mark.parametrize(("typed", "code", "states"), [("y\n", 0, ["", "FAILED"]), ("n\n", 1, ["FAILED", "FAILED"])])
-def test_on_a_terminal_a_person_is_asked_with_the_count(shop: Stock, typed: str, code: int, states: list[str]) -> None:
+def test_on_a_terminal_the_count_must_be_confirmed(shop: Stock, typed: str, code: int, states: list[str]) -> None:
     shown = at_terminal("dead", "discard", "--error", "timeout", typed=typed, PILLARBOX_STORE=shop.url)
     assert (shown.returncode, "Discard 1 dead letter?" in shown.screen) == (code, True), shown.screen
     assert shop.states("dead2", "dead1") == states
 
 
 @pytest.mark.parametrize("arguments", [["retry"], ["discard", "--all", "--key", "k"], ["retry", "x", "--all"]])
-def test_what_is_meant_has_to_be_said(arguments: list[str]) -> None:
+def test_a_selection_is_required(arguments: list[str]) -> None:
     assert pillarbox("dead", *arguments).returncode == 2
 
 
-def test_what_is_not_there_is_not_found(shop: Stock) -> None:
+def test_an_unknown_dead_letter_is_not_found(shop: Stock) -> None:
     done = pillarbox("dead", "retry", "sent", PILLARBOX_STORE=shop.url)
     assert (done.returncode, done.stderr.count("\n")) == (4, 1)
     nothing = pillarbox("dead", "retry", "--type", "another", PILLARBOX_STORE=shop.url)
     assert (nothing.returncode, nothing.stdout) == (0, "no matching dead letters\n")
 
 
-def test_who_did_it_is_remembered(with_letters: Stock) -> None:
+def test_the_operator_is_audited(with_letters: Stock) -> None:
     told(with_letters, "retry", "dead1")
     assert with_letters.ask("SELECT what, subject FROM outbox_audit") == [("retry", "dead1")]

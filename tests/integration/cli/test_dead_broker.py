@@ -23,7 +23,7 @@ from tests.servers.waiting import wait_until
 # -- list -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_list_tells_the_story_of_each_letter(yard: Graveyard) -> None:
+def test_the_list_has_the_details_of_each_dead_letter(yard: Graveyard) -> None:
     yard.bury("e1", "e2")
     first, second = yard.told("list")["dead_letters"]
     assert second["event_id"] == "e2"
@@ -40,7 +40,7 @@ def test_a_list_tells_the_story_of_each_letter(yard: Graveyard) -> None:
     }
 
 
-def test_a_list_leaves_everything_in_place_and_in_order(yard: Graveyard) -> None:
+def test_listing_changes_nothing(yard: Graveyard) -> None:
     ids = [f"e{n}" for n in range(60)]
     yard.bury(*ids)
     for limit, shown in (("5", 5), ("60", 60), ("100", 60)):
@@ -50,7 +50,7 @@ def test_a_list_leaves_everything_in_place_and_in_order(yard: Graveyard) -> None
     assert yard.take(yard.dead) == ids
 
 
-def test_what_the_broker_gave_up_is_listed_with_its_reason(yard: Graveyard) -> None:
+def test_a_message_dead_lettered_by_the_broker_has_its_reason(yard: Graveyard) -> None:
     with channel(yard.url) as broker:
         dying = {"x-message-ttl": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": yard.dead}
         broker.queue_declare(f"{yard.work}.suspects", durable=True, arguments=dying)  # removed with the others
@@ -62,21 +62,21 @@ def test_what_the_broker_gave_up_is_listed_with_its_reason(yard: Graveyard) -> N
     assert letter["dead_lettered_at"].endswith("Z")
 
 
-def test_the_payload_is_shown_on_request_only(yard: Graveyard) -> None:
+def test_the_payload_is_shown_on_request(yard: Graveyard) -> None:
     yard.bury("e1")
     assert "payload" not in yard.told("list")["dead_letters"][0]
     yard.wait_for(yard.dead, 1)
     assert yard.told("list", "--payload")["dead_letters"][0]["payload"] == {"id": "e1"}
 
 
-def test_a_list_for_people_has_lines_with_tabs_in_a_pipe(yard: Graveyard) -> None:
+def test_the_list_in_a_pipe_has_tabs(yard: Graveyard) -> None:
     yard.bury("e1", body=b"two\nlines")
     names, line = yard.run("dead", "broker", "list", "--payload").stdout.splitlines()
     assert names.split("\t")[-2:] == ["reason", "payload"]
     assert line.split("\t")[2:] == ["e1", "order.placed", yard.work, "7", "9", "ValueError: no address", "two\\nlines"]
 
 
-def test_whoever_looks_often_is_warned_of_a_delivery_limit(yard: Graveyard) -> None:
+def test_frequent_listing_warns_of_a_delivery_limit(yard: Graveyard) -> None:
     yard.bury("e1")
     with channel(yard.url) as broker:
         for _ in range(10):
@@ -87,18 +87,18 @@ def test_whoever_looks_often_is_warned_of_a_delivery_limit(yard: Graveyard) -> N
     assert (done.returncode, "delivery-limit" in done.stderr) == (0, True), done.stdout
 
 
-def test_an_empty_queue_is_no_error(yard: Graveyard) -> None:
+def test_an_empty_queue_is_not_an_error(yard: Graveyard) -> None:
     done = yard.run("dead", "broker", "list")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "there are no dead letters on the broker\n")
     assert yard.told("list") == {"dead_letters": []}
 
 
-def test_a_queue_that_does_not_exist_is_not_found(yard: Graveyard) -> None:
+def test_an_unknown_queue_is_not_found(yard: Graveyard) -> None:
     done = yard.run("dead", "broker", "list", "--queue", "nowhere")
     assert (done.returncode, done.stderr) == (4, "pillarbox: the broker has no queue 'nowhere'\n")
 
 
-def test_whatever_a_stranger_left_there_is_listed(yard: Graveyard) -> None:
+def test_any_message_can_be_listed(yard: Graveyard) -> None:
     yard.bury_strange(*FOUND)
     letters = yard.told("list", "--payload", "--limit", "100")["dead_letters"]
     assert len(letters) == len(FOUND)
@@ -110,7 +110,7 @@ def test_whatever_a_stranger_left_there_is_listed(yard: Graveyard) -> None:
 # -- requeue ----------------------------------------------------------------------------------------------------------
 
 
-def test_whatever_a_stranger_left_there_is_moved_or_told_about(yard: Graveyard) -> None:
+def test_any_message_is_requeued_or_reported(yard: Graveyard) -> None:
     nowhere = {(b"pillarbox-queue", text(name)) for name in (b"x" * 300, b"\xed\xa0\x80", b"")}
     stays = [Strange({"message_id": b"stays"}, (header,)) for header in sorted(nowhere)]
     moves = [Strange(one.properties, ((b"pillarbox-queue", text(yard.work.encode())),)) for one in stays]
@@ -123,7 +123,7 @@ def test_whatever_a_stranger_left_there_is_moved_or_told_about(yard: Graveyard) 
     yard.wait_for(yard.work, len(stays + FOUND + moves))
 
 
-def test_a_letter_named_by_its_event_goes_back_to_its_queue_without_asking(yard: Graveyard) -> None:
+def test_a_dead_letter_selected_by_id_is_requeued_without_confirmation(yard: Graveyard) -> None:
     yard.bury("e1", "e2", "e3")
     assert yard.told("requeue", "--event-id", "e2") == {
         "matched": 1,
@@ -137,7 +137,7 @@ def test_a_letter_named_by_its_event_goes_back_to_its_queue_without_asking(yard:
     assert (yard.take(yard.work), yard.take(yard.dead)) == (["e2"], ["e1", "e3"])
 
 
-def test_whoever_moves_letters_is_in_the_audit_of_the_store(yard: Graveyard, sqlite_url: str) -> None:
+def test_a_requeue_is_audited(yard: Graveyard, sqlite_url: str) -> None:
     yard.bury("e1", "e2")
     done = yard.run("dead", "broker", "requeue", "--all", "--yes", PILLARBOX_STORE=sqlite_url)
     assert (done.returncode, done.stderr) == (0, "")
@@ -147,7 +147,7 @@ def test_whoever_moves_letters_is_in_the_audit_of_the_store(yard: Graveyard, sql
     assert json.loads(detail) == {"moved": {yard.work: 2}, "left": 0}
 
 
-def test_without_a_store_letters_are_moved_all_the_same_and_no_file_is_made(yard: Graveyard) -> None:
+def test_a_requeue_works_without_a_store(yard: Graveyard) -> None:
     yard.bury("e1")
     done = yard.run("dead", "broker", "requeue", "--all", "--yes")
     assert (done.returncode, "the action is not in the audit log: there is no file" in done.stderr) == (0, True)
@@ -155,7 +155,7 @@ def test_without_a_store_letters_are_moved_all_the_same_and_no_file_is_made(yard
     assert [file.name for file in yard.folder.iterdir()] == ["pillarbox.toml"]
 
 
-def test_the_first_so_many_go_back(yard: Graveyard) -> None:
+def test_a_limit_requeues_the_first_messages(yard: Graveyard) -> None:
     yard.bury(*(f"e{n}" for n in range(10)))
     done = yard.run("dead", "broker", "requeue", "--limit", "4", "--yes")
     assert (done.returncode, done.stdout) == (0, f"requeued: 4 dead letters to {yard.work} (4)\n"), done.stderr
@@ -164,21 +164,21 @@ def test_the_first_so_many_go_back(yard: Graveyard) -> None:
     assert yard.take(yard.dead) == [f"e{n}" for n in range(4, 10)]
 
 
-def test_many_times_as_many_letters_as_are_in_hand_go_back_in_their_order(yard: Graveyard) -> None:
+def test_many_dead_letters_are_requeued_in_order(yard: Graveyard) -> None:
     ids = yard.bury_many(4 * WINDOW)
     assert yard.told("requeue", "--all", "--yes")["done"] == 4 * WINDOW
     assert yard.take(yard.work) == ids
     assert ready(yard.url, yard.dead) == 0
 
 
-def test_one_is_found_behind_many_which_stay_in_their_order(yard: Graveyard) -> None:
+def test_one_dead_letter_is_found_among_many(yard: Graveyard) -> None:
     *others, last = yard.bury_many(4 * WINDOW)
     assert yard.told("requeue", "--event-id", last)["done"] == 1
     yard.wait_for(yard.dead, len(others))
     assert (yard.take(yard.work), yard.take(yard.dead)) == ([last], others)
 
 
-def test_a_process_killed_on_the_way_loses_nothing(yard: Graveyard) -> None:
+def test_a_killed_requeue_loses_nothing(yard: Graveyard) -> None:
     ids = yard.bury_many(2000)
     process = subprocess.Popen(
         [sys.executable, "-m", "pillarbox", "dead", "broker", "requeue", "--all", "--yes"],
@@ -201,7 +201,7 @@ def test_a_process_killed_on_the_way_loses_nothing(yard: Graveyard) -> None:
     assert len(there) + len(here) <= 2001  # one may be in both
 
 
-def test_a_queue_that_no_longer_exists_keeps_its_letters_where_they_are(yard: Graveyard) -> None:
+def test_dead_letters_of_a_deleted_queue_stay(yard: Graveyard) -> None:
     yard.bury("gone", headers={"pillarbox-queue": "nowhere"})
     yard.bury("e1")
     done = yard.run("dead", "broker", "requeue", "--all", "--yes")
@@ -211,7 +211,7 @@ def test_a_queue_that_no_longer_exists_keeps_its_letters_where_they_are(yard: Gr
     assert (yard.take(yard.work), yard.take(yard.dead)) == (["e1"], ["gone"])
 
 
-def test_a_letter_that_does_not_say_where_it_came_from_needs_to(yard: Graveyard) -> None:
+def test_a_dead_letter_without_origin_needs_a_target(yard: Graveyard) -> None:
     yard.bury("e1", headers={})
     done = yard.run("dead", "broker", "requeue", "--event-id", "e1")
     assert (done.returncode, "name one with --to" in done.stderr) == (1, True), done.stderr
@@ -220,7 +220,7 @@ def test_a_letter_that_does_not_say_where_it_came_from_needs_to(yard: Graveyard)
     assert yard.take(yard.work) == ["e1"]
 
 
-def test_many_that_cannot_be_moved_end_it_and_are_told(yard: Graveyard) -> None:
+def test_too_many_failures_end_the_requeue(yard: Graveyard) -> None:
     yard.bury(*(f"e{n}" for n in range(120)), headers={})
     done = yard.run("dead", "broker", "requeue", "--all", "--yes")
     assert done.returncode == 1
@@ -229,7 +229,7 @@ def test_many_that_cannot_be_moved_end_it_and_are_told(yard: Graveyard) -> None:
     yard.wait_for(yard.dead, 120)
 
 
-def test_a_dry_run_counts_and_moves_nothing(yard: Graveyard) -> None:
+def test_a_dry_run_only_counts(yard: Graveyard) -> None:
     yard.bury("e1", "e2", "e3")
     done = yard.run("dead", "broker", "requeue", "--all", "--dry-run")
     assert (done.returncode, done.stdout) == (0, f"would requeue: 3 dead letters to {yard.work} (3)\n"), done.stderr
@@ -240,14 +240,14 @@ def test_a_dry_run_counts_and_moves_nothing(yard: Graveyard) -> None:
     assert (yard.take(yard.work), yard.take(yard.dead)) == ([], ["e1", "e2", "e3"])
 
 
-def test_an_event_that_is_not_there_is_not_found_and_the_others_move(yard: Graveyard) -> None:
+def test_an_unknown_event_is_not_found_and_the_others_are_requeued(yard: Graveyard) -> None:
     yard.bury("e1")
     answer = yard.told("requeue", "--event-id", "e1", "--event-id", "e7", code=4)
     assert (answer["done"], answer["missing"]) == (1, ["e7"])
     assert yard.take(yard.work) == ["e1"]
 
 
-def test_without_a_terminal_and_without_yes_nothing_happens(yard: Graveyard) -> None:
+def test_without_a_terminal_yes_is_required(yard: Graveyard) -> None:
     yard.bury("e1")
     done = yard.run("dead", "broker", "requeue", "--all")
     assert (done.returncode, "--yes" in done.stderr) == (2, True)
@@ -255,7 +255,7 @@ def test_without_a_terminal_and_without_yes_nothing_happens(yard: Graveyard) -> 
 
 
 @pytest.mark.parametrize(("typed", "code", "left"), [("y\n", 0, 0), ("n\n", 1, 2)])
-def test_on_a_terminal_a_person_is_asked_with_the_count(
+def test_on_a_terminal_the_count_must_be_confirmed(
     yard: Graveyard, typed: str, code: int, left: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     yard.bury("e1", "e2")
@@ -279,7 +279,7 @@ def test_on_a_terminal_a_person_is_asked_with_the_count(
     ],
     ids=" ".join,
 )
-def test_what_is_meant_has_to_be_said(arguments: list[str]) -> None:
+def test_a_selection_is_required(arguments: list[str]) -> None:
     done = pillarbox("dead", "broker", "requeue", *arguments, PILLARBOX_TRANSPORT="amqp://127.0.0.1:1/")
     assert (done.returncode, "Usage:" in done.stderr) == (2, True), done.stderr
 
@@ -288,13 +288,15 @@ def test_what_is_meant_has_to_be_said(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("command", [["list"], ["requeue", "--all", "--yes"]], ids=" ".join)
-def test_without_rabbitmq_it_says_what_to_set(command: list[str]) -> None:
+def test_without_rabbitmq_the_error_names_the_setting(command: list[str]) -> None:
     done = pillarbox("dead", "broker", *command, PILLARBOX_TRANSPORT="stdout://")
     assert (done.returncode, "PILLARBOX_TRANSPORT=amqp://" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("command", [["list"], ["requeue", "--all", "--yes"]], ids=" ".join)
-def test_a_broker_that_cannot_be_reached_is_one_line_without_the_password(yard: Graveyard, command: list[str]) -> None:
+def test_an_unavailable_broker_is_an_error_of_one_line_without_the_password(
+    yard: Graveyard, command: list[str]
+) -> None:
     closed = f"amqp://app:canary-password@127.0.0.1:{free_port()}/"
     done = yard.run("dead", "broker", *command, PILLARBOX_TRANSPORTS__RABBIT__URL=closed)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done.stderr
@@ -304,7 +306,7 @@ def test_a_broker_that_cannot_be_reached_is_one_line_without_the_password(yard: 
 
 
 @pytest.mark.parametrize("command", [["list"], ["requeue", "--all", "--yes"], ["status"]], ids=" ".join)
-def test_a_wrong_password_is_not_shown_even_at_the_loudest(yard: Graveyard, command: list[str]) -> None:
+def test_a_wrong_password_is_never_shown(yard: Graveyard, command: list[str]) -> None:
     wrong = yard.url.replace("guest:guest", "guest:canary-password")
     words = command if command == ["status"] else ["dead", "broker", *command]
     assert yard.run("schema", "apply").returncode == 0
@@ -313,7 +315,7 @@ def test_a_wrong_password_is_not_shown_even_at_the_loudest(yard: Graveyard, comm
     assert "canary-password" not in done.stdout + done.stderr
 
 
-def test_letters_of_a_queue_that_the_settings_do_not_know_are_listed_by_its_name(yard: Graveyard) -> None:
+def test_an_unconfigured_queue_can_be_listed_by_name(yard: Graveyard) -> None:
     publish(yard.url, f"{yard.work}.suspects", "e1")
     done = pillarbox(
         *("dead", "broker", "list", "--queue", f"{yard.work}.suspects", "--json"), PILLARBOX_TRANSPORT=yard.url

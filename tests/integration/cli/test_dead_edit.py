@@ -56,7 +56,7 @@ def content(stock: Stock) -> tuple[bytes, dict[str, str]]:
     return bytes(payload), headers if isinstance(headers, dict) else json.loads(headers)
 
 
-def test_a_letter_goes_out_again_with_what_is_in_a_file(spoilt: Stock, corrected: str, tmp_path: Path) -> None:
+def test_a_dead_letter_is_retried_with_the_payload_of_a_file(spoilt: Stock, corrected: str, tmp_path: Path) -> None:
     before = tmp_path / "before.json"
     done = pillarbox(
         "dead", "edit", "bad", "--payload", corrected, "--header", "tenant=umbrella", "--remove-header", "debug",
@@ -92,7 +92,7 @@ def test_a_letter_goes_out_again_with_what_is_in_a_file(spoilt: Stock, corrected
     assert "free" not in json.dumps(entry)
 
 
-def test_a_payload_comes_from_a_pipe(one: Stock) -> None:
+def test_the_payload_can_come_from_a_pipe(one: Stock) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pillarbox", "dead", "edit", "bad", "--payload", "-", "--yes"],
         env=environment({"PILLARBOX_STORE": one.url}),
@@ -112,7 +112,7 @@ def editor(folder: Path, script: str) -> str:
     return str(path)
 
 
-def test_a_person_edits_it_indented_and_it_goes_out_compact(one: Stock, tmp_path: Path) -> None:
+def test_an_editor_shows_indented_json_and_stores_it_compact(one: Stock, tmp_path: Path) -> None:
     change = "text = file.read_text(); assert '\\n  ' in text; file.write_text(text.replace('\"free\"', '2'))"
     shown = at_terminal("dead", "edit", "bad", typed="y\n", EDITOR=editor(tmp_path, change), PILLARBOX_STORE=one.url)
     assert shown.returncode == 0, shown.screen
@@ -120,20 +120,20 @@ def test_a_person_edits_it_indented_and_it_goes_out_compact(one: Stock, tmp_path
     assert content(one)[0] == b'{"id":1,"price":2}'
 
 
-def test_whoever_saves_nothing_changes_nothing(one: Stock, tmp_path: Path) -> None:
+def test_an_unchanged_edit_changes_nothing(one: Stock, tmp_path: Path) -> None:
     shown = at_terminal("dead", "edit", "bad", EDITOR=editor(tmp_path, "pass"), PILLARBOX_STORE=one.url)
     assert (shown.returncode, "no changes" in shown.screen) == (0, True), shown.screen
     assert one.states("bad") == ["FAILED"]
 
 
-def test_a_dry_run_says_what_would_change_and_changes_nothing(one: Stock, corrected: str) -> None:
+def test_a_dry_run_shows_the_changes(one: Stock, corrected: str) -> None:
     done = pillarbox("dead", "edit", "bad", "--payload", corrected, "--dry-run", PILLARBOX_STORE=one.url)
     assert (done.returncode, "another payload (24 bytes instead of 23)" in done.stdout) == (0, True)
     assert (one.states("bad"), content(one)[0]) == (["FAILED"], OLD)
     assert one.ask("SELECT what FROM outbox_audit") == []
 
 
-def test_without_a_terminal_and_without_yes_nothing_happens(one: Stock, corrected: str) -> None:
+def test_without_a_terminal_yes_is_required(one: Stock, corrected: str) -> None:
     for arguments in (["--payload", corrected], []):
         done = pillarbox("dead", "edit", "bad", *arguments, PILLARBOX_STORE=one.url)
         assert done.returncode == 2
@@ -148,13 +148,13 @@ def test_without_a_terminal_and_without_yes_nothing_happens(one: Stock, correcte
         (["--remove-header", "other"], "no header 'other'"),
     ],
 )
-def test_what_could_not_be_recorded_is_refused(one: Stock, arguments: list[str], told: str) -> None:
+def test_an_invalid_payload_is_rejected(one: Stock, arguments: list[str], told: str) -> None:
     done = pillarbox("dead", "edit", "bad", *arguments, "--yes", PILLARBOX_STORE=one.url)
     assert (done.returncode in (1, 2), told in done.stderr) == (True, True), done.stderr
     assert one.states("bad") == ["FAILED"]
 
 
-def test_a_payload_has_its_limit(one: Stock, corrected: str) -> None:
+def test_a_too_large_payload_is_rejected(one: Stock, corrected: str) -> None:
     done = pillarbox(
         "--set", "record.max_payload=20", "dead", "edit", "bad", "--payload", corrected, "--yes",
         PILLARBOX_STORE=one.url,
@@ -162,14 +162,14 @@ def test_a_payload_has_its_limit(one: Stock, corrected: str) -> None:
     assert (done.returncode, "max_payload" in done.stderr) == (1, True), done.stderr
 
 
-def test_a_file_that_is_there_is_not_written_over_and_nothing_is_sent(one: Stock, corrected: str) -> None:
+def test_an_existing_file_is_not_overwritten(one: Stock, corrected: str) -> None:
     arguments = ["--payload", corrected, "--keep", corrected, "--yes"]
     done = pillarbox("dead", "edit", "bad", *arguments, PILLARBOX_STORE=one.url)
     assert (done.returncode, Path(corrected).read_bytes()) == (2, NEW)
     assert one.states("bad") == ["FAILED"]
 
 
-def test_of_several_letters_one_has_to_be_chosen(one: Stock, corrected: str) -> None:
+def test_one_of_several_dead_letters_must_be_chosen(one: Stock, corrected: str) -> None:
     one.record(Event("order.placed", {}, event_id="bad"))
     one.settle(bad=(Dead(error="again"), "mail"))
     arguments = ["dead", "edit", "bad", "--payload", corrected, "--yes"]
@@ -179,13 +179,13 @@ def test_of_several_letters_one_has_to_be_chosen(one: Stock, corrected: str) -> 
     assert one.ask("SELECT destination FROM outbox_dead_letter") == [("orders",)]
 
 
-def test_a_letter_whose_event_waits_already_stays(one: Stock, corrected: str) -> None:
+def test_a_dead_letter_whose_event_is_pending_stays(one: Stock, corrected: str) -> None:
     one.record(Event("order.placed", {}, event_id="bad", destination="orders"))
     done = pillarbox("dead", "edit", "bad", "--payload", corrected, "--yes", PILLARBOX_STORE=one.url)
     assert (done.returncode, "already pending" in done.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(("event_id", "told"), [("nobody", "no such dead letter"), ("stuck", "blocks its key")])
-def test_what_is_no_dead_letter_is_not_found(one: Stock, corrected: str, event_id: str, told: str) -> None:
+def test_an_unknown_dead_letter_is_not_found(one: Stock, corrected: str, event_id: str, told: str) -> None:
     done = pillarbox("dead", "edit", event_id, "--payload", corrected, "--yes", PILLARBOX_STORE=one.url)
     assert (done.returncode, told in done.stderr) == (4, True), done.stderr

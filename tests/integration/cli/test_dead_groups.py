@@ -30,7 +30,7 @@ def told(stock: Stock, *arguments: str) -> dict[str, Any]:
     return answer
 
 
-def test_dead_letters_are_grouped_by_reason(graves: Stock) -> None:
+def test_dead_letters_are_grouped_by_error(graves: Stock) -> None:
     answer = told(graves, "groups")
     assert [(group["reason"], group["count"]) for group in answer["groups"]] == [
         ("order <n> is gone", 3),
@@ -41,7 +41,7 @@ def test_dead_letters_are_grouped_by_reason(graves: Stock) -> None:
     assert (first["example"]["event_id"], answer["complete"]) == ("d", True)
 
 
-def test_groups_in_a_pipe_have_a_line_each(graves: Stock) -> None:
+def test_groups_in_a_pipe_have_one_line_each(graves: Stock) -> None:
     done = pillarbox("dead", "groups", "--limit", "1", PILLARBOX_STORE=graves.url)
     names, line = done.stdout.splitlines()
     assert names.split("\t")[:2] == ["group", "count"]
@@ -49,7 +49,7 @@ def test_groups_in_a_pipe_have_a_line_each(graves: Stock) -> None:
     assert done.stderr == "1 more groups: --limit\n"
 
 
-def test_a_group_is_retried_in_the_order_it_died(graves: Stock) -> None:
+def test_a_group_is_retried_in_order(graves: Stock) -> None:
     answer = told(graves, "retry", "--group", GONE, "--yes")
     assert answer == {"matched": 3, "done": 3, "requested": 0, "dry_run": False}
     assert graves.states("a", "b", "c", "d") == ["PENDING", "FAILED", "PENDING", "PENDING"]
@@ -61,18 +61,18 @@ def test_a_group_is_discarded(graves: Stock) -> None:
     assert graves.states("a", "b", "c", "d") == ["", "FAILED", "", ""]
 
 
-def test_a_group_can_be_narrowed_and_tried_dry(graves: Stock) -> None:
+def test_a_group_can_be_filtered_in_a_dry_run(graves: Stock) -> None:
     assert told(graves, "retry", "--group", GONE, "--error", "order 2", "--dry-run")["matched"] == 1
     assert told(graves, "discard", "--group", GONE, "--dry-run")["matched"] == 3
     assert graves.states("a", "c", "d") == ["FAILED"] * 3
 
 
-def test_a_group_is_asked_for_with_its_count(graves: Stock) -> None:
+def test_the_count_of_a_group_must_be_confirmed(graves: Stock) -> None:
     done = pillarbox("dead", "retry", "--group", GONE, PILLARBOX_STORE=graves.url)
     assert (done.returncode, "Retry 3 dead letters?" in done.stderr) == (2, True)
 
 
-def test_an_event_that_holds_its_key_is_in_no_group(shop: Stock) -> None:
+def test_a_blocked_event_is_in_no_group(shop: Stock) -> None:
     refused = fingerprint("order.placed", "orders", "refused")
     assert told(shop, "retry", "--group", refused, "--yes") == {
         "matched": 1,
@@ -82,16 +82,16 @@ def test_an_event_that_holds_its_key_is_in_no_group(shop: Stock) -> None:
     }
 
 
-def test_a_group_that_is_not_there_is_not_found(shop: Stock) -> None:
+def test_an_unknown_group_is_not_found(shop: Stock) -> None:
     done = pillarbox("dead", "retry", "--group", "0" * 12, "--yes", PILLARBOX_STORE=shop.url)
     assert (done.returncode, "dead groups" in done.stderr) == (4, True)
 
 
 @pytest.mark.parametrize("arguments", [["--group", "nonsense"], ["--group", GONE, "--all"]])
-def test_what_makes_no_sense_is_refused(shop: Stock, arguments: list[str]) -> None:
+def test_contradictory_options_are_rejected(shop: Stock, arguments: list[str]) -> None:
     assert pillarbox("dead", "discard", *arguments, "--yes", PILLARBOX_STORE=shop.url).returncode == 2
 
 
-def test_no_groups_are_no_failure(shop: Stock) -> None:
+def test_no_groups_are_not_an_error(shop: Stock) -> None:
     done = pillarbox("dead", "groups", "--type", "another", PILLARBOX_STORE=shop.url)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "no matching dead letters\n")

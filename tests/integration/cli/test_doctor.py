@@ -44,7 +44,7 @@ def durable_url() -> Iterator[str]:
         yield server.url()
 
 
-def test_where_all_is_well_everything_passes(durable_url: str, rabbitmq_server: RabbitMQServer) -> None:
+def test_a_healthy_store_passes_all_checks(durable_url: str, rabbitmq_server: RabbitMQServer) -> None:
     at_work(Stock(durable_url))
     code, found = findings("--strict", PILLARBOX_STORE=durable_url, PILLARBOX_TRANSPORT=rabbitmq_server.url())
     assert {name: one for name, one in found.items() if one["result"] != "pass"} == {}
@@ -53,14 +53,14 @@ def test_where_all_is_well_everything_passes(durable_url: str, rabbitmq_server: 
     assert groups == ["settings", "store", "transport", "guarantees", "symptoms"]
 
 
-def test_a_failure_is_exit_code_3_and_comes_with_its_fix(sqlite_url: str) -> None:
+def test_a_failure_has_exit_code_3_and_a_fix(sqlite_url: str) -> None:
     Stock(sqlite_url).record(Event("order.placed", {}))
     code, found = findings(PILLARBOX_STORE=sqlite_url, PILLARBOX_TRANSPORT="stdout://")
     assert (code, found["symptoms.relays"]["result"]) == (3, "fail")
     assert found["symptoms.relays"]["fix"] == "start one: `pillarbox relay`"
 
 
-def test_a_warning_is_a_failure_only_if_it_is_wanted_so(sqlite_url: str) -> None:
+def test_warnings_fail_only_on_request(sqlite_url: str) -> None:
     variables = {"PILLARBOX_STORE": sqlite_url, "PILLARBOX_TRANSPORT": "stdout://"}
     code, found = findings(**variables)
     assert (code, {one["result"] for one in found.values()}) == (0, {"pass", "warn"})
@@ -69,13 +69,13 @@ def test_a_warning_is_a_failure_only_if_it_is_wanted_so(sqlite_url: str) -> None
     assert findings("--strict", **variables)[0] == 0
 
 
-def test_it_changes_nothing(tmp_path: Path) -> None:
+def test_doctor_changes_nothing(tmp_path: Path) -> None:
     done = pillarbox("doctor", cwd=tmp_path)
     assert (done.returncode, list(tmp_path.iterdir())) == (3, [])
     assert "there is no file" in done.stdout
 
 
-def test_a_transaction_that_is_open_for_long_is_told_with_its_pid(postgres_url: str) -> None:
+def test_a_long_transaction_is_reported_with_its_pid(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as meddler:
         meddler.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         meddler.execute("SELECT count(*) FROM outbox_lane")
@@ -84,18 +84,18 @@ def test_a_transaction_that_is_open_for_long_is_told_with_its_pid(postgres_url: 
     assert findings(PILLARBOX_STORE=postgres_url)[1]["store.horizon"]["result"] == "pass"
 
 
-def test_wrong_settings_are_a_finding(sqlite_url: str) -> None:
+def test_invalid_settings_are_a_failed_check(sqlite_url: str) -> None:
     code, found = findings(PILLARBOX_STORE=sqlite_url, PILLARBOX_RELAY__SEND_TIMEOUT="20s")
     assert (code, list(found)) == (3, ["settings.read"])
     assert "which is PILLARBOX_RELAY__SEND_TIMEOUT (20s)" in found["settings.read"]["message"]
 
 
-def test_a_store_in_memory_is_refused_as_one_that_nobody_shares() -> None:
+def test_a_memory_store_is_rejected() -> None:
     code, found = findings(PILLARBOX_STORE="memory://")
     assert (code, "exists only in the process" in found["settings.read"]["message"]) == (3, True)
 
 
-def test_what_is_not_there_stops_nothing_else_and_shows_no_password(tmp_path: Path) -> None:
+def test_unavailable_servers_are_reported_without_passwords(tmp_path: Path) -> None:
     (tmp_path / "pillarbox.toml").write_text(
         f"[transports.mq]\nurl = 'amqp://app:{CANARY}@127.0.0.1:1/'\n[destinations.orders]\nexchange = 'orders'\n"
     )
@@ -110,6 +110,6 @@ def test_what_is_not_there_stops_nothing_else_and_shows_no_password(tmp_path: Pa
     assert CANARY not in done.stdout + done.stderr
 
 
-def test_on_a_terminal_a_result_has_a_colour(sqlite_url: str) -> None:
+def test_results_have_colours_on_a_terminal(sqlite_url: str) -> None:
     shown = at_terminal("doctor", PILLARBOX_STORE=sqlite_url, PILLARBOX_TRANSPORT="stdout://")
     assert (shown.returncode, "\x1b[33mwarn  symptoms.relays" in shown.screen) == (0, True), shown.screen

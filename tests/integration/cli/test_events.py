@@ -30,7 +30,7 @@ def sent(stock: Stock, outcome: Outcome, *, seconds: float) -> None:
     stock.run(work)
 
 
-def test_a_list_goes_over_all_tables(with_letters: Stock) -> None:
+def test_the_list_covers_all_tables(with_letters: Stock) -> None:
     assert listed(with_letters) == ["fresh", "sent", "stuck", "dead2", "dead1"]
 
 
@@ -47,11 +47,11 @@ def test_a_list_goes_over_all_tables(with_letters: Stock) -> None:
         (["--since", "2100-01-01T00:00:00Z"], []),
     ],
 )
-def test_filters(shop: Stock, options: list[str], found: list[str]) -> None:
+def test_events_can_be_filtered(shop: Stock, options: list[str], found: list[str]) -> None:
     assert listed(shop, *options) == found
 
 
-def test_pages_are_chained_by_their_cursor(shop: Stock) -> None:
+def test_pages_continue_after_a_cursor(shop: Stock) -> None:
     found: list[str] = []
     cursor: list[str] = []
     while True:
@@ -64,7 +64,7 @@ def test_pages_are_chained_by_their_cursor(shop: Stock) -> None:
     assert found == ["fresh", "sent", "stuck", "dead2", "dead1"]
 
 
-def test_in_a_pipe_there_are_tabs_and_no_colours(shop: Stock) -> None:
+def test_a_pipe_gets_tabs_without_colours(shop: Stock) -> None:
     done = pillarbox("events", "list", "--limit", "1", PILLARBOX_STORE=shop.url)
     names, row = done.stdout.splitlines()
     assert names.split("\t")[:3] == ["recorded", "event", "type"]
@@ -73,13 +73,13 @@ def test_in_a_pipe_there_are_tabs_and_no_colours(shop: Stock) -> None:
     assert "--after" in done.stderr
 
 
-def test_on_a_terminal_there_is_a_table_with_colours(shop: Stock) -> None:
+def test_a_terminal_gets_a_table_with_colours(shop: Stock) -> None:
     shown = at_terminal("events", "list", PILLARBOX_STORE=shop.url)
     assert (shown.returncode, "\x1b[31mFAILED" in shown.screen) == (0, True), shown.screen
     assert "─" in shown.screen
 
 
-def test_on_a_narrow_terminal_each_event_is_a_block_and_its_id_stays_whole(sqlite_url: str) -> None:
+def test_a_narrow_terminal_gets_a_block_per_event(sqlite_url: str) -> None:
     stock = Stock(sqlite_url)
     event = Event("order.placed", {})
     stock.record(event)
@@ -89,7 +89,7 @@ def test_on_a_narrow_terminal_each_event_is_a_block_and_its_id_stays_whole(sqlit
     assert lines[1] == ["event", event.event_id]
 
 
-def test_what_comes_from_an_event_cannot_reach_the_terminal_as_anything_but_text(sqlite_url: str) -> None:
+def test_control_characters_of_an_event_are_escaped(sqlite_url: str) -> None:
     stock = Stock(sqlite_url)
     stock.record(Event("[red]order", {}, event_id="a"))
     stock.settle(a=(Retry(delay=3600, error="no\nsuch\tthing \u202e[bold]"), "orders"))
@@ -101,7 +101,7 @@ def test_what_comes_from_an_event_cannot_reach_the_terminal_as_anything_but_text
     assert "\u202e" not in shown
 
 
-def test_an_event_is_shown_whole(stock: Stock) -> None:
+def test_show_prints_every_field(stock: Stock) -> None:
     recorded = pillarbox(
         "record", "order.placed", '{"id": 42}', "--id", "a", "--aggregate-type", "ORDER", "--aggregate-id", "42",
         "--header", "tenant=acme", PILLARBOX_STORE=stock.url,
@@ -122,7 +122,7 @@ def test_an_event_is_shown_whole(stock: Stock) -> None:
     assert "\tyes\t12 ms\trefused" in shown
 
 
-def test_a_delivery_tells_how_long_it_took(stock: Stock) -> None:
+def test_a_delivery_has_its_duration(stock: Stock) -> None:
     stock.record(Event("order.placed", {}, event_id="a"))
     sent(stock, DELIVERED, seconds=0.0034)
     [event] = json.loads(pillarbox("events", "show", "a", "--json", PILLARBOX_STORE=stock.url).stdout)["events"]
@@ -131,7 +131,7 @@ def test_a_delivery_tells_how_long_it_took(stock: Stock) -> None:
     assert re.search("^delivered in +3.4 ms$", shown, re.MULTILINE)
 
 
-def test_an_event_that_is_not_there_is_not_found(sqlite_url: str) -> None:
+def test_an_unknown_event_is_not_found(sqlite_url: str) -> None:
     done = pillarbox("events", "show", "nothing", PILLARBOX_STORE=sqlite_url)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (4, "", 1)
 
@@ -140,11 +140,11 @@ def test_an_event_that_is_not_there_is_not_found(sqlite_url: str) -> None:
     "options",
     [["--status", "LOST"], ["--since", "yesterday"], ["--after", "7"], ["--limit", "0"]],
 )
-def test_wrong_options_are_a_usage_error(options: list[str]) -> None:
+def test_invalid_options_are_a_usage_error(options: list[str]) -> None:
     assert pillarbox("events", "list", *options).returncode == 2
 
 
-def test_a_store_in_memory_has_nothing_to_show() -> None:
+def test_a_memory_store_is_rejected() -> None:
     done = pillarbox("events", "list", PILLARBOX_STORE="memory://")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "exists only in the process that opened it" in done.stderr

@@ -6,12 +6,12 @@ from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 
 
-def test_where_nobody_consumes_it_says_what_to_do(stock: Stock) -> None:
+def test_without_consumers_the_list_gives_advice(stock: Stock) -> None:
     done = pillarbox("inbox", "list", PILLARBOX_STORE=stock.url)
     assert (done.returncode, "pillarbox consume" in done.stdout) == (0, True)
 
 
-def test_consumers_are_listed_with_what_they_met_and_nothing_where_nobody_counts(stock: Stock) -> None:
+def test_consumers_are_listed_with_their_statistics(stock: Stock) -> None:
     with stock.transaction() as transaction:
         Inbox().admit(transaction, "by hand", "e1")
         Inbox().add_statistics(transaction, ConsumerStatistics("billing", 1234, 1, 2, 1, "no address", 0.0))

@@ -48,7 +48,7 @@ async def billing_of(yard: Graveyard) -> AsyncIterator[Billing]:
         yield billing
 
 
-async def test_an_event_moved_back_is_tried_once_more_and_then_handled(yard: Graveyard) -> None:
+async def test_a_requeued_event_gets_one_more_attempt(yard: Graveyard) -> None:
     publish(yard.url, yard.work, "e1")
     async with billing_of(yard) as billing:
         await billing.tells(MessageDeadLettered, 1)
@@ -70,7 +70,7 @@ async def test_an_event_moved_back_is_tried_once_more_and_then_handled(yard: Gra
     assert yard.take(yard.dead) == []
 
 
-async def test_everything_that_fails_again_at_once_is_moved_once_only(yard: Graveyard) -> None:
+async def test_messages_that_fail_again_are_requeued_once(yard: Graveyard) -> None:
     ids = [f"e{n}" for n in range(30)]
     yard.bury(*ids)
     async with billing_of(yard) as billing:
@@ -80,7 +80,7 @@ async def test_everything_that_fails_again_at_once_is_moved_once_only(yard: Grav
     assert sorted(map(str, yard.take(yard.dead))) == sorted(ids)
 
 
-async def test_one_that_lies_there_although_it_had_its_effect_has_none_again(yard: Graveyard) -> None:
+async def test_a_requeued_duplicate_has_no_effect(yard: Graveyard) -> None:
     publish(yard.url, yard.work, "e1")
     async with billing_of(yard) as billing:
         billing.broken = False

@@ -67,7 +67,7 @@ def test_events_are_recorded_relayed_and_listed(run: Run, tmp_path: Path) -> Non
     assert (event["status"], event["destination"]) == ("PUBLISHED", "audit")
 
 
-def test_the_doctor_checks_them(run: Run, tmp_path: Path) -> None:
+def test_doctor_checks_the_adapters(run: Run, tmp_path: Path) -> None:
     run("schema", "apply")
     findings = {one["check"]: one for one in json.loads(run("doctor", "--json").stdout)["findings"]}
     assert findings["settings.relay"]["result"] == "pass"
@@ -131,14 +131,14 @@ def test_the_settings_accept_pipelined_ordering_where_the_transport_supports_it(
     assert 'ordering in pillarbox.toml is "pipelined", which journal does not support' in done.stderr
 
 
-def test_the_relay_describes_where_events_go_without_a_route(run: Run, tmp_path: Path) -> None:
+def test_the_relay_describes_default_destinations(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "pillarbox.toml"
     file.write_text(file.read_text().partition("[destinations")[0])
     run("schema", "apply")
     assert "each event to the journal of its type" in run("relay", "--until-empty").stdout
 
 
-def test_a_wrong_option_is_told_with_its_place(run: Run, tmp_path: Path) -> None:
+def test_an_invalid_option_is_named_with_its_location(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "pillarbox.toml"
     file.write_text(file.read_text().replace("ending =", "beginning ="))
     done = run("config", "check")
@@ -147,22 +147,22 @@ def test_a_wrong_option_is_told_with_its_place(run: Run, tmp_path: Path) -> None
     assert "journal has no option 'beginning'; there is ending" in done.stderr
 
 
-def test_a_url_of_another_distribution_is_shown_without_what_may_be_a_secret(run: Run) -> None:
+def test_the_url_of_an_unknown_scheme_is_masked(run: Run) -> None:
     assert "the store is toy://***" in run("doctor").stdout
 
 
-def test_a_scheme_that_two_distributions_register_is_refused(run: Run, installed: Path) -> None:
+def test_a_scheme_registered_twice_is_rejected(run: Run, installed: Path) -> None:
     _distribution(installed, "more-toys", "more_toys")
     done = run("schema", "status")
     assert "more-toys and toy-adapters both register 'journal'" in done.stderr
 
 
-def test_a_scheme_that_nobody_registers_is_refused(run: Run) -> None:
+def test_an_unknown_scheme_is_rejected(run: Run) -> None:
     done = run("schema", "status", PILLARBOX_STORE="mariadb://db/shop")
     assert "there is no store for mariadb://" in done.stderr
 
 
-def test_an_adapter_that_cannot_be_imported_is_told(run: Run, installed: Path) -> None:
+def test_an_adapter_that_cannot_be_imported_is_an_error(run: Run, installed: Path) -> None:
     (installed / "toy_adapters.py").write_text("import nothing_like_this\n")
     done = run("schema", "status")
     assert "the transport for journal:// cannot be loaded from toy_adapters:JournalPlugin" in done.stderr

@@ -134,7 +134,7 @@ def test_no_error_of_a_broker_shows_the_password(rabbitmq_server: RabbitMQServer
     assert all(CANARY.encode() not in file.read_bytes() for file in shop.iterdir())
 
 
-def test_a_virtual_host_that_is_not_there_shows_no_password(rabbitmq_server: RabbitMQServer, shop: Path) -> None:
+def test_an_unknown_virtual_host_shows_no_password(rabbitmq_server: RabbitMQServer, shop: Path) -> None:
     rabbitmq_server.add_user("known", CANARY)
     url = f"amqp://known:{CANARY}@127.0.0.1:{rabbitmq_server.port}/nowhere"
     done = pillarbox("--verbose", "relay", "--until-empty", cwd=shop, PILLARBOX_TRANSPORT=url)
@@ -143,7 +143,7 @@ def test_a_virtual_host_that_is_not_there_shows_no_password(rabbitmq_server: Rab
     assert CANARY not in done.stdout + done.stderr
 
 
-def test_config_show_masks_it() -> None:
+def test_config_show_masks_passwords() -> None:
     done = pillarbox(
         *("config", "show"),
         PILLARBOX_STORE=f"postgresql://app:{CANARY}@db/shop?password={CANARY}",
@@ -154,12 +154,12 @@ def test_config_show_masks_it() -> None:
     assert CANARY not in done.stdout + done.stderr
 
 
-def test_it_is_refused_on_the_command_line() -> None:
+def test_a_password_on_the_command_line_is_rejected() -> None:
     done = pillarbox("--set", f"store.url=postgresql://app:{CANARY}@db/shop", "config", "show")
     assert (done.returncode, CANARY in done.stderr) == (2, False)
 
 
-def test_it_is_not_in_the_process_list(shop: Path) -> None:
+def test_the_process_list_shows_no_password(shop: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "pillarbox", "relay"],
         env=environment({"PILLARBOX_TRANSPORT": f"amqp://app:{CANARY}@127.0.0.1:{free_port()}/"}),

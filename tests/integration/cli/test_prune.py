@@ -21,18 +21,18 @@ def told(stock: Stock, *arguments: str) -> dict[str, Any]:
     return answer
 
 
-def test_nothing_is_old_enough_by_default(with_letters: Stock) -> None:
+def test_nothing_is_expired_by_default(with_letters: Stock) -> None:
     done = pillarbox("prune", PILLARBOX_STORE=with_letters.url)
     assert (done.returncode, done.stdout) == (0, "no data is past its retention period\n")
 
 
-def test_a_dry_run_counts_and_drops_nothing(with_letters: Stock) -> None:
+def test_a_dry_run_only_counts(with_letters: Stock) -> None:
     done = pillarbox("prune", *EVERYTHING, "--dry-run", PILLARBOX_STORE=with_letters.url)
     assert (done.returncode, done.stdout) == (0, "would delete 1 delivered event and 2 dead letters\n")
     assert with_letters.states("sent", "dead1", "dead2") == ["PUBLISHED", "FAILED", "FAILED"]
 
 
-def test_what_is_old_goes_and_what_waits_stays(with_letters: Stock) -> None:
+def test_expired_data_is_deleted_and_pending_events_stay(with_letters: Stock) -> None:
     assert told(with_letters, *EVERYTHING, "--yes") == {
         "history": 1,
         "dead": 2,
@@ -45,25 +45,25 @@ def test_what_is_old_goes_and_what_waits_stays(with_letters: Stock) -> None:
     assert with_letters.states("sent", "dead1", "dead2", "stuck", "fresh") == ["", "", "", "FAILED", "PENDING"]
 
 
-def test_forever_keeps(with_letters: Stock) -> None:
+def test_forever_keeps_everything(with_letters: Stock) -> None:
     assert told(with_letters, "--history", "0s", "--dead", "forever", "--yes")["dead"] == 0
     assert with_letters.states("sent", "dead1", "dead2") == ["", "FAILED", "FAILED"]
 
 
-def test_without_a_terminal_and_without_yes_nothing_goes(shop: Stock) -> None:
+def test_without_a_terminal_yes_is_required(shop: Stock) -> None:
     done = pillarbox("prune", *EVERYTHING, PILLARBOX_STORE=shop.url)
     assert (done.returncode, "--yes" in done.stderr) == (2, True)
     assert shop.states("sent") == ["PUBLISHED"]
 
 
-def test_on_a_terminal_a_person_is_asked_with_the_count(shop: Stock) -> None:
+def test_on_a_terminal_the_count_must_be_confirmed(shop: Stock) -> None:
     shown = at_terminal("prune", *EVERYTHING, typed="n\n", PILLARBOX_STORE=shop.url)
     assert (shown.returncode, "Delete 1 delivered event and 2 dead letters?" in shown.screen) == (1, True)
     assert shop.states("sent") == ["PUBLISHED"]
 
 
 @pytest.mark.parametrize("name", ["old.ndjson", "old.ndjson.gz"])
-def test_every_row_is_in_the_archive(with_letters: Stock, tmp_path: Path, name: str) -> None:
+def test_every_deleted_row_is_in_the_archive(with_letters: Stock, tmp_path: Path, name: str) -> None:
     archive = tmp_path / name
     before = json.loads(pillarbox("events", "show", "sent", "--json", PILLARBOX_STORE=with_letters.url).stdout)
     told(with_letters, *EVERYTHING, "--archive", str(archive), "--yes")
@@ -78,7 +78,7 @@ def test_every_row_is_in_the_archive(with_letters: Stock, tmp_path: Path, name: 
     assert with_letters.states("sent", "dead1", "dead2", "stuck", "fresh") == ["", "", "", "FAILED", "PENDING"]
 
 
-def test_an_archive_is_never_written_over(shop: Stock, tmp_path: Path) -> None:
+def test_an_archive_is_never_overwritten(shop: Stock, tmp_path: Path) -> None:
     archive = tmp_path / "old.ndjson"
     archive.write_text("precious\n")
     done = pillarbox("prune", *EVERYTHING, "--archive", str(archive), "--yes", PILLARBOX_STORE=shop.url)
@@ -87,7 +87,7 @@ def test_an_archive_is_never_written_over(shop: Stock, tmp_path: Path) -> None:
     assert shop.states("sent") == ["PUBLISHED"]
 
 
-def test_an_archive_that_cannot_be_made_is_a_usage_error(shop: Stock, tmp_path: Path) -> None:
+def test_an_archive_that_cannot_be_created_is_a_usage_error(shop: Stock, tmp_path: Path) -> None:
     nowhere = str(tmp_path / "no" / "such" / "folder.ndjson")
     done = pillarbox("prune", *EVERYTHING, "--archive", nowhere, "--yes", PILLARBOX_STORE=shop.url)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr

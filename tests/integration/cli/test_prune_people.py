@@ -7,7 +7,7 @@ from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 
 
-def test_what_people_did_goes_by_its_own_age(with_letters: Stock) -> None:
+def test_the_audit_has_its_own_retention(with_letters: Stock) -> None:
     assert pillarbox("dead", "retry", "dead1", PILLARBOX_STORE=with_letters.url).returncode == 0
     kept = json.loads(pillarbox("prune", "--json", "--yes", PILLARBOX_STORE=with_letters.url).stdout)
     assert (kept["audit"], kept["deleted"]) == (0, False)
@@ -18,7 +18,7 @@ def test_what_people_did_goes_by_its_own_age(with_letters: Stock) -> None:
     assert entry == (getpass.getuser(), "prune", "audit", 1)
 
 
-def test_whoever_drops_by_hand_is_remembered_with_how_many_of_each_and_the_ages(with_letters: Stock) -> None:
+def test_a_manual_prune_is_audited(with_letters: Stock) -> None:
     done = pillarbox("prune", "--history", "0s", "--dead", "0s", "--yes", PILLARBOX_STORE=with_letters.url)
     assert done.returncode == 0, done.stderr
     [entry] = json.loads(pillarbox("audit", "list", "--json", PILLARBOX_STORE=with_letters.url).stdout)["audit"]
@@ -34,7 +34,7 @@ def test_whoever_drops_by_hand_is_remembered_with_how_many_of_each_and_the_ages(
     }
 
 
-def test_what_was_asked_for_and_is_not_done_stays(with_letters: Stock) -> None:
+def test_open_requests_are_kept(with_letters: Stock) -> None:
     # It was given up and holds its key: only the relay that owns its lane may let it go.
     assert pillarbox("dead", "retry", "stuck", PILLARBOX_STORE=with_letters.url).returncode == 0
     pillarbox("prune", "--audit", "0s", "--yes", PILLARBOX_STORE=with_letters.url)

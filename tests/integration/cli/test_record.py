@@ -41,7 +41,7 @@ def here(sqlite_url: str) -> Stock:
     return Stock(sqlite_url)
 
 
-def test_every_option_reaches_the_event(stock: Stock) -> None:
+def test_every_option_sets_its_field(stock: Stock) -> None:
     done = pillarbox(
         "record", "order.placed", '{"id": 42}', "--id", "a", "--key", "k", "--aggregate-type", "ORDER",
         "--aggregate-id", "42", "--destination", "orders", "--header", "tenant=acme", "--header", "x=a=b",
@@ -59,14 +59,14 @@ def test_every_option_reaches_the_event(stock: Stock) -> None:
     assert shown["events"][0]["headers"] == {"tenant": "acme", "x": "a=b"}
 
 
-def test_an_id_is_made_and_told(here: Stock) -> None:
+def test_a_generated_id_is_printed(here: Stock) -> None:
     done = pillarbox("record", "order.placed", "--json", PILLARBOX_STORE=here.url)
     answer = json.loads(done.stdout)
     assert (answer["recorded"], answer["dry_run"]) == (1, False)
     assert recorded(here) == answer["event_ids"]
 
 
-def test_another_content_type_takes_any_text(here: Stock) -> None:
+def test_other_content_types_accept_any_text(here: Stock) -> None:
     pillarbox("record", "note", "plain text", "--content-type", "text/plain", PILLARBOX_STORE=here.url)
     [(payload,)] = here.ask("SELECT payload FROM outbox_message")
     assert payload == b"plain text"
@@ -84,13 +84,15 @@ def test_another_content_type_takes_any_text(here: Stock) -> None:
         (["order.placed", "--ndjson", "-"], 2, "--ndjson cannot be combined"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_recorded(here: Stock, arguments: list[str], code: int, said: str) -> None:
+def test_invalid_input_is_an_error_and_nothing_is_recorded(
+    here: Stock, arguments: list[str], code: int, said: str
+) -> None:
     done = pillarbox("record", *arguments, PILLARBOX_STORE=here.url)
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr
     assert recorded(here) == []
 
 
-def test_lines_are_recorded_in_their_order_over_several_batches(stock: Stock) -> None:
+def test_lines_are_recorded_in_order(stock: Stock) -> None:
     names = [f"e{number}" for number in range(1201)]
     done = feed(stock, [line(name) for name in names])
     assert (done.returncode, done.stdout, done.stderr) == (0, "recorded 1,201 events\n", "")
@@ -108,7 +110,7 @@ def test_lines_are_recorded_in_their_order_over_several_batches(stock: Stock) ->
     ],
     ids=["no JSON", "an unknown name", "a repeat", "no UTF-8", "too large"],
 )
-def test_a_wrong_line_is_named_and_everything_before_it_is_recorded(here: Stock, wrong: str | bytes, said: str) -> None:
+def test_an_invalid_line_is_named_and_earlier_lines_are_recorded(here: Stock, wrong: str | bytes, said: str) -> None:
     lines: list[str | bytes] = [line(f"e{number}") for number in range(1000)]
     lines[702] = wrong
     done = feed(here, lines)
@@ -117,7 +119,7 @@ def test_a_wrong_line_is_named_and_everything_before_it_is_recorded(here: Stock,
     assert recorded(here) == [f"e{number}" for number in range(702)]
 
 
-def test_the_database_names_its_line_too(postgres_url: str) -> None:
+def test_an_error_of_the_database_names_the_line(postgres_url: str) -> None:
     stock = Stock(postgres_url)
     feed(stock, [line("taken")])
     done = feed(stock, [line("a"), "", line("taken"), line("b")])
@@ -125,7 +127,7 @@ def test_the_database_names_its_line_too(postgres_url: str) -> None:
     assert recorded(stock) == ["taken", "a"]
 
 
-def test_repeats_can_be_left_out(here: Stock) -> None:
+def test_duplicates_can_be_ignored(here: Stock) -> None:
     feed(here, [line("a")])
     command = [sys.executable, "-m", "pillarbox", "--set", "record.duplicate=ignore", "record", "--ndjson", "-"]
     lines = "\n".join([line("b"), line("a"), line("c")])
@@ -133,7 +135,7 @@ def test_repeats_can_be_left_out(here: Stock) -> None:
     assert recorded(here) == ["a", "b", "c"]
 
 
-def test_a_dry_run_names_every_wrong_line_and_records_nothing(here: Stock) -> None:
+def test_a_dry_run_names_every_invalid_line(here: Stock) -> None:
     done = feed(here, [line("a"), "{", line("b"), line("c", headers=7)], "--dry-run")
     assert done.returncode == 1
     assert [said.split(": ")[1] for said in done.stderr.splitlines()] == ["line 2", "line 4", "2 invalid lines"]
@@ -142,14 +144,14 @@ def test_a_dry_run_names_every_wrong_line_and_records_nothing(here: Stock) -> No
     assert recorded(here) == []
 
 
-def test_on_a_terminal_the_progress_is_shown(here: Stock, tmp_path: Path) -> None:
+def test_a_terminal_shows_the_progress(here: Stock, tmp_path: Path) -> None:
     file = tmp_path / "events.ndjson"
     file.write_text("\n".join(line(f"e{number}") for number in range(50)))
     shown = at_terminal("record", "--ndjson", str(file), PILLARBOX_STORE=here.url)
     assert (shown.returncode, "recording" in shown.screen, "recorded 50 events" in shown.screen) == (0, True, True)
 
 
-def test_ctrl_c_ends_it_with_130_and_keeps_what_was_committed(here: Stock) -> None:
+def test_an_interrupt_exits_with_130_and_keeps_committed_events(here: Stock) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "pillarbox", "record", "--ndjson", "-"],
         env=environment({"PILLARBOX_STORE": here.url}),
@@ -169,12 +171,12 @@ def test_ctrl_c_ends_it_with_130_and_keeps_what_was_committed(here: Stock) -> No
     assert len(recorded(here)) == 500
 
 
-def test_without_tables_it_says_what_to_run(empty_postgres_url: str) -> None:
+def test_without_tables_the_error_names_the_command(empty_postgres_url: str) -> None:
     done = pillarbox("record", "order.placed", PILLARBOX_STORE=empty_postgres_url)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "pillarbox schema apply" in done.stderr
 
 
-def test_a_store_in_memory_is_refused() -> None:
+def test_a_memory_store_is_rejected() -> None:
     done = pillarbox("record", "order.placed", PILLARBOX_STORE="memory://")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -82,7 +82,7 @@ def slow_relay(shop: Path) -> Iterator["subprocess.Popen[bytes]"]:
         process.wait()
 
 
-def test_until_empty_carries_everything_and_ends(shop: Path) -> None:
+def test_until_empty_delivers_everything_and_exits(shop: Path) -> None:
     done = pillarbox("relay", "--until-empty", "--name", "till", cwd=shop, PILLARBOX_TRANSPORT="stdout://")
     assert done.returncode == 0, done.stderr
     first, *events = done.stdout.splitlines()
@@ -92,7 +92,7 @@ def test_until_empty_carries_everything_and_ends(shop: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["options", "variables", "file"])
-def test_only_the_events_of_a_time_range_are_carried(shop: Path, way: str) -> None:
+def test_only_events_of_the_time_range_are_delivered(shop: Path, way: str) -> None:
     with closing(sqlite3.connect(shop / "pillarbox.db")) as connection, connection:
         Outbox().record(connection, *(Event("order.placed", {"id": number}) for number in (3, 4, 5)))
         for number in range(6):
@@ -125,14 +125,14 @@ def test_only_the_events_of_a_time_range_are_carried(shop: Path, way: str) -> No
         (["--until-empty", "--recorded-after", ""], "'' is neither an age"),
     ],
 )
-def test_a_time_range_that_makes_no_sense_is_refused(shop: Path, options: list[str], words: str) -> None:
+def test_an_invalid_time_range_is_rejected(shop: Path, options: list[str], words: str) -> None:
     done = pillarbox("relay", *options, cwd=shop, PILLARBOX_TRANSPORT="stdout://")
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
     assert waiting(shop) == 3
 
 
-def test_a_configured_time_range_does_not_limit_a_running_relay_silently(shop: Path) -> None:
+def test_a_configured_time_range_is_rejected_for_a_running_relay(shop: Path) -> None:
     (shop / "pillarbox.toml").write_text('[relay]\nrecorded_before = "1h"\n')
     done = pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="stdout://")
     assert done.returncode == 2, done.stderr
@@ -143,7 +143,7 @@ def test_a_configured_time_range_does_not_limit_a_running_relay_silently(shop: P
     assert "write a time such as" in done.stderr
 
 
-def test_what_it_does_is_logged_on_standard_error(shop: Path) -> None:
+def test_the_log_goes_to_standard_error(shop: Path) -> None:
     done = pillarbox("relay", "--until-empty", cwd=shop, PILLARBOX_TRANSPORT="stdout://")
     for line in (
         "INFO pillarbox.relay: relay started",
@@ -157,7 +157,9 @@ def test_what_it_does_is_logged_on_standard_error(shop: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_first_signal_drains(shop: Path, slow_relay: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+def test_the_first_signal_drains_the_relay(
+    shop: Path, slow_relay: "subprocess.Popen[bytes]", number: signal.Signals
+) -> None:
     slow_relay.send_signal(number)
     wait_until(lambda: "stop requested, draining" in (shop / "log").read_text(), bound=90, what="it drains")
     (shop / "go-on").touch()
@@ -166,7 +168,9 @@ def test_the_first_signal_drains(shop: Path, slow_relay: "subprocess.Popen[bytes
     assert waiting(shop) == 2
 
 
-def test_the_second_signal_quits_at_once(shop: Path, slow_relay: "subprocess.Popen[bytes]") -> None:
+def test_the_second_signal_quits_at_once_with_a_running_handler(
+    shop: Path, slow_relay: "subprocess.Popen[bytes]"
+) -> None:
     def quit_after_another() -> bool:
         slow_relay.send_signal(signal.SIGTERM)
         return slow_relay.poll() is not None
@@ -177,7 +181,7 @@ def test_the_second_signal_quits_at_once(shop: Path, slow_relay: "subprocess.Pop
     assert waiting(shop) == 3
 
 
-def test_a_handler_that_ignores_its_cancellation_does_not_keep_the_relay_from_ending(shop: Path) -> None:
+def test_a_handler_that_ignores_cancellation_does_not_block_the_exit(shop: Path) -> None:
     (shop / "stubborn.py").write_text(STUBBORN)
     process = subprocess.Popen(
         [sys.executable, "-m", "pillarbox", "relay"],
@@ -197,12 +201,12 @@ def test_a_handler_that_ignores_its_cancellation_does_not_keep_the_relay_from_en
     assert waiting(shop) == 3
 
 
-def test_a_relay_that_is_switched_off_says_so(shop: Path) -> None:
+def test_a_disabled_relay_prints_its_setting(shop: Path) -> None:
     done = pillarbox("relay", cwd=shop, PILLARBOX_RELAY__ENABLED="false")
     assert (done.returncode, done.stdout) == (0, "relay: disabled by PILLARBOX_RELAY__ENABLED\n")
 
 
-def test_a_relay_that_stopped_by_itself_says_why(shop: Path) -> None:
+def test_a_relay_that_fails_prints_the_reason(shop: Path) -> None:
     (shop / "wedged.py").write_text(BLOCKING.replace("def slow", "async def slow").replace("0.01", "0.5"))
     process = subprocess.Popen(
         [sys.executable, "-m", "pillarbox", "relay"],
@@ -236,7 +240,7 @@ def test_a_relay_that_stopped_by_itself_says_why(shop: Path) -> None:
         ("handlers:blocking:time", "is a module, not Handlers"),
     ],
 )
-def test_a_wrong_transport_is_a_usage_error_in_one_line(shop: Path, transport: str, said: str) -> None:
+def test_an_invalid_transport_is_a_usage_error_of_one_line(shop: Path, transport: str, said: str) -> None:
     done = pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT=transport)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert said in done.stderr
@@ -244,12 +248,12 @@ def test_a_wrong_transport_is_a_usage_error_in_one_line(shop: Path, transport: s
 
 
 @pytest.mark.parametrize("failpoint", ["nowhere:1", "after-read:0", "after-read:often"])
-def test_a_failpoint_that_cannot_be_hit_is_a_usage_error(shop: Path, failpoint: str) -> None:
+def test_an_unknown_failpoint_is_a_usage_error(shop: Path, failpoint: str) -> None:
     done = pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="stdout://", PILLARBOX_FAILPOINT=failpoint)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
 
 
-def test_without_tables_it_says_what_to_run(tmp_path: Path) -> None:
+def test_without_tables_the_error_names_the_command(tmp_path: Path) -> None:
     done = pillarbox("relay", cwd=tmp_path, PILLARBOX_TRANSPORT="stdout://")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
     assert "pillarbox schema apply" in done.stderr
@@ -259,7 +263,7 @@ def test_help_has_examples() -> None:
     assert "pillarbox relay --until-empty" in pillarbox("relay", "--help").stdout
 
 
-def test_a_script_reads_when_it_starts_and_what_is_left(shop: Path) -> None:
+def test_json_has_the_start_and_the_remaining_events(shop: Path) -> None:
     done = pillarbox("relay", "--until-empty", "--json", cwd=shop, PILLARBOX_TRANSPORT="stdout://")
     assert done.returncode == 0, done.stderr
     started, *events, ended = map(json.loads, done.stdout.splitlines())

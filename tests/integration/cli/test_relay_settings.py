@@ -53,7 +53,7 @@ def carry(sample: str, cwd: Path, **variables: str) -> str:
     return done.stdout
 
 
-def test_the_notification_producer_reaches_the_queue_of_each_audience(
+def test_the_notification_sample_publishes_to_the_queue_of_each_audience(
     postgres_url: str, vhost: str, tmp_path: Path
 ) -> None:
     audiences = ["restaurant", "customer", "agency", "admin"]
@@ -82,7 +82,7 @@ def test_the_notification_producer_reaches_the_queue_of_each_audience(
     assert sorted(noted) == sorted((audience, "SUCCESS") for audience in audiences)
 
 
-def test_the_ingestion_service_reaches_its_queue(postgres_url: str, vhost: str, tmp_path: Path) -> None:
+def test_the_ingestion_sample_publishes_to_its_queue(postgres_url: str, vhost: str, tmp_path: Path) -> None:
     record(postgres_url, Event("DocumentUploaded", {"documentName": "a.pdf"}))
     carry("ingestion", tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT=vhost)
     [taken] = take_all(vhost, "document.uploaded.q")
@@ -99,7 +99,7 @@ def declare_again(vhost: str, exchange: str, *dead_letters: str) -> None:
             broker.exchange_declare(name, passive=True)
 
 
-def test_the_outbox_module_calls_its_handlers(postgres_url: str, tmp_path: Path) -> None:
+def test_the_handler_sample_calls_its_handlers(postgres_url: str, tmp_path: Path) -> None:
     (tmp_path / "school").mkdir()
     (tmp_path / "school" / "notifications.py").write_text(HANDLERS)
     record(postgres_url, Event("attendance.absence_notice_submitted", {"absenceNoticeId": "n-1"}))
@@ -127,7 +127,7 @@ def test_the_high_volume_preset_logs_no_delivery(with_an_event: Path, preset: st
     assert "relay started" in done.stderr
 
 
-def test_verbose_logs_single_events_whatever_the_preset(with_an_event: Path) -> None:
+def test_verbose_logs_single_events_with_any_preset(with_an_event: Path) -> None:
     done = pillarbox(
         *("--verbose", "--set", "relay.preset=high-volume", "relay", "--until-empty"),
         cwd=with_an_event,
@@ -136,7 +136,7 @@ def test_verbose_logs_single_events_whatever_the_preset(with_an_event: Path) -> 
     assert "about to send event" in done.stderr
 
 
-def test_history_switched_off_leaves_nothing_behind(with_an_event: Path) -> None:
+def test_a_disabled_history_stores_nothing(with_an_event: Path) -> None:
     done = pillarbox(
         *("--set", "store.history=off", "relay", "--until-empty"), cwd=with_an_event, PILLARBOX_TRANSPORT="stdout://"
     )
@@ -145,7 +145,7 @@ def test_history_switched_off_leaves_nothing_behind(with_an_event: Path) -> None
         assert connection.execute("SELECT count(*) FROM outbox_event").fetchone() == (0,)
 
 
-def test_a_relay_switched_off_in_the_file_names_the_place(with_an_event: Path) -> None:
+def test_a_relay_disabled_in_the_file_prints_the_setting(with_an_event: Path) -> None:
     (with_an_event / "pillarbox.toml").write_text("[relay]\nenabled = false\n")
     done = pillarbox("relay", cwd=with_an_event)
     assert (done.returncode, done.stdout) == (0, "relay: disabled by relay.enabled in pillarbox.toml\n")

@@ -49,38 +49,38 @@ def copies(stock: Stock) -> list[tuple[str, str]]:
     return [((row if isinstance(row, dict) else json.loads(row))["replayof"], where) for row, where in rows]
 
 
-def test_a_dry_run_counts_and_changes_nothing(delivered: Stock) -> None:
+def test_a_dry_run_only_counts(delivered: Stock) -> None:
     answer = told(delivered, "--type", "order.placed", "--since", "1h", "--dry-run")
     assert answer == {"matched": 5, "exact": True, "copied": 0, "replay": None, "dry_run": True}
     assert copies(delivered) == []
     assert delivered.ask("SELECT what FROM outbox_audit") == []
 
 
-def test_what_was_delivered_goes_out_in_its_order(delivered: Stock) -> None:
+def test_delivered_events_are_replayed_in_order(delivered: Stock) -> None:
     answer = told(delivered, "--key", "k", "--yes")
     assert (answer["matched"], answer["copied"]) == (5, 5)
     assert copies(delivered) == [(name, "orders") for name in NAMES]
     assert delivered.ask("SELECT what, count FROM outbox_audit") == [("replay", 5)]
 
 
-def test_everything_goes_to_one_destination_by_a_number(past: Stock) -> None:
+def test_a_replay_can_have_one_destination_and_a_limit(past: Stock) -> None:
     assert told(past, "--all", "--to", "audit", "--limit", "2", "--yes")["copied"] == 2
     assert copies(past) == [("evt0", "audit"), ("evt1", "audit")]
 
 
-def test_by_id_nobody_is_asked(past: Stock) -> None:
+def test_a_replay_by_id_needs_no_confirmation(past: Stock) -> None:
     assert told(past, "evt3", "evt1")["copied"] == 2
     assert copies(past) == [("evt1", "orders"), ("evt3", "orders")]
 
 
 @pytest.mark.parametrize(("typed", "code", "count"), [("y\n", 0, 5), ("n\n", 1, 0)])
-def test_on_a_terminal_a_person_is_asked_with_the_count(past: Stock, typed: str, code: int, count: int) -> None:
+def test_on_a_terminal_the_count_must_be_confirmed(past: Stock, typed: str, code: int, count: int) -> None:
     shown = at_terminal("replay", "--all", typed=typed, PILLARBOX_STORE=past.url)
     assert "Replay 5 deliveries, each to its destination?" in shown.screen
     assert (shown.returncode, len(copies(past))) == (code, count), shown.screen
 
 
-def test_what_does_not_fit_is_said(past: Stock) -> None:
+def test_contradictory_options_are_rejected(past: Stock) -> None:
     nothing = pillarbox("replay", "--type", "another", "--yes", PILLARBOX_STORE=past.url)
     assert (nothing.returncode, nothing.stdout) == (0, "no matching events in the history\n")
     assert pillarbox("replay", "nobody", PILLARBOX_STORE=past.url).returncode == 4
@@ -102,12 +102,12 @@ def test_what_does_not_fit_is_said(past: Stock) -> None:
     ],
     ids=" ".join,
 )
-def test_what_is_meant_has_to_be_said(past: Stock, arguments: list[str]) -> None:
+def test_a_selection_is_required(past: Stock, arguments: list[str]) -> None:
     assert pillarbox("replay", *arguments, PILLARBOX_STORE=past.url).returncode == 2
     assert copies(past) == []
 
 
-def test_a_destination_that_the_settings_do_not_know_is_refused(past: Stock) -> None:
+def test_an_unknown_destination_is_rejected(past: Stock) -> None:
     done = pillarbox(
         "replay", "--all", "--to", "oders", "--yes",
         PILLARBOX_STORE=past.url,
@@ -120,7 +120,7 @@ def test_a_destination_that_the_settings_do_not_know_is_refused(past: Stock) -> 
 @pytest.mark.parametrize(
     ("ended_by", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)], ids=["interrupted", "killed"]
 )
-def test_what_was_ended_in_the_middle_is_gone_on_with(delivered: Stock, ended_by: signal.Signals, code: int) -> None:
+def test_an_interrupted_replay_can_be_resumed(delivered: Stock, ended_by: signal.Signals, code: int) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "pillarbox", "replay", "--all", "--yes", "--rate", "2/s"],
         env=environment({"PILLARBOX_STORE": delivered.url}),

@@ -42,7 +42,7 @@ def test_help_imports_neither_a_relay_nor_a_table() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_sentence_of_a_command_is_the_beginning_of_its_help(name: str) -> None:
+def test_the_summary_of_a_command_starts_its_help(name: str) -> None:
     whole = " ".join((ALL[(name,)].help or "").split())
     assert whole.startswith(COMMANDS[name].rstrip("."))
 
@@ -54,7 +54,7 @@ def test_every_command_has_examples(path: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in LEAVES if path not in SPEAK_FOR_THEMSELVES], ids=" ".join)
-def test_every_command_that_tells_something_has_json(path: tuple[str, ...]) -> None:
+def test_every_command_with_output_has_json(path: tuple[str, ...]) -> None:
     assert "--json" in [name for option in ALL[path].params for name in option.opts]
 
 
@@ -73,12 +73,12 @@ def test_commands_and_options_are_completed() -> None:
     assert done.stdout == "plain,retry\n"
 
 
-def test_the_sql_comes_as_json_too(sqlite_url: str) -> None:
+def test_schema_sql_has_json(sqlite_url: str) -> None:
     done = pillarbox("schema", "sql", "--json", PILLARBOX_STORE=sqlite_url)
     assert "CREATE TABLE" in json.loads(done.stdout)["sql"]
 
 
-def test_a_misspelt_command_is_told_the_nearest() -> None:
+def test_a_misspelt_command_gets_a_suggestion() -> None:
     done = pillarbox("relaay")
     assert done.returncode == 2
     assert "there is no command 'relaay'; did you mean 'relay'?" in done.stderr

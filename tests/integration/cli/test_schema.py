@@ -26,7 +26,7 @@ def store(request: pytest.FixtureRequest) -> str:
     return url
 
 
-def test_from_no_tables_to_tables(store: str) -> None:
+def test_apply_creates_the_tables(store: str) -> None:
     assert pillarbox("schema", "check", store=store).returncode == 1
     first = pillarbox("schema", "apply", store=store)
     assert (first.returncode, first.stdout[:7]) == (0, "applied"), first
@@ -35,7 +35,7 @@ def test_from_no_tables_to_tables(store: str) -> None:
     assert pillarbox("schema", "check", store=store).returncode == 0
 
 
-def test_every_command_has_its_json(store: str) -> None:
+def test_every_command_has_json(store: str) -> None:
     before = json.loads(pillarbox("schema", "status", "--json", store=store).stdout)
     assert (before["ok"], before["version"]) == (False, 0)
     assert before["pending"]
@@ -52,7 +52,7 @@ def test_every_command_has_its_json(store: str) -> None:
     }
 
 
-def test_sizes_of_tables_or_of_the_file(store: str) -> None:
+def test_sizes_lists_tables_or_the_file(store: str) -> None:
     pillarbox("schema", "apply", store=store)
     told = json.loads(pillarbox("schema", "sizes", "--json", store=store).stdout)
     assert told["bytes"] == sum(part["bytes"] for part in told["tables"]) > 0
@@ -61,7 +61,7 @@ def test_sizes_of_tables_or_of_the_file(store: str) -> None:
     assert {line.split("\t")[0] for line in lines[1:]} == {part["name"] for part in told["tables"]}
 
 
-def test_the_sql_is_printed_and_runs_in_the_databases_own_shell(tmp_path: Path, sqlite_store: str) -> None:
+def test_the_printed_sql_runs_in_the_shell_of_the_database(tmp_path: Path, sqlite_store: str) -> None:
     script = pillarbox("schema", "sql", "--aliases", store=sqlite_store).stdout
     subprocess.run(["sqlite3", "-bail", tmp_path / "shop.db"], input=script, text=True, check=True)
     assert pillarbox("schema", "check", store=sqlite_store).returncode == 0
@@ -74,19 +74,19 @@ def test_the_grants_are_printed_for_postgresql_only(empty_postgres_url: str, sql
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
 
 
-def test_without_a_setting_the_store_is_a_file_here(tmp_path: Path) -> None:
+def test_the_default_store_is_a_file_in_the_current_folder(tmp_path: Path) -> None:
     assert pillarbox("schema", "apply", cwd=tmp_path).returncode == 0
     assert (tmp_path / "pillarbox.db").exists()
 
 
 @pytest.mark.parametrize("url", ["mysql://app:canary-password@db/shop", "canary-password", "postgresql://[::1/shop"])
-def test_a_wrong_url_is_a_usage_error_in_one_line_without_the_password(url: str) -> None:
+def test_an_invalid_url_is_a_usage_error_of_one_line_without_the_password(url: str) -> None:
     result = pillarbox("schema", "apply", store=url)
     assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
     assert "canary-password" not in result.stderr
 
 
-def test_a_database_that_is_away_is_a_failure_in_one_line() -> None:
+def test_an_unavailable_database_is_an_error_of_one_line() -> None:
     result = pillarbox("schema", "apply", store=f"postgresql://app:canary-password@127.0.0.1:{free_port()}/shop")
     assert (result.returncode, result.stderr.count("\n")) == (1, 1), result.stderr
     assert "canary-password" not in result.stderr
@@ -132,9 +132,7 @@ def test_every_statement_is_printed_as_it_is_sent(store: str) -> None:
         ("fetch_ready+backwards", "has no variant 'backwards': it has in_range"),
     ],
 )
-def test_a_statement_that_does_not_exist_is_an_error_with_the_nearest_name(
-    sqlite_store: str, wrong: str, told: str
-) -> None:
+def test_an_unknown_statement_is_an_error_with_a_suggestion(sqlite_store: str, wrong: str, told: str) -> None:
     answer = pillarbox("schema", "statements", wrong, store=sqlite_store)
     assert answer.returncode == 2
     assert told in answer.stderr

@@ -33,7 +33,7 @@ def relay(stock: Stock, **breakers: str) -> None:
     stock.run(work)
 
 
-def test_figures_for_a_script(with_two_events: Stock) -> None:
+def test_status_prints_json(with_two_events: Stock) -> None:
     done = pillarbox("status", "--json", PILLARBOX_STORE=with_two_events.url)
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
@@ -43,7 +43,7 @@ def test_figures_for_a_script(with_two_events: Stock) -> None:
     assert seen["lanes"][0] == {"lane": 0, "owner": None, "epoch": 0, "crashes": 0}
 
 
-def test_the_first_line_says_that_nobody_works(with_two_events: Stock) -> None:
+def test_the_first_line_is_stopped_without_a_relay(with_two_events: Stock) -> None:
     done = pillarbox("status", PILLARBOX_STORE=with_two_events.url)
     [first] = done.stdout.splitlines()
     assert first.startswith(
@@ -51,14 +51,14 @@ def test_the_first_line_says_that_nobody_works(with_two_events: Stock) -> None:
     )
 
 
-def test_the_first_line_says_that_it_flows(with_two_events: Stock) -> None:
+def test_the_first_line_is_flowing(with_two_events: Stock) -> None:
     relay(with_two_events, orders="closed")
     first, *rest = pillarbox("status", PILLARBOX_STORE=with_two_events.url).stdout.splitlines()
     assert first.startswith("flowing: 2 pending, the oldest for ")
     assert [line.split("\t")[0] for line in rest] == ["destination", "orders", "relay", "till"]
 
 
-def test_the_first_line_names_the_destination_that_fails(with_two_events: Stock) -> None:
+def test_the_first_line_names_an_unavailable_destination(with_two_events: Stock) -> None:
     relay(with_two_events, orders="open", mail="closed")
     done = pillarbox("status", PILLARBOX_STORE=with_two_events.url)
     first, *rest = done.stdout.splitlines()
@@ -74,21 +74,21 @@ def test_the_first_line_names_the_destination_that_fails(with_two_events: Stock)
     }
 
 
-def test_on_a_terminal_the_answer_has_a_colour(sqlite_url: str) -> None:
+def test_the_first_line_has_a_colour_on_a_terminal(sqlite_url: str) -> None:
     shown = at_terminal("status", PILLARBOX_STORE=sqlite_url)
     assert (shown.returncode, shown.screen[:5]) == (0, "\x1b[31m")
     plain = at_terminal("status", PILLARBOX_STORE=sqlite_url, NO_COLOR="1")
     assert plain.screen.startswith("stopped: ")
 
 
-def test_an_alarm_goes_off_by_the_age_of_the_oldest(with_two_events: Stock) -> None:
+def test_an_age_beyond_the_limit_fails(with_two_events: Stock) -> None:
     late = pillarbox("status", "--max-age", "0s", "--json", PILLARBOX_STORE=with_two_events.url)
     assert (late.returncode, json.loads(late.stdout)["exceeded"], late.stderr.count("\n")) == (3, True, 1)
     fine = pillarbox("status", "--max-age", "1h", "--json", PILLARBOX_STORE=with_two_events.url)
     assert (fine.returncode, json.loads(fine.stdout)["exceeded"]) == (0, False)
 
 
-def test_an_alarm_goes_off_unless_it_flows(with_two_events: Stock) -> None:
+def test_any_state_but_flowing_fails_on_request(with_two_events: Stock) -> None:
     stopped = pillarbox("status", "--check", "--json", PILLARBOX_STORE=with_two_events.url)
     assert (stopped.returncode, json.loads(stopped.stdout)["exceeded"]) == (3, True)
     assert stopped.stderr.startswith("pillarbox: stopped: no relay is running")
@@ -97,27 +97,27 @@ def test_an_alarm_goes_off_unless_it_flows(with_two_events: Stock) -> None:
     assert (flowing.returncode, flowing.stderr) == (0, "")
 
 
-def test_an_event_delayed_on_purpose_rings_no_alarm(stock: Stock) -> None:
+def test_a_scheduled_event_does_not_fail(stock: Stock) -> None:
     stock.record(Event("order.placed", {}, available_at=at(3600)))
     done = pillarbox("status", "--max-age", "0s", "--json", PILLARBOX_STORE=stock.url)
     seen = json.loads(done.stdout)
     assert (done.returncode, seen["backlog"], seen["oldest_seconds"]) == (0, 1, None)
 
 
-def test_without_tables_it_says_what_to_run(tmp_path: Path) -> None:
+def test_without_tables_the_error_names_the_command(tmp_path: Path) -> None:
     done = pillarbox("status", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
     assert "pillarbox schema apply" in done.stderr
 
 
 @pytest.mark.parametrize("command", [["status"], ["events", "list"], ["audit", "list"], ["relay", "--until-empty"]])
-def test_a_file_that_is_not_there_is_named_and_not_made(tmp_path: Path, command: list[str]) -> None:
+def test_a_missing_file_is_named_and_not_created(tmp_path: Path, command: list[str]) -> None:
     done = pillarbox(*command, cwd=tmp_path, PILLARBOX_STORE="sqlite:///typo.db", PILLARBOX_TRANSPORT="stdout://")
     assert done.returncode == 1
     assert f"there is no file {tmp_path / 'typo.db'}" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_command_that_ends_promises_no_other_try() -> None:
+def test_the_error_of_a_command_promises_no_retry() -> None:
     done = pillarbox("status", PILLARBOX_STORE=f"postgresql://app@127.0.0.1:{free_port()}/shop")
     assert (done.returncode, "did not do it" in done.stderr, "tried again" in done.stderr) == (1, True, False)

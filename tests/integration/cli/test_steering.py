@@ -40,7 +40,7 @@ def running_relay(stock: Stock, *, name: str = "") -> Iterator[subprocess.Popen[
             process.kill()
 
 
-def test_a_paused_destination_gets_nothing_until_it_is_resumed(stock: Stock) -> None:
+def test_a_paused_destination_receives_nothing_until_it_is_resumed(stock: Stock) -> None:
     assert told(stock, "destinations", "pause", "stdout", "--force")["done"] == "paused"
     stock.record(Event("order.placed", {}, event_id="held"))
     for expected in ("PENDING", "PUBLISHED"):
@@ -51,7 +51,7 @@ def test_a_paused_destination_gets_nothing_until_it_is_resumed(stock: Stock) -> 
     assert audited(stock)[:2] == [("override", "stdout"), ("override", "stdout")]
 
 
-def test_everything_is_paused_at_once(stock: Stock) -> None:
+def test_all_destinations_can_be_paused_at_once(stock: Stock) -> None:
     done = pillarbox("destinations", "pause", PILLARBOX_STORE=stock.url)
     assert (done.returncode, "--yes" in done.stderr, "--dry-run" in done.stderr) == (2, True, False)
     told(stock, "destinations", "pause", "--yes")
@@ -78,7 +78,7 @@ def test_limits_and_breakers_are_set_and_cleared(stock: Stock) -> None:
     [("pause",), ("resume",), ("limit", "1/h"), ("breaker", "open")],
     ids=lambda words: words[0],
 )
-def test_what_is_no_name_is_refused_also_by_force(shop: Stock, words: tuple[str, ...], name: str) -> None:
+def test_an_invalid_name_is_rejected_even_with_force(shop: Stock, words: tuple[str, ...], name: str) -> None:
     verb, *rest = words
     done = pillarbox("destinations", verb, name, *rest, "--force", PILLARBOX_STORE=shop.url)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done.stderr
@@ -86,13 +86,13 @@ def test_what_is_no_name_is_refused_also_by_force(shop: Stock, words: tuple[str,
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])
-def test_of_several_names_one_that_is_wrong_keeps_all_from_being_set(shop: Stock, verb: str) -> None:
+def test_one_invalid_name_of_several_changes_nothing(shop: Stock, verb: str) -> None:
     done = pillarbox("destinations", verb, "orders", "ordres", PILLARBOX_STORE=shop.url)
     assert done.returncode == 4
     assert shop.ask("SELECT * FROM outbox_destination") == []
 
 
-def test_a_name_that_nobody_knows_is_refused_with_those_that_are_known(with_letters: Stock) -> None:
+def test_an_unknown_name_is_rejected_with_the_known_ones(with_letters: Stock) -> None:
     done = pillarbox("destinations", "pause", "ordres", PILLARBOX_STORE=with_letters.url)
     assert (done.returncode, done.stderr) == (
         4,
@@ -105,19 +105,19 @@ def test_a_name_that_nobody_knows_is_refused_with_those_that_are_known(with_lett
     assert audited(with_letters) == [("override", "ordres")] * 2
 
 
-def test_a_destination_of_the_settings_is_known_before_a_relay_met_it(stock: Stock, tmp_path: Path) -> None:
+def test_a_configured_destination_is_known_before_its_first_event(stock: Stock, tmp_path: Path) -> None:
     (tmp_path / "pillarbox.toml").write_text('[transports.out]\nurl = "stdout://"\n[destinations.mailer]\n')
     done = pillarbox("destinations", "limit", "mailer", "1/s", cwd=tmp_path, PILLARBOX_STORE=stock.url)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("rate", ["0/s", "fast", "-1/s", "5"])
-def test_a_rate_that_is_none_is_refused(shop: Stock, rate: str) -> None:
+def test_an_invalid_rate_is_rejected(shop: Stock, rate: str) -> None:
     done = pillarbox("destinations", "limit", "--", "orders", rate, PILLARBOX_STORE=shop.url)
     assert (done.returncode, "RATE" in done.stderr) == (2, True)
 
 
-def test_a_relay_that_is_asked_to_drain_ends(stock: Stock) -> None:
+def test_a_relay_can_be_drained(stock: Stock) -> None:
     with running_relay(stock, name="one") as process:
         wait_until(lambda: told(stock, "relays", "list")["relays"] != [], bound=90, what="the relay lives")
         [seen] = told(stock, "relays", "list")["relays"]
@@ -130,18 +130,18 @@ def test_a_relay_that_is_asked_to_drain_ends(stock: Stock) -> None:
     assert audited(stock) == [("drain", seen["id"])]
 
 
-def test_nobody_to_drain_is_told(stock: Stock) -> None:
+def test_draining_without_a_relay_is_an_error(stock: Stock) -> None:
     done = pillarbox("relays", "drain", "nobody", PILLARBOX_STORE=stock.url)
     assert (done.returncode, "nobody" in done.stderr) == (4, True)
 
 
 @pytest.mark.parametrize("name", ["*", "", "on\ne"])
-def test_no_relay_is_drained_by_what_is_no_name(shop: Stock, name: str) -> None:
+def test_an_invalid_relay_name_drains_nothing(shop: Stock, name: str) -> None:
     done = pillarbox("relays", "drain", name, PILLARBOX_STORE=shop.url)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
 
 
-def test_all_relays_are_drained_only_if_somebody_says_so(shop: Stock) -> None:
+def test_draining_all_relays_must_be_explicit(shop: Stock) -> None:
     done = pillarbox("relays", "drain", PILLARBOX_STORE=shop.url)
     assert (done.returncode, "--yes" in done.stderr, "--dry-run" in done.stderr) == (2, True, False)
 
@@ -157,7 +157,7 @@ def test_a_key_that_stands_still_goes_on_once_its_first_event_is_dead_lettered(w
     assert ("dead_letter", "stuck") in audited(with_letters)
 
 
-def test_a_key_whose_head_waits_for_its_retry_is_told_and_goes_on_without_it(stock: Stock) -> None:
+def test_a_key_waiting_for_a_retry_is_listed_and_can_be_buried(stock: Stock) -> None:
     stock.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second", "third")))
     stock.hold_up("head", "second", "third", to="stdout")
     [held_up] = told(stock, "keys", "blocked")["blocked"]
@@ -185,12 +185,12 @@ def test_what_holds_no_key_up_is_not_dead_lettered(with_letters: Stock) -> None:
     assert (done.returncode, "keys blocked" in done.stderr) == (4, True)
 
 
-def test_the_busiest_keys(stock: Stock) -> None:
+def test_hot_keys_are_listed(stock: Stock) -> None:
     stock.record(*(Event("a", {}, key="busy") for _ in range(3)), Event("a", {}, key="calm"))
     assert told(stock, "keys", "hot")["hot"] == [{"key": "busy", "pending": 3}, {"key": "calm", "pending": 1}]
 
 
-def test_a_hot_key_is_told_how_it_leaves_faster(stock: Stock) -> None:
+def test_a_hot_key_gets_advice(stock: Stock) -> None:
     stock.record(*(Event("a", {}, key="busy") for _ in range(1_000)))
     broker = "amqp://127.0.0.1/"
     done = pillarbox("keys", "hot", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT=broker)
@@ -202,7 +202,7 @@ def test_a_hot_key_is_told_how_it_leaves_faster(stock: Stock) -> None:
     assert json.loads(handled.stdout)["advice"] is None
 
 
-def test_tables_for_people(shop: Stock) -> None:
+def test_lists_are_printed_as_tables(shop: Stock) -> None:
     assert "stuck" in at_terminal("keys", "blocked", PILLARBOX_STORE=shop.url).screen
     assert "no relay is running" in at_terminal("relays", "list", PILLARBOX_STORE=shop.url).screen
     pillarbox("destinations", "pause", "orders", PILLARBOX_STORE=shop.url)

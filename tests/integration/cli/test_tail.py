@@ -19,7 +19,7 @@ def record(stock: Stock, *ids: str) -> None:
         stock.record(Event("order.placed", {}, event_id=one, key=f"ORDER:{one}"))
 
 
-def test_events_are_followed_to_their_end(stock: Stock) -> None:
+def test_events_are_followed_to_their_outcome(stock: Stock) -> None:
     record(stock, "first")
     with following("tail", "--json", "--since", "1h", "--interval", "50ms", PILLARBOX_STORE=stock.url) as tail:
         seen = json.loads(tail.line())
@@ -45,7 +45,7 @@ def test_events_are_followed_to_their_end(stock: Stock) -> None:
         assert tail.interrupt() == 130
 
 
-def test_filters(shop: Stock) -> None:
+def test_events_can_be_filtered(shop: Stock) -> None:
     options = ["--since", "1h", "--only", "dead-lettered", "--destination", "mail", "--interval", "50ms"]
     with following("tail", *options, PILLARBOX_STORE=shop.url) as tail:
         words = tail.line().split("\t")
@@ -54,7 +54,7 @@ def test_filters(shop: Stock) -> None:
         assert tail.interrupt() == 130
 
 
-def test_a_transaction_that_commits_late_is_not_missed(postgres_url: str) -> None:
+def test_a_late_commit_is_not_missed(postgres_url: str) -> None:
     stock = Stock(postgres_url)
     record(stock, "old")
     with (
@@ -73,10 +73,10 @@ def test_a_transaction_that_commits_late_is_not_missed(postgres_url: str) -> Non
 
 
 @pytest.mark.parametrize("option", [["--interval", "0s"], ["--interval", "soon"], ["--only", "lost"]])
-def test_what_makes_no_sense_is_refused(sqlite_url: str, option: list[str]) -> None:
+def test_invalid_options_are_rejected(sqlite_url: str, option: list[str]) -> None:
     assert pillarbox("tail", *option, PILLARBOX_STORE=sqlite_url).returncode == 2
 
 
-def test_a_store_without_tables(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_store_without_tables_is_an_error(tmp_path_factory: pytest.TempPathFactory) -> None:
     done = pillarbox("tail", cwd=tmp_path_factory.mktemp("bare"))
     assert (done.returncode, "pillarbox schema apply" in done.stderr) == (1, True)

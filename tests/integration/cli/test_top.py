@@ -35,7 +35,7 @@ def at_work(stock: Stock) -> None:
     stock.run(work)
 
 
-def test_one_frame_for_a_script(stock: Stock) -> None:
+def test_a_frame_can_be_printed_as_json(stock: Stock) -> None:
     at_work(stock)
     stock.record(Event("order.placed", {}), Event("order.placed", {}))
     done = pillarbox("top", "--once", "--interval", "50ms", "--json", PILLARBOX_STORE=stock.url)
@@ -57,7 +57,7 @@ def test_one_frame_for_a_script(stock: Stock) -> None:
     assert [key for key in (*orders, *relay) if f"`{key}`" not in section] == []
 
 
-def test_while_the_store_is_away_the_last_figures_stay(postgres_server: PostgresServer, postgres_url: str) -> None:
+def test_during_an_outage_the_last_frame_stays(postgres_server: PostgresServer, postgres_url: str) -> None:
     database = postgres_url.rpartition("/")[2]
     Stock(postgres_url).record(Event("order.placed", {}))
     with (
@@ -77,7 +77,7 @@ def test_while_the_store_is_away_the_last_figures_stay(postgres_server: Postgres
         assert top.interrupt() == 130
 
 
-def test_a_line_for_each_look_with_rates_of_two_looks(stock: Stock) -> None:
+def test_each_line_has_the_rates_since_the_previous_one(stock: Stock) -> None:
     with following("top", "--interval", "50ms", "--json", PILLARBOX_STORE=stock.url) as top:
         first = json.loads(top.line())
         assert (first["recorded_per_second"], first["backlog"]) == (None, 0)
@@ -108,14 +108,14 @@ def test_a_frame_in_a_pipe(sqlite_url: str) -> None:
     assert lines[6].split("\t")[0] == "till"
 
 
-def test_on_a_terminal_there_are_tables(sqlite_url: str) -> None:
+def test_a_terminal_gets_tables(sqlite_url: str) -> None:
     stock = Stock(sqlite_url)
     at_work(stock)
     shown = at_terminal("top", "--once", "--interval", "50ms", PILLARBOX_STORE=sqlite_url)
     assert (shown.returncode, "─" in shown.screen, "\x1b[33m" in shown.screen) == (0, True, True), shown.screen
 
 
-def test_on_a_narrow_terminal_no_word_is_cut(sqlite_url: str) -> None:
+def test_a_narrow_terminal_truncates_no_word(sqlite_url: str) -> None:
     at_work(Stock(sqlite_url))
     screen = at_terminal("top", "--once", "--interval", "50ms", PILLARBOX_STORE=sqlite_url, COLUMNS="60").screen
     assert "…" not in screen, screen
@@ -123,7 +123,7 @@ def test_on_a_narrow_terminal_no_word_is_cut(sqlite_url: str) -> None:
         assert word in screen
 
 
-def test_a_short_terminal_shows_relays_too(sqlite_url: str) -> None:
+def test_a_short_terminal_still_shows_relays(sqlite_url: str) -> None:
     stock = Stock(sqlite_url)
     at_work(stock)
 
@@ -140,11 +140,11 @@ def test_a_short_terminal_shows_relays_too(sqlite_url: str) -> None:
     assert re.search(r"and \d+ more", shown.screen)
 
 
-def test_the_screen_is_given_back_when_it_is_interrupted(sqlite_url: str) -> None:
+def test_an_interrupt_restores_the_screen(sqlite_url: str) -> None:
     shown = interrupted("top", "--interval", "50ms", shown="stopped", PILLARBOX_STORE=sqlite_url)
     entered, left = shown.screen.index("\x1b[?1049h"), shown.screen.index("\x1b[?1049l")
     assert (shown.returncode, entered < left) == (130, True), shown.screen
 
 
-def test_no_time_at_all_between_two_looks_is_refused(sqlite_url: str) -> None:
+def test_an_interval_of_zero_is_rejected(sqlite_url: str) -> None:
     assert pillarbox("top", "--interval", "0s", PILLARBOX_STORE=sqlite_url).returncode == 2

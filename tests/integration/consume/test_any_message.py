@@ -32,7 +32,7 @@ _numbers = count()
 )
 @given(st.lists(MESSAGES, min_size=20, max_size=40))
 @example(FOUND)
-def test_each_is_handled_or_dead_lettered_and_its_neighbours_flow(
+def test_any_message_is_handled_or_dead_lettered_without_affecting_others(
     url: str, queue: str, messages: list[Strange]
 ) -> None:
     asyncio.run(_each_ends(url, queue, messages))

@@ -37,7 +37,7 @@ async def letter_of(shop: Shop, url: str, queue: str) -> tuple[Taken, dict[str, 
     ],
     ids=["half a JSON", "no UTF-8", "no id", "an id with a line end", "no type", "no version"],
 )
-async def test_what_cannot_be_decoded_is_a_dead_letter_at_once_and_whole(
+async def test_an_undecodable_message_is_dead_lettered_at_once_unchanged(
     url: str, queue: str, make_shop: MakeShop, effects: Effects, body: bytes, properties: dict[str, Any], reason: str
 ) -> None:
     await asyncio.to_thread(_publish_spoiled, url, queue, body, properties)
@@ -60,7 +60,7 @@ def _publish_spoiled(url: str, queue: str, body: bytes, properties: dict[str, An
         broker.basic_publish("", queue, body, pika.BasicProperties(**(given | properties)))
 
 
-async def test_retries_are_bounded_and_the_dead_letter_tells_the_story(
+async def test_retries_are_bounded_and_the_dead_letter_has_the_errors(
     url: str, queue: str, make_shop: MakeShop, effects: Effects
 ) -> None:
     publish(url, queue, "e1", headers={"tenant": "acme"}, app_id="till")
@@ -85,7 +85,7 @@ async def test_retries_are_bounded_and_the_dead_letter_tells_the_story(
     assert ready(url, queue) == 0
 
 
-async def test_a_permanent_error_is_a_dead_letter_at_once(
+async def test_a_permanent_error_is_dead_lettered_at_once(
     url: str, queue: str, make_shop: MakeShop, effects: Effects
 ) -> None:
     publish(url, queue, "e1")
@@ -102,9 +102,7 @@ async def test_a_permanent_error_is_a_dead_letter_at_once(
     assert notes["pillarbox-reason"] == "order 42 has no address"
 
 
-async def test_a_type_that_nobody_handles_waits_for_a_deployment_and_then_dies(
-    url: str, queue: str, make_shop: MakeShop
-) -> None:
+async def test_an_unhandled_type_is_retried_and_then_dead_lettered(url: str, queue: str, make_shop: MakeShop) -> None:
     publish(url, queue, "e1", type="order.cancelled")
     shop = make_shop()
     shop.consumer.on("order.placed")(shop.effect)
@@ -114,9 +112,7 @@ async def test_a_type_that_nobody_handles_waits_for_a_deployment_and_then_dies(
     assert notes["pillarbox-attempts"] == 3
 
 
-async def test_without_a_database_nothing_is_charged_however_long_it_takes(
-    url: str, queue: str, make_shop: MakeShop, effects: Effects
-) -> None:
+async def test_a_database_outage_counts_no_attempt(url: str, queue: str, make_shop: MakeShop, effects: Effects) -> None:
     publish(url, queue, "e1")
     refusals = 4
 
@@ -141,9 +137,7 @@ async def test_without_a_database_nothing_is_charged_however_long_it_takes(
     assert dead_letters(url, queue) == []
 
 
-async def test_a_message_that_waits_holds_up_nobody_and_occupies_nobody(
-    url: str, queue: str, make_shop: MakeShop
-) -> None:
+async def test_a_waiting_message_does_not_delay_others(url: str, queue: str, make_shop: MakeShop) -> None:
     publish(url, queue, "bad", "good1", "good2")
     shop = make_shop(prefetch=1, waits=["2s"])
 
@@ -159,7 +153,7 @@ async def test_a_message_that_waits_holds_up_nobody_and_occupies_nobody(
 
 
 @pytest.mark.parametrize("error", [ValueError("it waits"), PermanentError("it does not")], ids=repr)
-async def test_what_the_broker_would_act_upon_again_is_taken_off(
+async def test_headers_with_broker_semantics_are_removed(
     url: str, queue: str, make_shop: MakeShop, error: Exception
 ) -> None:
     elsewhere = f"{queue}.wait.2s"  # a name that is removed with the others
@@ -180,9 +174,7 @@ async def test_what_the_broker_would_act_upon_again_is_taken_off(
     assert take_all(url, elsewhere) == []
 
 
-async def test_what_is_configured_around_the_queue_is_declared_and_its_dead_letters_go_where_it_has_them(
-    url: str, queue: str, make_shop: MakeShop
-) -> None:
+async def test_configured_dead_letter_queues_are_declared_and_used(url: str, queue: str, make_shop: MakeShop) -> None:
     work = Queue(
         name=queue,
         dead_letter=DeadLetter(exchange=f"{queue}.dlx", queue=f"{queue}.dlq"),

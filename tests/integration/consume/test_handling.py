@@ -18,7 +18,7 @@ from tests.integration.consume.conftest import Effects, MakeShop
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
-async def test_an_event_has_its_effect_and_is_gone(
+async def test_an_event_is_handled_and_acked(
     url: str, queue: str, make_shop: MakeShop, effects: Effects, database: str
 ) -> None:
     publish(url, queue, "e1", "e2", headers={"aggregateId": "42", "schemaVersion": 3})
@@ -38,7 +38,7 @@ async def test_an_event_has_its_effect_and_is_gone(
     assert shop.told[-1] == ConsumerStopped(consumer="billing", drained=True)
 
 
-async def test_a_repeat_is_skipped_and_acked(url: str, queue: str, make_shop: MakeShop, effects: Effects) -> None:
+async def test_a_duplicate_is_skipped_and_acked(url: str, queue: str, make_shop: MakeShop, effects: Effects) -> None:
     publish(url, queue, "e1", "e1", "e1")
     shop = make_shop()
     shop.consumer.on("order.placed")(shop.effect)
@@ -48,7 +48,7 @@ async def test_a_repeat_is_skipped_and_acked(url: str, queue: str, make_shop: Ma
     assert ready(url, queue) == 0
 
 
-async def test_another_consumer_of_the_same_event_has_its_own_effect(
+async def test_two_consumers_handle_the_same_event(
     url: str, queue: str, make_shop: MakeShop, effects: Effects, database: str
 ) -> None:
     connection = await asyncpg.connect(database)
@@ -64,7 +64,7 @@ async def test_another_consumer_of_the_same_event_has_its_own_effect(
 
 
 @pytest.mark.parametrize("fails_first", [False, True])
-async def test_what_follows_is_recorded_once_with_the_ids_that_lead_back(
+async def test_caused_events_are_recorded_once_with_correlation_and_causation(
     url: str, queue: str, make_shop: MakeShop, database: str, fails_first: bool
 ) -> None:
     outbox, store, rabbit = Outbox(), PostgresStore(database), RabbitMQTransport(url)
@@ -94,7 +94,7 @@ async def test_what_follows_is_recorded_once_with_the_ids_that_lead_back(
         await closing()
 
 
-async def test_no_more_than_the_prefetch_is_in_hand_at_once(
+async def test_no_more_than_the_prefetch_is_in_flight(
     url: str, queue: str, make_shop: MakeShop, effects: Effects
 ) -> None:
     ids = [f"e{n}" for n in range(9)]

@@ -63,7 +63,7 @@ class Till:
             return connection.execute(sql).fetchall()
 
 
-async def test_an_event_reaches_the_function_in_a_transaction_of_its_own(tmp_path: Path, store: SqliteStore) -> None:
+async def test_a_function_is_called_in_a_transaction(tmp_path: Path, store: SqliteStore) -> None:
     async with aclosing(store):
         till = Till(tmp_path / "shop.db", store)
         till.consumer.on("order.*")(till.effect)
@@ -76,7 +76,7 @@ async def test_an_event_reaches_the_function_in_a_transaction_of_its_own(tmp_pat
         assert sorted(type(one).__name__ for one in till.told) == ["EventProcessed", "EventProcessed"]
 
 
-async def test_an_event_that_comes_again_after_its_commit_is_skipped(tmp_path: Path, store: SqliteStore) -> None:
+async def test_a_duplicate_after_the_commit_is_skipped(tmp_path: Path, store: SqliteStore) -> None:
     async with aclosing(store):
         till = Till(tmp_path / "shop.db", store)
         till.consumer.on("*")(till.effect)
@@ -89,7 +89,7 @@ async def test_an_event_that_comes_again_after_its_commit_is_skipped(tmp_path: P
         ]
 
 
-async def test_what_fails_is_rolled_back_and_tried_again_by_the_relay(tmp_path: Path, store: SqliteStore) -> None:
+async def test_a_failure_is_rolled_back_and_retried_by_the_relay(tmp_path: Path, store: SqliteStore) -> None:
     async with aclosing(store):
         till = Till(tmp_path / "shop.db", store)
 
@@ -108,7 +108,7 @@ async def test_what_fails_is_rolled_back_and_tried_again_by_the_relay(tmp_path: 
         assert till.ask("SELECT * FROM effect ORDER BY attempt") == [("e1", 0), ("e1", 3)]
 
 
-async def test_what_always_fails_is_a_dead_letter_of_the_outbox(tmp_path: Path, store: SqliteStore) -> None:
+async def test_a_permanent_failure_is_a_dead_letter_of_the_outbox(tmp_path: Path, store: SqliteStore) -> None:
     async with aclosing(store):
         till = Till(tmp_path / "shop.db", store)
 
@@ -125,7 +125,7 @@ async def test_what_always_fails_is_a_dead_letter_of_the_outbox(tmp_path: Path, 
         ]
 
 
-async def test_without_a_transaction_nothing_is_charged(tmp_path: Path, store: SqliteStore) -> None:
+async def test_an_unavailable_transaction_counts_no_attempt(tmp_path: Path, store: SqliteStore) -> None:
     async with aclosing(store):
         till = Till(tmp_path / "shop.db", store)
         till.consumer.on("*")(till.effect)

@@ -13,7 +13,7 @@ Start = Callable[[], ConsumerProcess]
 BOUND = 90.0
 
 
-def test_killed_between_commit_and_ack_the_effect_is_there_once(
+def test_a_crash_between_commit_and_ack_has_one_effect(
     url: str, queue: str, start: Start, effects: Effects, tmp_path: Path
 ) -> None:
     publish(url, queue, "e1")
@@ -31,7 +31,7 @@ def test_killed_between_commit_and_ack_the_effect_is_there_once(
     assert ready(url, queue) == 0
 
 
-def test_killed_between_handling_and_commit_it_is_rolled_back_and_handled_again(
+def test_a_crash_before_the_commit_is_rolled_back_and_handled_again(
     url: str, queue: str, start: Start, effects: Effects, tmp_path: Path
 ) -> None:
     publish(url, queue, "e1")
@@ -46,7 +46,7 @@ def test_killed_between_handling_and_commit_it_is_rolled_back_and_handled_again(
     assert ready(url, queue) == 0
 
 
-def test_a_message_that_kills_its_consumer_is_found_out_and_its_neighbours_are_handled(
+def test_a_message_that_crashes_its_consumer_is_dead_lettered(
     url: str, queue: str, start: Start, effects: Effects
 ) -> None:
     publish(url, queue, "poison", *(f"e{n}" for n in range(5)))
@@ -65,7 +65,9 @@ def test_a_message_that_kills_its_consumer_is_found_out_and_its_neighbours_are_h
     assert "crashed or lost their connection" in str((letter.properties.headers or {})["pillarbox-reason"])
 
 
-def test_told_to_stop_it_finishes_what_it_has_in_hand(url: str, queue: str, start: Start, effects: Effects) -> None:
+def test_on_sigterm_the_consumer_finishes_messages_in_flight(
+    url: str, queue: str, start: Start, effects: Effects
+) -> None:
     publish(url, queue, "slow")
     process = start()
     wait_until((process.folder / "begun").exists, bound=BOUND, what="the event is in hand")

@@ -33,7 +33,7 @@ def rabbitmq_server(victim: RabbitMQServer) -> RabbitMQServer:
     return victim
 
 
-async def test_what_waits_outlives_the_broker_and_keeps_its_count(
+async def test_waiting_messages_survive_a_broker_restart(
     rabbitmq_server: RabbitMQServer, url: str, queue: str, make_shop: MakeShop
 ) -> None:
     publish(url, queue, "e1")
@@ -55,7 +55,7 @@ async def test_what_waits_outlives_the_broker_and_keeps_its_count(
     assert shop.began == ["e1", "e1"]
 
 
-async def test_what_has_waited_is_kept_until_the_work_queue_can_take_it(
+async def test_waiting_messages_are_kept_until_the_work_queue_accepts_them(
     rabbitmq_server: RabbitMQServer, url: str, queue: str, make_shop: MakeShop
 ) -> None:
     await make_shop().source.declare_topology()
@@ -74,7 +74,7 @@ async def test_what_has_waited_is_kept_until_the_work_queue_can_take_it(
     await eventually(waits_for_its_queue, within=BOUND)
 
 
-async def test_after_a_lost_connection_it_goes_on_and_the_effect_is_there_once(
+async def test_after_a_lost_connection_each_effect_happens_once(
     url: str, proxied: str, proxy: Proxy, queue: str, make_shop: MakeShop, effects: Effects
 ) -> None:
     publish(url, queue, "e1")
@@ -98,9 +98,7 @@ async def test_after_a_lost_connection_it_goes_on_and_the_effect_is_there_once(
     assert ready(url, queue) == 0
 
 
-async def test_a_queue_that_is_deleted_is_declared_again(
-    url: str, queue: str, make_shop: MakeShop, effects: Effects
-) -> None:
+async def test_a_deleted_queue_is_declared_again(url: str, queue: str, make_shop: MakeShop, effects: Effects) -> None:
     publish(url, queue, "e1")
     shop = make_shop()
     shop.consumer.on("*")(shop.effect)
@@ -114,9 +112,7 @@ async def test_a_queue_that_is_deleted_is_declared_again(
     assert effects() == ["e1", "e2"]
 
 
-async def test_a_dead_letter_queue_that_is_deleted_is_declared_again_before_anything_is_lost(
-    url: str, queue: str, make_shop: MakeShop
-) -> None:
+async def test_a_deleted_dead_letter_queue_is_declared_again(url: str, queue: str, make_shop: MakeShop) -> None:
     publish(url, queue, "e1")
     shop = make_shop(retry=NoRetry())
 
@@ -140,7 +136,7 @@ def short_of_disk(rabbitmq_server: RabbitMQServer) -> Iterator[Callable[[], None
     rabbitmq_server.limit_disk("10MB")
 
 
-async def test_a_broker_that_takes_no_messages_still_hears_acks_and_loses_nothing_that_fails(
+async def test_a_blocked_broker_accepts_acks_and_loses_nothing(
     url: str, queue: str, make_shop: MakeShop, effects: Effects, short_of_disk: Callable[[], None]
 ) -> None:
     publish(url, queue, "bad", "good")
@@ -162,9 +158,7 @@ async def test_a_broker_that_takes_no_messages_still_hears_acks_and_loses_nothin
     assert await eventually(lambda: asyncio.to_thread(ready, url, queue)) == 1
 
 
-async def test_a_stop_finishes_what_is_in_hand_and_takes_no_more(
-    url: str, queue: str, make_shop: MakeShop, effects: Effects
-) -> None:
+async def test_a_stop_finishes_messages_in_flight(url: str, queue: str, make_shop: MakeShop, effects: Effects) -> None:
     publish(url, queue, "e1", "e2", "e3")
     shop, begun, go_on = make_shop(prefetch=1), asyncio.Event(), asyncio.Event()
 
@@ -185,7 +179,7 @@ async def test_a_stop_finishes_what_is_in_hand_and_takes_no_more(
     assert shop.told[-1] == ConsumerStopped(consumer="billing", drained=True)
 
 
-async def test_what_takes_longer_than_the_drain_is_rolled_back_and_given_back(
+async def test_a_handler_beyond_the_drain_timeout_is_rolled_back_and_requeued(
     url: str, queue: str, make_shop: MakeShop, effects: Effects
 ) -> None:
     publish(url, queue, "e1")
@@ -206,7 +200,7 @@ async def test_what_takes_longer_than_the_drain_is_rolled_back_and_given_back(
     assert shop.told[-1] == ConsumerStopped(consumer="billing", drained=False)
 
 
-async def test_inside_an_application_it_runs_as_a_block(
+async def test_a_consumer_can_run_as_a_context_manager(
     url: str, queue: str, make_shop: MakeShop, effects: Effects
 ) -> None:
     publish(url, queue, "e1")
@@ -217,9 +211,7 @@ async def test_inside_an_application_it_runs_as_a_block(
     assert effects() == ["e1"]
 
 
-async def test_a_queue_that_is_not_as_configured_ends_it_with_the_difference(
-    url: str, queue: str, make_shop: MakeShop
-) -> None:
+async def test_a_misconfigured_queue_stops_the_consumer(url: str, queue: str, make_shop: MakeShop) -> None:
     publish(url, Queue(name=queue, max_length=10))
     shop = make_shop()
     shop.consumer.on("*")(shop.effect)
@@ -229,7 +221,7 @@ async def test_a_queue_that_is_not_as_configured_ends_it_with_the_difference(
     assert shop.told[-1] == ConsumerStopped(consumer="billing", drained=True)
 
 
-async def test_a_classic_queue_is_worked_off_too(url: str, queue: str, make_shop: MakeShop, effects: Effects) -> None:
+async def test_a_classic_queue_can_be_consumed(url: str, queue: str, make_shop: MakeShop, effects: Effects) -> None:
     work = Queue(name=queue, type="classic")
     publish(url, work, "e1", "e2")
     shop = make_shop(work=work, retry=ExponentialBackoff(base="10ms", jitter="none", max_attempts=3))

@@ -79,7 +79,7 @@ async def until(condition: Callable[[], object]) -> None:
     await eventually(look)
 
 
-async def test_what_a_consumer_met_is_in_the_store_when_it_has_stopped(till: Till) -> None:
+async def test_statistics_are_written_when_the_consumer_stops(till: Till) -> None:
     for name in ("e1", "e2", "e3", "e1", "bad"):
         till.source.queue.put(incoming(name))
     async with till.consumer:
@@ -92,7 +92,7 @@ async def test_what_a_consumer_met_is_in_the_store_when_it_has_stopped(till: Til
     assert seen.last_failed_at.tzinfo is not None
 
 
-async def test_without_the_table_events_are_handled_and_the_counts_come_later(
+async def test_without_the_table_events_are_handled_and_statistics_kept(
     till: Till, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statistics, "EVERY", 0.02)
@@ -109,7 +109,7 @@ async def test_without_the_table_events_are_handled_and_the_counts_come_later(
     assert "run `pillarbox schema apply`" in failed.error
 
 
-async def test_what_was_tallied_long_ago_is_not_shown_and_then_dropped(till: Till) -> None:
+async def test_old_statistics_are_hidden_and_then_deleted(till: Till) -> None:
     till.source.queue.put(incoming("bad"))
     async with till.consumer:
         await until(lambda: till.source.queue.dead)

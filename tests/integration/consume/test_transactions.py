@@ -83,7 +83,7 @@ KINDS: list[Kind] = [_engine, _sessionmaker, _async_engine, _async_sessionmaker,
 
 @pytest.mark.parametrize("fails", [False, True], ids=["commits", "rolls back"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__.removeprefix("_"))
-async def test_receipt_and_effect_share_the_fate_of_the_transaction(database: str, kind: Kind, fails: bool) -> None:
+async def test_record_and_effect_are_committed_together(database: str, kind: Kind, fails: bool) -> None:
     with kind(database) as (transaction, effect):
         told = await _consumed_once(transaction, _failing(effect) if fails else effect)
         if hasattr(transaction, "dispose") and asyncio.iscoroutinefunction(transaction.dispose):
@@ -128,7 +128,7 @@ async def _consumed_once(transaction: Any, function: Any) -> Any:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_sqlite_in_a_thread_of_its_own_and_in_the_event_loop(tmp_path: Path, is_async: bool) -> None:
+async def test_sqlite_works_in_a_thread_and_in_the_event_loop(tmp_path: Path, is_async: bool) -> None:
     path = tmp_path / "shop.db"
     await SqliteStore(path).schema.apply()
 
@@ -159,7 +159,7 @@ async def test_sqlite_in_a_thread_of_its_own_and_in_the_event_loop(tmp_path: Pat
         assert sorted(connection.execute("SELECT * FROM effect")) == [(f"e{number}",) for number in range(9)]
 
 
-async def test_the_memory_store() -> None:
+async def test_the_memory_store_works() -> None:
     store, seen = MemoryStore(), []
 
     async def effect(transaction: object, event: ConsumedEvent) -> None:
@@ -169,7 +169,7 @@ async def test_the_memory_store() -> None:
     assert seen == ["e1"]
 
 
-async def test_a_block_that_never_commits_is_found_out_before_anything_is_lost(database: str) -> None:
+async def test_a_context_manager_that_never_commits_is_rejected(database: str) -> None:
     engine = create_engine(database.replace("postgresql://", "postgresql+psycopg://"))
     told = await _consumed_once(lambda: Session(engine), lambda session, event: None)
     engine.dispose()
@@ -178,7 +178,7 @@ async def test_a_block_that_never_commits_is_found_out_before_anything_is_lost(d
     assert "closes and rolls back; pass the engine or the sessionmaker itself" in told.error
 
 
-async def test_a_block_that_swallows_the_exception_is_found_out(database: str) -> None:
+async def test_a_context_manager_that_swallows_exceptions_is_rejected(database: str) -> None:
     @contextmanager
     def swallowing() -> Iterator[Any]:
         with psycopg.connect(database) as connection:
@@ -195,7 +195,7 @@ async def test_a_block_that_swallows_the_exception_is_found_out(database: str) -
     assert "suppressed its exception" in told.error
 
 
-async def test_a_function_that_returns_something_to_await_has_no_effect(database: str) -> None:
+async def test_a_sync_function_that_returns_an_awaitable_is_rejected(database: str) -> None:
     async def later() -> None: ...
 
     made = []
@@ -210,11 +210,11 @@ async def test_a_function_that_returns_something_to_await_has_no_effect(database
 
 
 @pytest.mark.parametrize("wrong", [None, "postgresql://db", 42])
-def test_what_opens_nothing_is_refused_at_once(wrong: Any) -> None:
+def test_an_object_without_transactions_is_rejected(wrong: Any) -> None:
     with pytest.raises(ConfigurationError, match="which opens no transaction; pass a SQLAlchemy engine"):
         Consumer(name="billing", transaction=wrong)
 
 
-def test_one_session_for_all_events_is_refused_at_once() -> None:
+def test_a_shared_session_is_rejected() -> None:
     with pytest.raises(ConfigurationError, match="is a Session, which all events would share"):
         Consumer(name="billing", transaction=Session())

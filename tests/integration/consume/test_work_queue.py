@@ -16,7 +16,7 @@ from tests.integration.rabbitmq.consumer import channel
 from tests.servers.waiting import wait_until
 
 
-async def test_what_kills_everybody_who_receives_it_is_dead_lettered_by_the_broker(url: str, queue: str) -> None:
+async def test_the_broker_dead_letters_a_message_after_its_delivery_limit(url: str, queue: str) -> None:
     async with aclosing(RabbitMQSource(url, queue=queue, waits=WAITS)) as source:
         await source.declare_topology()
     publish(url, work_queue(queue), "e1")
@@ -32,7 +32,7 @@ async def test_what_kills_everybody_who_receives_it_is_dead_lettered_by_the_brok
 
 
 @pytest.mark.parametrize("first", [Queue, work_queue])
-async def test_a_relay_and_a_consumer_may_come_in_either_order(
+async def test_relay_and_consumer_can_declare_in_either_order(
     url: str, queue: str, make_shop: MakeShop, first: type[Queue]
 ) -> None:
     with channel(url) as broker:
@@ -46,7 +46,7 @@ async def test_a_relay_and_a_consumer_may_come_in_either_order(
         await eventually(lambda: shop.kinds(EventProcessed), within=30)
 
 
-async def test_any_other_difference_is_an_error_that_says_what_to_do(url: str, queue: str) -> None:
+async def test_any_other_difference_is_an_error_with_advice(url: str, queue: str) -> None:
     with channel(url) as broker:
         declared(broker, Queue(name=queue, type="classic"))
     async with aclosing(RabbitMQSource(url, queue=queue, waits=WAITS)) as source:

@@ -10,7 +10,7 @@ WAITING = 3 * LOOKED_AT
 STATEMENTS = PostgresStatements(Names(prefix="outbox_", schema="public"))
 
 
-async def test_the_search_for_many_tries_ends_after_the_first_rows(sql: Sql, postgres_url: str) -> None:
+async def test_the_check_for_many_attempts_reads_a_bounded_number_of_rows(sql: Sql, postgres_url: str) -> None:
     await sql.execute(
         "INSERT INTO outbox_message (event_type, payload, attempts, last_error)"
         f" SELECT 'a', '{{}}', 9, 'no' FROM generate_series(1, {WAITING})"
@@ -21,7 +21,7 @@ async def test_the_search_for_many_tries_ends_after_the_first_rows(sql: Sql, pos
     assert cost.rows <= LOOKED_AT, cost
 
 
-async def test_the_other_checks_look_at_no_message_at_all(sql: Sql, postgres_url: str) -> None:
+async def test_the_other_checks_read_no_messages(sql: Sql, postgres_url: str) -> None:
     await sql.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')")
     for name in ("options", "bloat", "settings", "server", "session", "days"):
         cost = await Explainer(postgres_url).cost(STATEMENTS.get(f"diagnosis_{name}"))

@@ -30,14 +30,14 @@ async def test_a_server_is_named_with_its_database_and_role(store: PostgresStore
     assert (found.result, found.message.split(", ")[1:]) == ("pass", [f"database {database}", "as postgres"])
 
 
-async def test_a_server_that_is_not_there() -> None:
+async def test_an_unavailable_server() -> None:
     async with aclosing(PostgresStore(f"postgresql://app:secret@127.0.0.1:{free_port()}/shop")) as store:
         found = await asked(store, "store.reachable")
     assert (found.result, "ConnectionRefusedError" in found.message) == ("fail", True)
     assert "secret" not in found.message + found.fix
 
 
-async def test_a_database_that_takes_no_writes(store: PostgresStore, sql: Sql) -> None:
+async def test_a_read_only_database(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.primary")).result == "pass"
     database = await sql.fetchval("SELECT current_database()")
     await sql.execute(f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
@@ -65,7 +65,7 @@ async def test_a_standby_instead_of_the_primary(standby: str) -> None:
     assert (found.result, "standby" in found.message, "primary" in found.fix) == ("fail", True, True)
 
 
-async def test_what_a_server_without_fsync_may_lose(store: PostgresStore) -> None:
+async def test_a_server_without_fsync(store: PostgresStore) -> None:
     found = await asked(store, "store.durability")
     assert (found.result, found.message.split(" is off")[0]) == ("fail", "fsync and full_page_writes")
 
@@ -76,7 +76,7 @@ def durable() -> Iterator[str]:
         yield server.url()
 
 
-async def test_a_commit_that_is_not_waited_for(durable: str) -> None:
+async def test_asynchronous_commit(durable: str) -> None:
     async with aclosing(PostgresStore(durable)) as store:
         assert (await asked(store, "store.durability")).result == "pass"
         with psycopg.connect(durable, autocommit=True) as plain:
@@ -86,7 +86,7 @@ async def test_a_commit_that_is_not_waited_for(durable: str) -> None:
     assert (found.result, "synchronous_commit is off" in found.message) == ("warn", True)
 
 
-async def test_a_right_that_a_relay_lacks(store: PostgresStore, sql: Sql, postgres_url: str) -> None:
+async def test_a_missing_privilege_of_a_relay(store: PostgresStore, sql: Sql, postgres_url: str) -> None:
     assert (await asked(store, "store.grants")).result == "pass"
     role = f"{await sql.fetchval('SELECT current_database()')}_relay"
     await sql.execute(f'CREATE ROLE "{role}" LOGIN')
@@ -112,7 +112,7 @@ async def test_a_right_that_a_relay_lacks(store: PostgresStore, sql: Sql, postgr
         await sql.execute(f'DROP ROLE "{role}"')
 
 
-async def test_tables_that_are_not_there(empty_postgres_url: str) -> None:
+async def test_missing_tables(empty_postgres_url: str) -> None:
     async with aclosing(PostgresStore(empty_postgres_url)) as store:
         assert (await asked(store, "store.schema")).message == "there are no tables"
         assert (await asked(store, "store.grants")).result == "pass"
@@ -120,14 +120,14 @@ async def test_tables_that_are_not_there(empty_postgres_url: str) -> None:
         assert (await asked(store, "store.schema")).result == "pass"
 
 
-async def test_a_table_that_somebody_changed(store: PostgresStore, sql: Sql) -> None:
+async def test_a_changed_table(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.tables")).result == "pass"
     await sql.execute("DELETE FROM outbox_lane WHERE lane = 7")
     found = await asked(store, "store.tables")
     assert (found.result, "64 rows" in found.message) == ("fail", True)
 
 
-async def test_an_index_that_somebody_dropped(store: PostgresStore, sql: Sql) -> None:
+async def test_a_dropped_index(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.indexes")).result == "pass"
     made = await sql.fetchval("SELECT pg_get_indexdef('outbox_message_ready_idx'::regclass)")
     await sql.execute("DROP INDEX outbox_message_ready_idx")
@@ -137,13 +137,13 @@ async def test_an_index_that_somebody_dropped(store: PostgresStore, sql: Sql) ->
     assert (await asked(store, "store.indexes")).result == "pass"
 
 
-async def test_an_index_that_was_never_finished(store: PostgresStore, sql: Sql) -> None:
+async def test_an_invalid_index(store: PostgresStore, sql: Sql) -> None:
     await sql.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
     found = await asked(store, "store.indexes")
     assert (found.result, "outbox_dead_key_idx (invalid)" in found.message) == ("fail", True)
 
 
-async def test_autovacuum_switched_off_for_a_table(store: PostgresStore, sql: Sql) -> None:
+async def test_autovacuum_disabled_for_a_table(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.autovacuum")).result == "pass"
     await sql.execute("ALTER TABLE outbox_message SET (autovacuum_enabled = false)")
     found = await asked(store, "store.autovacuum")
@@ -152,12 +152,12 @@ async def test_autovacuum_switched_off_for_a_table(store: PostgresStore, sql: Sq
     assert (await asked(store, "store.autovacuum")).result == "pass"
 
 
-async def test_autovacuum_that_comes_too_rarely(store: PostgresStore, sql: Sql) -> None:
+async def test_autovacuum_that_runs_too_rarely(store: PostgresStore, sql: Sql) -> None:
     await sql.execute("ALTER TABLE outbox_message RESET (autovacuum_vacuum_scale_factor)")
     assert (await asked(store, "store.autovacuum")).result == "warn"
 
 
-async def test_dead_rows_that_stay(store: PostgresStore, sql: Sql) -> None:
+async def test_dead_rows_that_are_not_vacuumed(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.bloat")).result == "pass"
     await sql.execute("ALTER TABLE outbox_message SET (autovacuum_enabled = false)")
     await sql.execute(
@@ -178,7 +178,7 @@ async def test_dead_rows_that_stay(store: PostgresStore, sql: Sql) -> None:
     await eventually(mended)
 
 
-async def test_a_transaction_that_is_open_for_long(store: PostgresStore, sql: Sql) -> None:
+async def test_a_long_transaction(store: PostgresStore, sql: Sql) -> None:
     transaction = sql.transaction(isolation="repeatable_read")
     await transaction.start()
     await sql.fetch("SELECT 'a secret', " + " + ".join("1" * 200))
@@ -227,7 +227,7 @@ async def test_tables_days_and_the_oldest_transaction_with_its_pid(store: Postgr
     assert (await store.diagnosis.table_sizes()).oldest is None
 
 
-async def test_a_prepared_transaction_that_nobody_ended(store: PostgresStore, sql: Sql) -> None:
+async def test_an_abandoned_prepared_transaction(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.prepared", long_transaction=0)).result == "pass"
     name = await sql.fetchval("SELECT current_database() || '_forgotten'")
     await sql.execute("BEGIN; SELECT txid_current()")
@@ -259,7 +259,7 @@ async def behind(pooler: PgBouncer, url: str) -> AsyncIterator[PostgresStore]:
         yield store
 
 
-async def test_a_pooler_that_refuses_what_a_relay_asks_for(pgbouncer: PgBouncer, postgres_url: str) -> None:
+async def test_a_pooler_that_rejects_the_settings_of_a_relay(pgbouncer: PgBouncer, postgres_url: str) -> None:
     async with behind(pgbouncer, postgres_url) as store:
         found = await asked(store, "store.reachable")
     assert (found.result, found.message.startswith("a pooler stands before the server")) == ("fail", True)
@@ -277,5 +277,5 @@ async def test_a_pooler_by_its_mode(postgres_server: PostgresServer, postgres_ur
     assert (found.result, "pooler" in found.message) == (result, True)
 
 
-async def test_without_a_pooler_each_connection_has_a_session(store: PostgresStore) -> None:
+async def test_without_a_pooler_the_check_passes(store: PostgresStore) -> None:
     assert (await asked(store, "store.pooling")).result == "pass"

@@ -56,14 +56,14 @@ async def test_a_broker_is_named_with_its_version(url: str, rabbitmq_server: Rab
     )
 
 
-async def test_a_broker_that_is_not_there_or_does_not_know_us(rabbitmq_server: RabbitMQServer) -> None:
+async def test_an_unavailable_broker_or_a_rejected_login(rabbitmq_server: RabbitMQServer) -> None:
     found = await asked("transport.reachable", f"amqp://app:secret@127.0.0.1:{free_port()}/")
     assert (found.result, "ConnectionRefused" in found.message) == ("fail", True)
     found = await asked("transport.reachable", f"amqp://app:secret@127.0.0.1:{rabbitmq_server.port}/")
     assert (found.result, "ACCESS_REFUSED" in found.message, "secret" in found.message) == ("fail", True, False)
 
 
-async def test_an_exchange_that_is_missing(url: str, name: str) -> None:
+async def test_a_missing_exchange(url: str, name: str) -> None:
     to = {"orders": RabbitMQTransport.to(exchange=name, routing_key="order.placed")}
     found = await asked("transport.destinations", url, addresses=to)
     assert (found.result, f"orders: there is no exchange {name!r}" in found.message) == ("fail", True)
@@ -80,7 +80,7 @@ async def test_an_exchange_that_a_relay_will_declare(url: str, name: str) -> Non
     assert (await asked("transport.destinations", url, declare=False, **wanted)).result == "fail"
 
 
-async def test_a_key_that_leads_nowhere(url: str, name: str) -> None:
+async def test_an_unroutable_key(url: str, name: str) -> None:
     to = {"orders": RabbitMQTransport.to(routing_key=name)}
     found = await asked("transport.destinations", url, addresses=to, declare=False)
     assert (found.result, "nothing can be routed" in found.message) == ("fail", True)
@@ -104,9 +104,7 @@ async def test_a_key_that_leads_nowhere(url: str, name: str) -> None:
         ("headers", "", "pass"),
     ],
 )
-async def test_a_key_that_no_binding_of_the_settings_takes(
-    url: str, name: str, kind: str, pattern: str, result: str
-) -> None:
+async def test_a_key_without_a_configured_binding(url: str, name: str, kind: str, pattern: str, result: str) -> None:
     patterns = {"order.*": "*.*.late"}
     bound = Queue(name=name, bindings=[Binding(exchange=name, routing_key=patterns.get(pattern, pattern))])
     to = {"orders": RabbitMQTransport.to(exchange=name, routing_key="order.placed.late")}
@@ -114,7 +112,7 @@ async def test_a_key_that_no_binding_of_the_settings_takes(
     assert (await asked("transport.destinations", url, **wanted)).result == result
 
 
-async def test_a_queue_that_throws_confirmed_messages_away(url: str, name: str) -> None:
+async def test_a_queue_that_drops_confirmed_messages(url: str, name: str) -> None:
     to = {"orders": RabbitMQTransport.to(routing_key=name)}
     assert (await asked("transport.overflow", url, addresses=to)).result == "pass"
     with channel(url) as broker:
@@ -127,7 +125,7 @@ async def test_a_queue_that_throws_confirmed_messages_away(url: str, name: str) 
     assert (await asked("transport.overflow", url, addresses=to)).result == "pass"
 
 
-async def test_a_queue_that_may_throw_away_because_the_settings_say_so(url: str, name: str) -> None:
+async def test_a_queue_configured_to_drop_messages(url: str, name: str) -> None:
     wanted = Queue(name=name, type="classic", max_length=10, overflow="drop-head")
     with channel(url) as broker:
         broker.queue_declare(name, durable=True, arguments=wanted.all_arguments())
@@ -135,7 +133,7 @@ async def test_a_queue_that_may_throw_away_because_the_settings_say_so(url: str,
     assert (await asked("transport.topology", url, queues=[wanted])).result == "pass"
 
 
-async def test_a_queue_that_is_not_what_the_settings_say(url: str, name: str) -> None:
+async def test_a_queue_that_differs_from_the_settings(url: str, name: str) -> None:
     with channel(url) as broker:
         broker.queue_declare(name, durable=True, arguments={"x-max-length": 10, "x-dead-letter-exchange": "dlx"})
     found = await asked("transport.topology", url, queues=[Queue(name=name, max_length=20)])
@@ -159,7 +157,7 @@ async def test_a_queue_that_is_not_what_the_settings_say(url: str, name: str) ->
         (False, {}, "fail"),
     ],
 )
-async def test_what_a_queue_survives(
+async def test_durability_of_a_queue(
     url: str, name: str, durable: bool, arguments: dict[str, str], result: str
 ) -> None:
     with channel(url) as broker:
@@ -168,7 +166,7 @@ async def test_what_a_queue_survives(
     assert (found.result, name in found.message) == (result, True)
 
 
-async def test_nothing_is_declared_by_asking(url: str, name: str, rabbitmq_server: RabbitMQServer) -> None:
+async def test_checks_declare_nothing(url: str, name: str, rabbitmq_server: RabbitMQServer) -> None:
     before = names(rabbitmq_server, "rabbit_amqqueue")
     exchange = Exchange(name=name)
     async with aclosing(
@@ -188,7 +186,7 @@ async def test_nothing_is_declared_by_asking(url: str, name: str, rabbitmq_serve
     assert name not in names(rabbitmq_server, "rabbit_exchange")
 
 
-async def test_messages_are_confirmed_unless_the_broker_is_silent(url: str, rabbitmq_server: RabbitMQServer) -> None:
+async def test_confirms_are_checked(url: str, rabbitmq_server: RabbitMQServer) -> None:
     assert (await asked("transport.confirms", url)).result == "pass"
     async with (
         Proxy(rabbitmq_server.port) as proxy,
@@ -212,7 +210,7 @@ async def limited(rabbitmq_server: RabbitMQServer) -> AsyncIterator[str]:
     rabbitmq_server.delete_user("doctor")
 
 
-async def test_a_user_without_rights_is_told_what_could_not_be_tried(limited: str, url: str, name: str) -> None:
+async def test_a_user_without_permissions_gets_a_warning(limited: str, url: str, name: str) -> None:
     with channel(url) as broker:
         broker.queue_declare(name, durable=True)
     assert (await asked("transport.confirms", limited)).result == "warn"
@@ -228,7 +226,7 @@ def healed(rabbitmq_server: RabbitMQServer) -> Iterator[RabbitMQServer]:
     rabbitmq_server.limit_memory(0.4)
 
 
-async def test_an_alarm(healed: RabbitMQServer, url: str) -> None:
+async def test_a_resource_alarm(healed: RabbitMQServer, url: str) -> None:
     healed.limit_memory(0.0000001)
     found = await asked("transport.alarms", url)
     assert (found.result, "low on memory" in found.message) == ("fail", True)

@@ -27,20 +27,20 @@ async def asked(store: SqliteStore, check: str) -> CheckResult:
     return await ask(store.diagnosis.checks(), check)
 
 
-async def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+async def test_a_missing_file_is_not_created(tmp_path: Path) -> None:
     async with aclosing(SqliteStore(tmp_path / "shop.db")) as store:
         assert (await asked(store, "store.reachable")).result == "fail"
     assert os.listdir(tmp_path) == []
 
 
-async def test_a_file_of_another_kind(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database(tmp_path: Path) -> None:
     (tmp_path / "shop.db").write_text("dear diary " * 1000)
     async with aclosing(SqliteStore(tmp_path / "shop.db")) as store:
         found = await asked(store, "store.reachable")
     assert (found.result, "not a database" in found.message) == ("fail", True)
 
 
-async def test_a_journal_that_shuts_readers_out_is_told_and_left_alone(tmp_path: Path) -> None:
+async def test_another_journal_mode_is_reported_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     async with aclosing(SqliteStore(path)) as store:
         with closing(sqlite3.connect(path)) as file:
@@ -54,7 +54,7 @@ async def test_a_journal_that_shuts_readers_out_is_told_and_left_alone(tmp_path:
         assert (await asked(store, "store.journal")).result == "pass"
 
 
-async def test_an_index_that_somebody_dropped(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_dropped_index(store: SqliteStore, tmp_path: Path) -> None:
     assert (await asked(store, "store.tables")).result == "pass"
     with closing(sqlite3.connect(tmp_path / "shop.db")) as file, file:
         file.execute("DROP INDEX outbox_message_recorded_idx")
@@ -73,7 +73,7 @@ async def test_a_file_that_is_mostly_empty(store: SqliteStore, tmp_path: Path) -
     assert (await asked(store, "store.bloat")).result == "pass"
 
 
-async def test_a_reader_that_holds_the_log(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_reader_that_prevents_a_checkpoint(store: SqliteStore, tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     assert (await asked(store, "store.horizon")).result == "pass"
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
@@ -87,7 +87,7 @@ async def test_a_reader_that_holds_the_log(store: SqliteStore, tmp_path: Path) -
     assert (await asked(store, "store.horizon")).result == "pass"
 
 
-async def test_a_writer_that_does_not_let_go(tmp_path: Path) -> None:
+async def test_a_writer_that_holds_the_lock(tmp_path: Path) -> None:
     async with aclosing(SqliteStore(tmp_path / "shop.db", busy_timeout="10ms")) as store:
         await store.schema.apply()
         assert (await asked(store, "store.lock")).result == "pass"

@@ -47,7 +47,7 @@ async def _waits(url: str, connection: Any) -> None:
 
 
 @pytest.mark.parametrize("committed", [True, False])
-async def test_the_second_waits_and_is_admitted_only_if_the_first_rolls_back(
+async def test_a_concurrent_duplicate_waits_and_is_admitted_only_after_a_rollback(
     postgres_url: str, connect: Connect, committed: bool
 ) -> None:
     first, second = await connect(), await connect()
@@ -75,7 +75,7 @@ async def test_other_events_and_other_consumers_do_not_wait(postgres_url: str, c
         assert await INBOX.aadmit(second, "search", "e1")
 
 
-async def test_of_many_at_once_one_has_its_effect(postgres_url: str, connect: Connect) -> None:
+async def test_one_of_many_concurrent_duplicates_has_an_effect(postgres_url: str, connect: Connect) -> None:
     sql = await connect()
     await sql.execute("CREATE TABLE account AS SELECT 0 AS booked")
 
@@ -93,9 +93,7 @@ async def test_of_many_at_once_one_has_its_effect(postgres_url: str, connect: Co
 
 
 @pytest.mark.parametrize("isolation", ["repeatable_read", "serializable"])
-async def test_a_snapshot_that_cannot_see_the_first_is_told_to_try_again_by_the_database(
-    connect: Connect, isolation: Any
-) -> None:
+async def test_a_stale_snapshot_is_a_serialization_failure(connect: Connect, isolation: Any) -> None:
     first, second = await connect(), await connect()
     with pytest.raises(asyncpg.SerializationError):
         async with second.transaction(isolation=isolation):

@@ -29,7 +29,7 @@ async def test_an_event_is_admitted_once_per_consumer(way: Way, database: str, c
     assert committed() == [("billing", "e1"), ("billing", "e2"), ("search", "e1")]
 
 
-async def test_a_rollback_forgets_the_receipt_and_what_followed_from_the_event(way: Way, database: str) -> None:
+async def test_a_rollback_discards_the_record_and_caused_events(way: Way, database: str) -> None:
     follow_up = Event("invoice.sent", {}, event_id="follow-up")
     for outcome in (Undo, None):
         try:
@@ -43,9 +43,7 @@ async def test_a_rollback_forgets_the_receipt_and_what_followed_from_the_event(w
     assert committed_ids(database) == ["follow-up"]
 
 
-async def test_a_savepoint_rolled_back_forgets_what_was_admitted_in_it(
-    way: Way, database: str, committed: Receipts
-) -> None:
+async def test_a_rolled_back_savepoint_discards_its_admissions(way: Way, database: str, committed: Receipts) -> None:
     async with way.transaction(database) as connection:
         assert await admit(way, connection, "e1")
         with pytest.raises(Undo):
@@ -55,7 +53,7 @@ async def test_a_savepoint_rolled_back_forgets_what_was_admitted_in_it(
     assert committed() == [("billing", "e1")]
 
 
-async def test_a_connection_that_commits_by_itself_is_refused_and_nothing_is_written(
+async def test_an_autocommit_connection_is_rejected_before_anything_is_written(
     way: Way, database: str, committed: Receipts
 ) -> None:
     async with way.autocommit(database) as connection:
@@ -65,7 +63,7 @@ async def test_a_connection_that_commits_by_itself_is_refused_and_nothing_is_wri
     assert committed() == []
 
 
-async def test_the_verb_of_the_other_kind_is_refused_and_names_the_right_one(
+async def test_the_wrong_method_is_rejected_and_the_right_one_named(
     way: Way, database: str, committed: Receipts
 ) -> None:
     async with way.transaction(database) as connection:
@@ -78,7 +76,7 @@ async def test_the_verb_of_the_other_kind_is_refused_and_names_the_right_one(
     assert committed() == []
 
 
-async def test_a_bad_id_is_refused_before_anything_is_sent(way: Way, database: str, committed: Receipts) -> None:
+async def test_an_invalid_id_is_rejected_before_anything_is_sent(way: Way, database: str, committed: Receipts) -> None:
     async with way.transaction(database) as connection:
         with pytest.raises(InboxError, match=r"control character U\+0000"):
             await admit(way, connection, "e\x00")

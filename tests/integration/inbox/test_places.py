@@ -22,7 +22,7 @@ from tests.servers.pgbouncer import PgBouncer
 INBOX = Inbox()
 
 
-async def test_a_schema_and_a_prefix_of_ones_own(postgres_url: str) -> None:
+async def test_schema_and_prefix_can_be_set(postgres_url: str) -> None:
     async with aclosing(PostgresStore(postgres_url, schema="shop", prefix="till_outbox_")) as store:
         await store.schema.apply()
     with psycopg.connect(postgres_url) as connection:
@@ -39,7 +39,7 @@ async def test_the_search_path_does_not_matter(postgres_url: str) -> None:
     assert committed_receipts(postgres_url) == [("billing", "e1")]
 
 
-async def test_a_prefix_on_sqlite_where_a_schema_means_nothing(tmp_path: Path) -> None:
+async def test_on_sqlite_only_the_prefix_applies(tmp_path: Path) -> None:
     async with aclosing(SqliteStore(tmp_path / "shop.db", prefix="shop_")) as store:
         await store.schema.apply()
     with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
@@ -52,13 +52,13 @@ async def test_a_prefix_on_sqlite_where_a_schema_means_nothing(tmp_path: Path) -
     [{"row_factory": dict_row}, {"row_factory": scalar_row}, {"cursor_factory": psycopg.RawCursor}],
     ids=["dict_row", "scalar_row", "RawCursor"],
 )
-def test_any_rows_and_cursors_of_psycopg(postgres_url: str, options: Any) -> None:
+def test_any_row_and_cursor_factory_of_psycopg_works(postgres_url: str, options: Any) -> None:
     with psycopg.connect(postgres_url, **options) as connection:
         assert INBOX.admit(connection, "billing", "e1")
         assert not INBOX.admit(connection, "billing", "e1")
 
 
-def test_in_a_pipeline_the_answer_is_there_at_once(postgres_url: str) -> None:
+def test_admit_works_in_a_pipeline(postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as connection, connection.pipeline():
         with connection.transaction():
             connection.execute("SELECT 1")
@@ -82,7 +82,7 @@ async def pooled(behind: str) -> AsyncIterator[Any]:
     await connection.close()
 
 
-async def test_behind_a_pooler_asyncpg_admits_once_and_forgets_on_rollback(postgres_url: str, pooled: Any) -> None:
+async def test_asyncpg_works_behind_a_pooler(postgres_url: str, pooled: Any) -> None:
     for repeat in range(5):
         async with pooled.transaction():
             assert await INBOX.aadmit(pooled, "billing", "e1") is (repeat == 0)
@@ -93,7 +93,7 @@ async def test_behind_a_pooler_asyncpg_admits_once_and_forgets_on_rollback(postg
     assert committed_receipts(postgres_url) == [("billing", "e1")]
 
 
-def test_behind_a_pooler_psycopg_admits_once_and_autocommit_is_refused(postgres_url: str, behind: str) -> None:
+def test_psycopg_works_behind_a_pooler(postgres_url: str, behind: str) -> None:
     for repeat in range(5):
         with psycopg.connect(behind, prepare_threshold=None) as connection:
             assert INBOX.admit(connection, "billing", "e1") is (repeat == 0)

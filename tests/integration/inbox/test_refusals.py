@@ -27,21 +27,21 @@ def role(postgres_url: str) -> Iterator[Role]:
 
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
-async def test_an_empty_postgres_is_told_to_apply_the_schema(way: Way, empty_postgres_url: str) -> None:
+async def test_an_empty_postgres_is_an_error_with_advice(way: Way, empty_postgres_url: str) -> None:
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
         async with way.transaction(empty_postgres_url) as connection:
             await admit(way, connection, "e1")
 
 
 @pytest.mark.parametrize("way", SQLITE, ids=str)
-async def test_an_empty_sqlite_is_told_to_apply_the_schema(way: Way, tmp_path: Path) -> None:
+async def test_an_empty_sqlite_is_an_error_with_advice(way: Way, tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
         async with way.transaction(str(tmp_path / "empty.db")) as connection:
             await admit(way, connection, "e1")
 
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
-async def test_a_transaction_that_has_failed_is_told_to_roll_back_first(way: Way, postgres_url: str) -> None:
+async def test_a_failed_transaction_must_be_rolled_back_first(way: Way, postgres_url: str) -> None:
     with pytest.raises(InboxError, match=r"has already failed.*roll back first"):
         async with way.transaction(postgres_url) as connection:
             with pytest.raises(SchemaError, match="not_there"):
@@ -50,7 +50,7 @@ async def test_a_transaction_that_has_failed_is_told_to_roll_back_first(way: Way
     assert committed_receipts(postgres_url) == []
 
 
-def test_what_is_no_transaction_is_told_what_to_pass() -> None:
+def test_an_invalid_connection_is_rejected_with_advice() -> None:
     with pytest.raises(
         InvalidConnectionError, match=r"builtins\.object is not a transaction to work in; pass a SQLAlchemy"
     ):
@@ -59,7 +59,7 @@ def test_what_is_no_transaction_is_told_what_to_pass() -> None:
         Inbox().admit(create_engine("sqlite://"), "billing", "e1")  # type: ignore[arg-type] # likewise
 
 
-async def test_insert_alone_is_enough_for_a_role(postgres_url: str, role: Role) -> None:
+async def test_the_insert_privilege_is_enough(postgres_url: str, role: Role) -> None:
     role.grant("INSERT ON outbox_inbox")
     for first in (True, False):
         with psycopg.connect(role.url) as connection:
@@ -67,14 +67,14 @@ async def test_insert_alone_is_enough_for_a_role(postgres_url: str, role: Role) 
     assert committed_receipts(postgres_url) == [("billing", "e1")]
 
 
-def test_insert_and_select_do_no_harm(postgres_url: str, role: Role) -> None:
+def test_insert_and_select_are_allowed(postgres_url: str, role: Role) -> None:
     role.grant("INSERT, SELECT ON outbox_inbox")
     for first in (True, False):
         with psycopg.connect(role.url) as connection:
             assert Inbox().admit(connection, "billing", "e1") is first
 
 
-async def test_a_role_that_may_not_insert_is_told_the_grant_it_needs(role: Role) -> None:
+async def test_a_missing_insert_privilege_is_named(role: Role) -> None:
     connection = await asyncpg.connect(role.url)
     with pytest.raises(InboxError, match=r'GRANT INSERT ON "public"\."outbox_inbox"') as caught:
         async with connection.transaction():
@@ -83,7 +83,7 @@ async def test_a_role_that_may_not_insert_is_told_the_grant_it_needs(role: Role)
     await connection.close()
 
 
-def test_a_role_that_may_not_write_statistics_is_told_the_grant_it_needs(role: Role) -> None:
+def test_a_missing_statistics_privilege_is_named(role: Role) -> None:
     needed = "SELECT, INSERT, UPDATE ON"
     refused = pytest.raises(
         InboxError, match=rf'may not write consumer statistics .*; GRANT {needed} "public"\."outbox_inbox_statistics"'
@@ -96,7 +96,7 @@ def test_a_role_that_may_not_write_statistics_is_told_the_grant_it_needs(role: R
             Inbox().add_statistics(connection, ConsumerStatistics("billing", processed=1))
 
 
-def test_a_busy_sqlite_stays_busy(sqlite_path: str) -> None:
+def test_a_busy_error_of_sqlite_is_raised_unchanged(sqlite_path: str) -> None:
     with (
         closing(sqlite3.connect(sqlite_path)) as holder,
         closing(sqlite3.connect(sqlite_path, timeout=0)) as connection,
@@ -106,7 +106,7 @@ def test_a_busy_sqlite_stays_busy(sqlite_path: str) -> None:
             Inbox().admit(connection, "billing", "e1")
 
 
-def test_a_lost_connection_stays_one(postgres_url: str) -> None:
+def test_a_lost_connection_is_raised_unchanged(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection, psycopg.connect(postgres_url) as other:
         connection.execute("SELECT 1")
         other.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))

@@ -71,7 +71,7 @@ async def test_a_handler_that_fails_before_its_commit_is_admitted_again(store: S
     assert admitted == [True, True, True]
 
 
-async def test_a_relay_drops_receipts_that_are_old_enough(store: SqliteStore, sqlite_path: str) -> None:
+async def test_a_relay_deletes_expired_inbox_records(store: SqliteStore, sqlite_path: str) -> None:
     def receipts() -> int:
         with closing(sqlite3.connect(sqlite_path)) as connection:
             count: int = connection.execute("SELECT count(*) FROM outbox_inbox").fetchone()[0]

@@ -65,7 +65,7 @@ class Witness:
         return await self._drop(table, rows)
 
 
-async def test_each_bite_is_in_the_file_before_it_is_dropped(
+async def test_each_batch_is_in_the_file_before_it_is_deleted(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     witness = Witness(store.admin.archive, path)
@@ -77,9 +77,7 @@ async def test_each_bite_is_in_the_file_before_it_is_dropped(
     assert await left(store) == set()
 
 
-async def test_what_could_not_be_dropped_is_in_both_and_nothing_in_neither(
-    store: SqliteStore, path: Path, tmp_path: Path
-) -> None:
+async def test_rows_that_could_not_be_deleted_are_in_both(store: SqliteStore, path: Path, tmp_path: Path) -> None:
     with (
         closing(sqlite3.connect(tmp_path / "shop.db", isolation_level=None)) as writer,
         ArchiveFile.create(path) as file,
@@ -101,13 +99,13 @@ def full_disk() -> Iterator[ArchiveFile]:
         yield ArchiveFile(Path("/dev/full"), file, compressed=False)
 
 
-async def test_a_disk_that_takes_nothing_keeps_the_rows(store: SqliteStore, full_disk: ArchiveFile) -> None:
+async def test_a_full_disk_keeps_the_rows(store: SqliteStore, full_disk: ArchiveFile) -> None:
     with pytest.raises(ArchiveError, match="No space left"):
         await archive(store, "history", full_disk, older=0)
     assert len(await left(store)) == COUNT
 
 
-def test_an_archive_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_an_archive_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         with ArchiveFile.create(tmp_path / "archive.ndjson.gz"):

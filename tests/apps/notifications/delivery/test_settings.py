@@ -62,7 +62,7 @@ def test_each_scheme_has_its_default_port(url: str, security: str, port: int) ->
         ("NOTIFICATIONS_FROM", "canary@", "not a mail address"),
         ("NOTIFICATIONS_PUSH_URL", "ftp://app:canary@push", "https:// or http://"),
         ("NOTIFICATIONS_PUSH_URL", "canary", "not a URL"),
-        ("NOTIFICATIONS_SMS_TOKEN", "canary\n", "no header can run_relay"),
+        ("NOTIFICATIONS_SMS_TOKEN", "canary\n", "not allowed in a header"),
     ],
 )
 def test_an_invalid_variable_is_named_without_its_value(variable: str, value: str, expected: str) -> None:
