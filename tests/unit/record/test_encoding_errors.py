@@ -45,7 +45,7 @@ def _refused(payload: object, reason: str) -> None:
         (object(), "object cannot be encoded as JSON"),
         (timedelta(1), "timedelta cannot be encoded as JSON"),
         (1j, "complex cannot be encoded as JSON"),
-        (Line, "type cannot be encoded as JSON"),
+        (Item, "type cannot be encoded as JSON"),
         (Model, "ModelMetaclass cannot be encoded as JSON"),
         (Model(name="x"), "Model cannot be dumped: .*broken serializer"),
         ("ab\udfff", "a lone surrogate at position 2"),
