@@ -120,7 +120,7 @@ def test_every_task_that_waits_for_a_stalled_peer_times_out() -> None:
             return await timed_out_at(simulation, timeout)
 
         ends = await asyncio.gather(timed_out_at(simulation, timeout), later())
-        assert ends == [start + LIMIT, start + LIMIT]
+        assert list(ends) == [start + LIMIT, start + LIMIT]
         # It serves the waits that follow as well.
         assert await timed_out_at(simulation, timeout) == start + 2 * LIMIT
 

@@ -119,7 +119,7 @@ class DeliveryStatus(Model):
     channel: Channel
     notification_id: int
     state: DeliveryState = Field(description="unknown: so long ago that the outbox has forgotten it")
-    deferrals: int = Field(description="How often it failed so far.")
+    failed_attempts: int = Field(description="How often it failed so far, outages included.")
     last_error: str | None
     next_attempt_at: Moment | None
     delivered_at: Moment | None

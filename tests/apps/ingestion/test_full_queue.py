@@ -43,10 +43,10 @@ def test_an_event_for_a_full_queue_is_deferred_without_counting_an_attempt(
                 uploads += service.upload().status_code == 201
             return any(deferrals for _, _, deferrals, _ in waiting(database))
 
-        wait_until(refused, bound=BOUND, what="an event is refused")
+        wait_until(refused, bound=BOUND, what="an event is rejected")
         [(event_id, attempts, deferrals, error)] = waiting(database)
         assert (attempts, deferrals > 0) == (0, True)
-        assert "the broker said no" in str(error)
+        assert "the broker nacked event" in str(error)
         assert uploads > FULL
         assert ready(broker, UPLOADED_QUEUE.name) == uploads - 1
         with channel(broker) as consumer:

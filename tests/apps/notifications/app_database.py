@@ -99,7 +99,7 @@ class AppDatabase:
         rows = self.rows(text("SELECT causation_id, key FROM delivery_event"))
         return sorted((cause, int(key.partition(":")[2]), key.partition(":")[0]) for cause, key in rows)
 
-    def dead(self) -> list[str]:
+    def dead_letter_errors(self) -> list[str]:
         """The errors of the dead letters."""
         return [row[0] for row in self.rows(text("SELECT error FROM outbox_dead_letter"))]
 

@@ -13,8 +13,8 @@ def test_singular_and_plural(count: int, said: str) -> None:
 
 
 def test_irregular_plurals() -> None:
-    assert plural(1, "try", "deferrals") == "1 try"
-    assert plural(3, "try", "tries") == "3 tries"
+    assert plural(1, "try", "deferrals") == "1 entry"
+    assert plural(3, "entry", "entries") == "3 entries"
     assert noun(1, "event waits", "events wait") == "event waits"
 
 

@@ -62,7 +62,7 @@ def _status(one: Notification, event: Row[Any] | None, delivery: Row[Any] | None
         channel=one.channel,
         notification_id=one.id,
         state=state if delivery is None else "delivered",
-        deferrals=0 if event is None else event.retry_count,
+        failed_attempts=0 if event is None else event.retry_count,
         last_error=None if event is None else event.last_error,
         next_attempt_at=None if event is None or delivery is not None else _moment(event.next_retry_at),
         delivered_at=None if delivery is None else delivery.delivered_at,

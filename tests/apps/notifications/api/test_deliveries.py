@@ -37,7 +37,7 @@ def test_a_delivery_without_an_attempt_is_waiting(client: httpx.Client, deliveri
         "channel": "EMAIL",
         "notification_id": 1,
         "state": "waiting",
-        "deferrals": 0,
+        "failed_attempts": 0,
         "last_error": None,
         "next_attempt_at": None,
         "delivered_at": None,
@@ -77,7 +77,7 @@ async def test_each_channel_has_its_own_state(client: httpx.Client, deliveries: 
         found = await eventually(read_states, within=90)
     assert found is not None
     assert "ConnectionRefusedError" in found["EMAIL"]["last_error"]
-    assert found["EMAIL"]["deferrals"] > 0
+    assert found["EMAIL"]["failed_attempts"] > 0
     assert "user 3 has no address for PUSH" in found["PUSH"]["last_error"]
     assert found["PUSH"]["next_attempt_at"] is None
     assert found["IN_APP"]["delivered_at"] is not None

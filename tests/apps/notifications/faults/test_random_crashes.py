@@ -135,6 +135,6 @@ def test_random_kills_of_relays_and_listeners_lose_and_duplicate_nothing(
         assert app.notifications(audience) == sorted(inputs.wanted[audience])
         assert broker.ready(rabbit, f"{audience.queue}.dlq") == 0
     assert app.delivery_requests() == sorted(one for audience in Audience for one in inputs.wanted[audience])
-    assert waiting(app) == app.number("SELECT count(*) FROM outbox_dead") == 0
+    assert waiting(app) == app.number("SELECT count(*) FROM outbox_dead_letter") == 0
     assert killed["relay", True] > 0
     assert killed["listener", True] > 0

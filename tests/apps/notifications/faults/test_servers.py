@@ -41,7 +41,7 @@ def test_every_event_arrives_after_a_broker_outage(
         getattr(private_rabbitmq, end)()
         restaurant.record(reservation("evt-002"), reservation("evt-003", aggregate_id=5))
         tried = "SELECT count(*) FROM outbox_message WHERE deferrals > 0"
-        wait_for(lambda: restaurant.number(tried) >= 1, fleet, "it was tried in vain")
+        wait_for(lambda: restaurant.number(tried) >= 1, fleet, "an attempt failed")
         wait_for(lambda: len(_health(pages)["lastSourceErrors"]) == 2, fleet, "both listeners notice, too")
         assert "source failed, retrying" in listener.log_text()
         assert "WARNING pillarbox.relay" in relay.log_text()

@@ -29,7 +29,7 @@ def test_a_relay_whose_loop_hangs_is_not_alive(silence: float | None, yes: bool)
 
 def test_a_relay_without_its_store_is_not_ready() -> None:
     assert ready(seen()).yes
-    assert (ready(GONE).yes, ready(GONE).facts["reason"]) == (False, "the store is away")
+    assert (ready(GONE).yes, ready(GONE).facts["reason"]) == (False, "the store is unavailable")
 
 
 def test_a_relay_without_progress_is_not_ready() -> None:
