@@ -13,7 +13,7 @@ def test_singular_and_plural(count: int, said: str) -> None:
 
 
 def test_irregular_plurals() -> None:
-    assert plural(1, "try", "deferrals") == "1 entry"
+    assert plural(1, "entry", "entries") == "1 entry"
     assert plural(3, "entry", "entries") == "3 entries"
     assert noun(1, "event waits", "events wait") == "event waits"
 
