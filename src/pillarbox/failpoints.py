@@ -28,7 +28,8 @@ Point = Literal[
 ]
 POINTS: tuple[str, ...] = get_args(Point)
 
-_hits_left: dict[str, int] = {}
+armed: dict[str, int] = {}
+"""Points that are armed, with the hits left; on the path of an event, call `hit` only if there are any."""
 
 
 def arm(point: str, count: int = 1) -> None:
@@ -37,12 +38,12 @@ def arm(point: str, count: int = 1) -> None:
         raise ConfigurationError(f"failpoint {point!r} does not exist; use one of {', '.join(POINTS)}")
     if count < 1:
         raise ConfigurationError(f"failpoint {point}: the count is {count}; use 1 or more")
-    _hits_left[point] = count
+    armed[point] = count
 
 
 def hit(point: Point) -> None:
     """Report that the relay reached a point."""
-    if _hits_left and point in _hits_left:
-        _hits_left[point] -= 1
-        if _hits_left[point] == 0:
+    if point in armed:
+        armed[point] -= 1
+        if armed[point] == 0:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -11,7 +11,6 @@ import os
 
 import pytest
 
-from pillarbox.core.outcome import DELIVERED
 from pillarbox.core.transport import Transport
 from pillarbox.relay.admission import Admission, FetchedMessage
 from pillarbox.relay.in_flight import InFlight, Item
@@ -56,8 +55,7 @@ def test_settling_before_the_confirm_would_be_noticed(monkeypatch: pytest.Monkey
     send = Sender._send
 
     async def early(self: Sender, transport: Transport, batch: Batch, sends: Sends) -> None:
-        for _, item in batch:
-            self._settlement.add(item, DELIVERED)
+        self._decider.answered(batch, [None] * len(batch))
         await send(self, transport, batch, sends)
 
     monkeypatch.setattr(Sender, "_send", early)

@@ -14,13 +14,24 @@ MAX_BYTES = 8 * 1024 * 1024
 """The most bytes of payload and headers that one fetch returns, whatever its limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+def check_range(recorded_after: datetime | None, recorded_before: datetime | None) -> None:
+    """Raise ConfigurationError unless both have a time zone and the one is before the other."""
+    for name, time in (("recorded_after", recorded_after), ("recorded_before", recorded_before)):
+        if time is not None and time.utcoffset() is None:
+            raise ConfigurationError(f"{name} has no time zone, so its time is ambiguous; pass a datetime with tzinfo")
+    if recorded_after and recorded_before and recorded_after >= recorded_before:
+        raise ConfigurationError(
+            f"recorded_after {recorded_after} is not before recorded_before {recorded_before}: "
+            "the range is empty; swap them or widen it"
+        )
+
+
+class Bounds(NamedTuple):
     """The limits of one fetch, and what it leaves out.
 
     With `recorded_after` or `recorded_before` (each with a time zone) a fetch returns only messages that were recorded
     from the one on and before the other. To keep the order of a key, it also leaves out every message after the first
-    one of that key outside the range; per destination, where '' counts for all. Raises ConfigurationError.
+    one of that key outside the range; per destination, where '' counts for all.
     """
 
     limit: int = 500
@@ -35,23 +46,6 @@ class Bounds:
     """Positions of messages to leave out, see `Message.position`. A fetch never continues from a position."""
     recorded_after: datetime | None = None
     recorded_before: datetime | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("recorded_after", "recorded_before"):
-            time = getattr(self, name)
-            if time is not None and time.utcoffset() is None:
-                raise ConfigurationError(
-                    f"{name} has no time zone, so its time is ambiguous; pass a datetime with tzinfo"
-                )
-        if self.recorded_after and self.recorded_before and self.recorded_after >= self.recorded_before:
-            raise ConfigurationError(
-                f"recorded_after {self.recorded_after} is not before recorded_before {self.recorded_before}: "
-                "the range is empty; swap them or widen it"
-            )
-
-    @property
-    def has_range(self) -> bool:
-        return self.recorded_after is not None or self.recorded_before is not None
 
     def covers(self, recorded_at: datetime) -> bool:
         """Whether a message recorded at this time is in the range."""

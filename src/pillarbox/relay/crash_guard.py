@@ -60,6 +60,8 @@ class CrashGuard:
         self._taken_at: dict[int, float] = {}
         self._counted: dict[tuple[str, str], int] = {}
         """Messages whose attempt this relay counted before the send and did not settle since, with their lanes."""
+        self.inactive = True
+        """Whether no lane is in quarantine, and every attempt that this relay counted is settled."""
 
     def acquired(self, leases: Iterable[Lease]) -> None:
         """The relay took lanes; those whose owners crashed repeatedly go into quarantine."""
@@ -67,26 +69,21 @@ class CrashGuard:
             self._taken_at[lease.lane] = self._clock.monotonic()
             if lease.crashes >= CRASHES_TO_QUARANTINE:
                 self._quarantined[lease.lane] = self._window
+        self._changed()
 
     def quarantines(self, message: Message) -> bool:
         """Whether to count the attempt before the send."""
         return message.lane in self._quarantined or _is_ready_with_attempts(message)
 
-    @property
-    def inactive(self) -> bool:
-        """Whether no lane is in quarantine, and every attempt that this relay counted is settled."""
-        return not self._quarantined and not self._counted
-
     def settled(self, messages: Iterable[Message]) -> None:
         """The relay settled these messages, and is alive."""
-        if not self._quarantined and not self._counted:
-            return
         for message in messages:
             self._counted.pop(message.identity, None)
             if message.lane in self._quarantined:
                 self._quarantined[message.lane] -= 1
                 if self._quarantined[message.lane] <= 0:
                     del self._quarantined[message.lane]
+        self._changed()
 
     def is_exhausted(self, message: Message) -> bool:
         """Whether the message ended its relay so often that it is to be dead-lettered."""
@@ -105,6 +102,7 @@ class CrashGuard:
     def count(self, message: Message) -> None:
         """Its attempt is about to be written, and may be although the answer is lost."""
         self._counted[message.identity] = message.lane
+        self._changed()
 
     def survived(self, owns: Callable[[int], bool]) -> list[tuple[str, str]]:
         """Messages whose attempt counts in lanes that this relay lost, although it is alive."""
@@ -123,6 +121,10 @@ class CrashGuard:
         """Their attempts were not written after all, or are taken back."""
         for identity in identities:
             self._counted.pop(identity, None)
+        self._changed()
+
+    def _changed(self) -> None:
+        self.inactive = not self._quarantined and not self._counted
 
     async def count_before_send(self, context: RelayContext, epochs: Epochs, item: Item) -> Settled:
         """Count the attempt of a message in quarantine, then put the message in flight."""

@@ -16,7 +16,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from pillarbox import failpoints
-from pillarbox.core.fetch import MAX_BYTES, Bounds, Due, Fetched, FetchQuery, NextInQueues, Parked, Ready
+from pillarbox.core.fetch import MAX_BYTES, Bounds, Due, Fetched, FetchQuery, NextInQueues, Parked, Ready, check_range
 from pillarbox.core.message import KeyQueue, Message
 from pillarbox.core.observations import BatchFetched, EmptyFetch
 from pillarbox.relay.admission import Admission, FetchedMessage, Round
@@ -116,16 +116,14 @@ class Fetcher:
     """Fetches messages and admits them."""
 
     def __init__(self, context: RelayContext, settlement: Settlement) -> None:
-        config = context.config
-        self._context = context
-        self._config = config
+        self._context, self._config = context, context.config
         self._in_flight = context.in_flight
         self._destinations = context.destinations
         self._schedule = context.schedule
         self._clock = context.clock
-        self._budget = ByteBudget(config.max_bytes, context.in_flight)
+        self._budget = ByteBudget(self._config.max_bytes, context.in_flight)
         self._admission = Admission(context, settlement, self._budget)
-        self._max_in_flight = config.max_in_flight
+        self._max_in_flight = self._config.max_in_flight
         self._one_at_a_time = asyncio.Lock()
         self.began_at = -math.inf  # the last round, on the monotonic clock
         self.more = False  # the last fetch left ready messages in the table
@@ -133,17 +131,16 @@ class Fetcher:
         self._unmet: set[str] = set()
         self._quota = 1
         self._turn = 0
-        self._kinds: deque[tuple[type[FetchQuery], Callable[[list[int]], Awaitable[_Messages]]]] = deque(
-            [
-                (NextInQueues, self._fetch_waiting),
-                (Due, self._fetch_due),
-                (Parked, self._fetch_unmet),
-                (Parked, self._fetch_parked),
-            ]
-        )
         # Fetches of what is not ready; the one whose turn it is first.
-        self.recorded_after: datetime | None = None
-        self.recorded_before: datetime | None = None
+        self._kinds: deque[tuple[type[FetchQuery], Callable[[list[int]], Awaitable[_Messages]]]] = deque()
+        self._kinds += [(NextInQueues, self._fetch_waiting), (Due, self._fetch_due)]
+        self._kinds += [(Parked, self._fetch_unmet), (Parked, self._fetch_parked)]
+        self._range: tuple[datetime | None, datetime | None] = (None, None)
+
+    def restrict(self, recorded_after: datetime | None, recorded_before: datetime | None) -> None:
+        """Fetch only what was recorded in this range, see `Bounds`. Raises ConfigurationError."""
+        check_range(recorded_after, recorded_before)
+        self._range = recorded_after, recorded_before
 
     @property
     def idle(self) -> bool:
@@ -182,7 +179,7 @@ class Fetcher:
                 self._schedule.exhausted = not waiting and self._is_exhausted(admitted, len(ready))
                 # To fetch those that stay in the table again at once would be a hot loop.
                 done = admitted.done - admitted.stay
-        if not done:
+        if not done and self._context.announce.observers:
             self._context.announce(EmptyFetch(relay=self._context.relay))
         return done
 
@@ -200,14 +197,17 @@ class Fetcher:
         context.barrier.fetches += 1
         number, epochs = context.barrier.fetches, context.ownership.epochs
         began = self._clock.monotonic()
-        failpoints.hit("before-read")
+        if failpoints.armed:
+            failpoints.hit("before-read")
         messages = await context.store.messages.read(query)
         sizes = [message.size for message in messages]
         self._budget.brought(query, messages, sum(sizes), waited=waited)
         if messages:
-            failpoints.hit("after-read")
-            took = self._clock.monotonic() - began
-            context.announce(BatchFetched(relay=context.relay, messages=tuple(messages), seconds=took))
+            if failpoints.armed:
+                failpoints.hit("after-read")
+            if context.announce.observers:
+                took = self._clock.monotonic() - began
+                context.announce(BatchFetched(relay=context.relay, messages=tuple(messages), seconds=took))
         epoch_of = [epochs.get(message.lane, 0) for message in messages]
         names = map(context.routing.resolve, messages)
         fields = zip(messages, names, repeat(number), repeat(waited), epoch_of, sizes)
@@ -221,8 +221,8 @@ class Fetcher:
             max_bytes=max(1, self._budget.left if most_bytes is None else most_bytes),
             alone=self._budget.alone,
             in_flight=list(self._in_flight.positions),
-            recorded_after=self.recorded_after,
-            recorded_before=self.recorded_before,
+            recorded_after=self._range[0],
+            recorded_before=self._range[1],
         )
 
     async def _fetch_ready(self, lanes: list[int], thoroughly: bool) -> tuple[_Messages, dict[int, float]]:

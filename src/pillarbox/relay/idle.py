@@ -38,9 +38,7 @@ FEWEST_UNNOTIFIED = 40
 """Fetches with events in one window, below which producers are told to notify again."""
 MOST_EMPTY = 20
 """Notifications in a row without an event for this relay, after which it fetches by itself for a while."""
-AWAKE_FOR = 5.0
-AWAKE_PAUSE = 0.1
-SHORTEST_SLEEP = 0.08
+AWAKE_FOR, AWAKE_PAUSE, SHORTEST_SLEEP = 5.0, 0.1, 0.08
 PAUSE_PER_MESSAGE = 20e-6
 """Seconds between two fetches for each message in flight: every fetch carries and steps over all of them."""
 FEW = 5
@@ -204,6 +202,7 @@ class IdleWait:
     def __init__(self, context: RelayContext) -> None:
         config = context.config
         self._context = context
+        self._min_batch = context.config.min_batch
         self._wakeups = context.wakeups
         self._notifications = context.store.wakeup
         self._clock = context.clock
@@ -253,7 +252,7 @@ class IdleWait:
     def _pause_before(self, fetcher: Fetcher) -> float:
         """Seconds until the next fetch is worth what it costs: the more is in flight, the more it costs and the less it
         brings. Not at all where ready messages are known to be pending and there is room for many."""
-        few = fetcher.room < self._context.config.min_batch
+        few = fetcher.room < self._min_batch
         if fetcher.more and not few:
             return 0.0
         pause = min(PAUSE_PER_MESSAGE * len(self._context.in_flight) * (FEW if few else 1), self._longest_fetch_pause)

@@ -191,7 +191,7 @@ class Relay:
         if not self._enabled():
             return 0
         lifecycle, wakeups = self._context.lifecycle, self._context.wakeups
-        self._parts.fetcher.recorded_after, self._parts.fetcher.recorded_before = recorded_after, recorded_before
+        self._parts.fetcher.restrict(recorded_after, recorded_before)
         carried = 0
         async with self._supervisor.run(fetching=False, waiting=False):
             while not lifecycle.draining and await self._has_unowned_lanes():
@@ -215,7 +215,7 @@ class Relay:
         With a range only what was recorded in it is delivered; a key with an earlier message outside it stays.
         """
         if self._enabled():
-            self._parts.fetcher.recorded_after, self._parts.fetcher.recorded_before = recorded_after, recorded_before
+            self._parts.fetcher.restrict(recorded_after, recorded_before)
             async with self._supervisor.run(waiting=False):
                 while not self._context.lifecycle.draining and not await self._empty():
                     await self._context.wakeups.until_change(FIRST_PAUSE)

@@ -36,9 +36,7 @@ Sent = tuple["DestinationState", "Item"]
 Window = Callable[[Address, Mapping[Address, int]], int]
 InTime = Callable[[Awaitable[Sequence[Result]]], Awaitable[Sequence[Result]]]
 Answers = list[tuple[int, Result]]
-"""Positions in a batch with their answers."""
 Batch = Sequence[Sent]
-"""Messages to send together through one transport."""
 
 
 class Sends:
@@ -93,7 +91,6 @@ class Sender:
         self._lifecycle = context.lifecycle
         self._wakeups = context.wakeups
         self._clock = context.clock
-        self._settlement = settlement
         self._decider = decider = Decider(context, settlement)
         ledger = context.store.ledger
         self.ledger = None if ledger is None else LedgerGuard(context, ledger, decider, settlement)
@@ -231,7 +228,8 @@ class Sender:
         finally:
             for state, count in _count([state for state, _ in batch]):
                 sends.answered(state, count)
-        failpoints.hit("after-confirm")
+        if failpoints.armed:
+            failpoints.hit("after-confirm")
         self._decider.answered(batch, results)
 
     async def _deliver_stream(self, transport: StreamingTransport, pace: Pace, batch: Batch, sends: Sends) -> None:
@@ -245,7 +243,8 @@ class Sender:
                     decided = [(unanswered.pop(position), result) for position, result in answered]
                     for state, count in _count([state for (state, _), _ in decided]):
                         sends.answered(state, count)
-                    failpoints.hit("after-confirm")
+                    if failpoints.armed:
+                        failpoints.hit("after-confirm")
                     self._decider.answered_apart(decided)
         finally:
             if overdue is not None:
@@ -311,7 +310,8 @@ class Sender:
         announce_sending(self._context, batch)
         if self.ledger is not None:
             self.ledger.sending(batch)
-        failpoints.hit("before-send")
+        if failpoints.armed:
+            failpoints.hit("before-send")
         return prepared
 
     def _in_time(self, pace: Pace) -> InTime:

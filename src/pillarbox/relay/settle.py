@@ -69,6 +69,8 @@ class Settlement:
         self._hurry = asyncio.Event()
         """Set once what waits is worth a write, or another message waits for it."""
         self._wrote_at = -math.inf
+        self._outage: Backoff | None = None
+        """The pauses while the store is unavailable."""
         self._refusals = Backoff(context.chance, first=0.05)
         self._has_refused = False
         """Whether refused decisions are among those that wait."""
@@ -130,7 +132,6 @@ class Settlement:
 
     async def flush(self) -> None:
         """Write until nothing is left; waits while the store is unavailable."""
-        backoff = Backoff(self._context.chance, first=0.05)
         while self._pending:
             await self._gather()
             self._writing = taken = self._next()
@@ -141,7 +142,7 @@ class Settlement:
                 continue
             try:
                 await self._write(taken)
-                backoff.reset()
+                self._outage = None
                 if any(entry.refused for entry in taken):
                     self._refusals.reset()
             except StoreUnavailableError as error:
@@ -150,7 +151,7 @@ class Settlement:
                 else:
                     self._pending = taken + self._pending
                     self._has_refused = True  # for all that is known
-                    await self._wait_for_store(error, backoff)
+                    await self._wait_for_store(error)
             finally:
                 self._writing = []
         self._arrived.clear()
@@ -199,9 +200,10 @@ class Settlement:
             async with asyncio.timeout(self._refused_until - self._clock.monotonic()):
                 await self._arrived.wait()
 
-    async def _wait_for_store(self, error: StoreUnavailableError, backoff: Backoff) -> None:
+    async def _wait_for_store(self, error: StoreUnavailableError) -> None:
         """Wait before the next write."""
-        pause = backoff.next()
+        self._outage = self._outage or Backoff(self._context.chance, first=0.05)
+        pause = self._outage.next()
         self._context.announce(StoreFailed(relay=self._context.relay, error=str(error), delay=pause))
         await self._clock.sleep(pause)
 
@@ -218,9 +220,11 @@ class Settlement:
         lost: set[int] = set()
         duplicates = 0
         if decisions:
-            failpoints.hit("before-settle")
+            if failpoints.armed:
+                failpoints.hit("before-settle")
             settled = await self._context.store.writes.settle(epochs, decisions)
-            failpoints.hit("after-settle")
+            if failpoints.armed:
+                failpoints.hit("after-settle")
             lost |= settled.lost
             duplicates = settled.duplicates
         notes: dict[tuple[str, bool], list[Resolved]] = {}
@@ -236,9 +240,9 @@ class Settlement:
         if decisions:
             written = [one for one in decisions if one.message.lane not in lost] if lost else decisions
             self._context.statistics.count(written, self._clock.now())
-            self._context.announce(
-                _summary(self._context.relay, decisions, duplicates, self._clock.monotonic() - began)
-            )
+            if self._context.announce.observers:
+                took = self._clock.monotonic() - began
+                self._context.announce(_summary(self._context.relay, decisions, duplicates, took))
 
     def _written(self, taken: list[_Entry], valid: list[_Entry]) -> None:
         stopped = [entry for entry in taken if _stops(entry.outcome)]
@@ -248,7 +252,8 @@ class Settlement:
         for entry in stopped:
             self._in_flight.forget(entry.followers)
         context, schedule = self._context, self._context.schedule
-        context.crash_guard.settled([entry.item.message for entry in valid])
+        if not context.crash_guard.inactive:
+            context.crash_guard.settled([entry.item.message for entry in valid])
         others = [entry for entry in valid if entry.item.waited or entry.outcome is not DELIVERED]
         waited = [entry for entry in others if entry.item.waited]
         if waited:

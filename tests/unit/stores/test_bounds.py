@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.fetch import Bounds
+from pillarbox.core.fetch import check_range
 from pillarbox.statements import Names
 from pillarbox.stores.postgres.statements import PostgresStatements
 from pillarbox.stores.sqlite.statements import SqliteStatements
@@ -16,14 +16,14 @@ READS = ("fetch_ready", "fetch_due", "fetch_parked", "fetch_waiting")
 
 def test_a_time_without_time_zone_is_rejected() -> None:
     with pytest.raises(ConfigurationError, match="recorded_after has no time zone"):
-        Bounds(recorded_after=NOON.replace(tzinfo=None))
+        check_range(NOON.replace(tzinfo=None), None)
     with pytest.raises(ConfigurationError, match="recorded_before has no time zone"):
-        Bounds(recorded_before=NOON.replace(tzinfo=None))
+        check_range(None, NOON.replace(tzinfo=None))
 
 
 def test_an_empty_range_is_rejected() -> None:
     with pytest.raises(ConfigurationError, match="the range is empty"):
-        Bounds(recorded_after=NOON, recorded_before=NOON)
+        check_range(NOON, NOON)
 
 
 @pytest.mark.parametrize("name", READS)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 import click
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.fetch import Bounds
+from pillarbox.core.fetch import check_range
 from pillarbox.core.text import safe_json
 from pillarbox.ops.cli.context import current_invocation, current_settings, quiet_drivers
 from pillarbox.ops.cli.output import as_json
@@ -38,7 +38,7 @@ class TimeRange:
     """The options or settings that set the range, for error messages."""
 
     def __post_init__(self) -> None:
-        Bounds(recorded_after=self.after, recorded_before=self.before)
+        check_range(self.after, self.before)
 
     @property
     def is_set(self) -> bool:

@@ -74,7 +74,7 @@ class MemoryMessages:
 
     def _range(self, bounds: Bounds) -> Callable[[Message], bool]:
         """Whether a message lies in the range, and everything before it in its line too."""
-        if not bounds.has_range:
+        if bounds.recorded_after is None and bounds.recorded_before is None:
             return lambda _: True
         outside: defaultdict[str, list[Message]] = defaultdict(list)
         for stored in self._tables.waiting.values():

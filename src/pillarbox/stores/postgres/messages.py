@@ -58,7 +58,9 @@ class PostgresMessages:
                 assert_never(query)
 
     async def _read(self, read: _Read, lanes: Sequence[int], bounds: Bounds, *more: object) -> Fetched:
-        times = (bounds.recorded_after, bounds.recorded_before) if bounds.has_range else ()
+        times = (
+            (bounds.recorded_after, bounds.recorded_before) if bounds.recorded_after or bounds.recorded_before else ()
+        )
         in_flight = _by_destination(bounds.in_flight)
         rows = await self._connection.fetch(
             read.ranged if times else read.plain,

@@ -76,7 +76,11 @@ class SqliteMessages:
         given |= {"after": _time(bounds.recorded_after), "before": _time(bounds.recorded_before)}
         # What is read on in a line was found to have nothing in front of it but its own line.
         given |= {"judge": not isinstance(query, NextInQueues), "most": min(bounds.max_bytes, TOGETHER)}
-        read, at_once = (pick.ranged, pick.ranged_at_once) if bounds.has_range else (pick.plain, pick.plain_at_once)
+        read, at_once = (
+            (pick.ranged, pick.ranged_at_once)
+            if bounds.recorded_after or bounds.recorded_before
+            else (pick.plain, pick.plain_at_once)
+        )
 
         def small(db: sqlite3.Connection) -> Fetched | None:
             [(count, facts, payloads, arrivals)] = legible_rows(db, at_once, given)

@@ -96,7 +96,8 @@ class Publisher(Channel):
         self._batch = batch
         try:
             if batch.confirms.open:
-                failpoints.hit("after-send")
+                if failpoints.armed:
+                    failpoints.hit("after-send")
                 await self.answer()
                 wire.received = max(wire.received, end)
             self._batch = None
@@ -129,7 +130,8 @@ class Publisher(Channel):
 
     def _confirmed(self, tag: int, multiple: bool, accepted: bool) -> None:
         if self._batch is not None:
-            failpoints.hit("before-confirm")
+            if failpoints.armed:
+                failpoints.hit("before-confirm")
             self.wire.confirmed += 1
             confirms = self._batch.confirms
             confirms.resolve(tag, multiple=multiple, accepted=accepted)
