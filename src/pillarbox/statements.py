@@ -122,7 +122,7 @@ class Names:
 def _check(field: str, value: str, longest: int) -> None:
     if not IDENTIFIER.fullmatch(value):
         raise ConfigurationError(
-            f"{field} {value!r} is not a plain identifier: use letters, digits and underscores, "
+            f"{field} {value!r} is not a plain identifier: use A to Z, a to z, digits and underscores, "
             "and do not begin with a digit"
         )
     if len(value) > longest:

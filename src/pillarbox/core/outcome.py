@@ -40,7 +40,7 @@ class Dead:
     error: str
     block: bool = False
     counted: bool = True
-    """False where it was never sent (no route, cannot be encoded)."""
+    """False if it was never sent (no route, cannot be encoded)."""
     noted: bool = False
     """The attempt was counted before the send."""
 
@@ -51,13 +51,13 @@ DELIVERED = Delivered()
 
 
 class Decision(NamedTuple):
-    """A message, what became of it, the destination it was resolved to, and how long the send took."""
+    """A message, its outcome, its resolved destination, and the duration of the send."""
 
     message: Message
     outcome: Outcome
     destination: str
     seconds: float | None = None
-    """By a monotonic clock, so never negative; None where nothing was sent."""
+    """By a monotonic clock, so never negative; None if nothing was sent."""
 
 
 class Split(NamedTuple):
@@ -126,7 +126,7 @@ class Writes(Protocol):
     ) -> Settled:
         """Count a send that failed or is about to begin; the messages stay where they are.
 
-        `noted`: an attempt was counted before the send; it is taken back now unless `charge` is set. The rows contain
+        `noted`: an attempt was counted before the send; it is taken back now unless `counted` is set. The rows contain
         the resolved destination from now on: the caller continues with `message.to(…)`.
         """
         ...

@@ -1,4 +1,4 @@
-"""An event made ready for its table: encoded, checked, in the order of the columns that a record fills."""
+"""Rows that applications and consumers write: recorded events, inbox records and consumer statistics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pillarbox.core.message import Message
 
 
 class Row(NamedTuple):
-    """What `record` hands to a database; None lets the table's default decide."""
+    """An encoded event, in the order of the columns of `record`; None: the default of the column."""
 
     event_id: str
     destination: str
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
     @property
     def key(self) -> str | None:
-        """What is kept in order, as the tables derive it."""
+        """The ordering key, as the tables derive it."""
         if self.ordering_key is not None:
             return self.ordering_key
         if self.aggregate_type is not None and self.aggregate_id is not None:
@@ -39,7 +39,7 @@ class Row(NamedTuple):
         return self.aggregate_id
 
     def message(self, *, id: int, lane: int, recorded_at: datetime) -> Message:
-        """The message that a relay reads where a table has this row, recorded then and not sent yet."""
+        """The message that a relay fetches for this row before the first send."""
         return Message(
             id=id,
             lane=lane,
@@ -71,7 +71,7 @@ class InProcessTransaction(Protocol):
     """A transaction of a store that lives in this process; `record` appends to it without SQL."""
 
     def append_rows(self, rows: Sequence[Row], *, ignore_duplicates: bool) -> None:
-        """Add rows, visible to nobody before the transaction commits. Raises DuplicateEventError, adding none."""
+        """Add rows, which become visible when the transaction commits. Raises DuplicateEventError, adding none."""
         ...
 
 
@@ -80,10 +80,9 @@ LATELY = 86_400.0
 
 
 class ConsumerStatistics(NamedTuple):
-    """What a consumer did since it last wrote its statistics.
+    """Counts of a consumer since its previous write.
 
-    The counts of the last seconds before a crash are missing, and those of a write whose answer was lost are written
-    twice.
+    The counts of the last seconds before a crash are lost; those of a write whose response was lost count twice.
     """
 
     consumer: str
@@ -108,7 +107,7 @@ long as it is kept."""
 
 
 class InboxRecord(NamedTuple):
-    """A consumer has processed an event, and skips it while this record is kept."""
+    """Records that a consumer has processed an event: it skips duplicates as long as the record is kept."""
 
     consumer: str
     event_id: str
@@ -119,12 +118,12 @@ class InProcessInbox(Protocol):
     """A transaction of a store that lives in this process; the inbox writes to it without SQL."""
 
     def admit_record(self, record: InboxRecord) -> bool:
-        """Write an inbox record that counts once the transaction commits; False if there is one already.
+        """Write an inbox record as part of the transaction; False if there is one already.
 
         Raises InboxError while another open transaction has written the same: it may still roll back.
         """
         ...
 
     def add_statistics(self, statistics: ConsumerStatistics) -> None:
-        """Add to the consumer statistics; it counts once the transaction commits."""
+        """Add to the consumer statistics as part of the transaction."""
         ...

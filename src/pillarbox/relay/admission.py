@@ -321,7 +321,7 @@ class Admission:
         return stay
 
     async def _unless_refused(self, epochs: Epochs, write: Awaitable[Settled]) -> int:
-        """A message whose row the database refuses stays where it is, and a later fetch tries again; others continue.
+        """A message whose row the database rejects stays where it is until a later fetch; others continue.
         Returns how many were refused."""
         context = self._context
         try:

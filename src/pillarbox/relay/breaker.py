@@ -288,7 +288,7 @@ class DestinationState:
         return "open" if self.saturated(now) else self.breaker.state(now)
 
     def fails_alone(self, now: float) -> bool:
-        """Whether the reason for which it takes nothing, if any, says nothing about other destinations."""
+        """Whether it is available, or unavailable for a reason that concerns no other destination."""
         breaker = self.breaker
         if breaker.paused or breaker.forced == "open" or self.at_fault:
             return True

@@ -87,8 +87,8 @@ class RetentionConfig:
     dead: Duration = _kept("90 days", "How long dead letters are kept.")
     inbox: Duration = _kept(
         INBOX_RETENTION,
-        "How long processed-event records and consumer statistics of the inbox are kept, but never shorter than dead "
-        "letters: an operator may retry a dead letter that a consumer has processed.",
+        "How long processed-event records and consumer statistics of the inbox are kept, but never "
+        "shorter than dead letters: an operator may retry a dead letter that a consumer has processed.",
     )
     ledger: Duration = _kept("30 days", "How long the ledger knows that an event was sent.")
     audit: Duration = _kept("365 days", "How long the audit log of operator requests is kept.")

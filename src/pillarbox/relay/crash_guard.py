@@ -41,8 +41,8 @@ LEDGER_PAUSE = 0.5
 LEDGER_RETRY = 5.0
 """Seconds after a write to the ledger failed within which its events come again, if they are still to be sent."""
 MAY_HAVE_BEEN_SENT = (
-    "a relay began to send it and died or lost its lane before it knew what became of it, so it may have arrived; "
-    "relay.at_most_once does not send it again: look at the far side, then retry or discard it"
+    "a relay crashed or lost its lane while it sent this message, so it may have arrived; "
+    "relay.at_most_once does not send it again: check the destination, then retry or discard it"
 )
 
 

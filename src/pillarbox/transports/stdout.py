@@ -1,6 +1,6 @@
 """A transport that writes one line of JSON per event to a stream, by default to standard output.
 
-An event is accepted when its line is flushed, whether or not it is read: use it for development and pipes. One thread
+An event is accepted when the line is flushed, whether or not it is read: use it for development and pipes. One thread
 writes the lines in order, so a reader that blocks does not block the relay.
 """
 
