@@ -1,4 +1,4 @@
--- A witness in the database: it notes whoever changes or removes a message of a lane that somebody else owns.
+-- A witness in the database: it records every session that changes or removes a message of a lane that another relay owns.
 -- Every relay says its name in the setting `faults.relay`; what a relay is called is kept when its lease is buried.
 CREATE TABLE fault_relay (id text PRIMARY KEY, name text NOT NULL);
 CREATE TABLE fault_stale (event_id text NOT NULL, written_by text NOT NULL, owned_by text NOT NULL);
@@ -10,7 +10,7 @@ BEGIN
 END $$;
 CREATE TRIGGER fault_note_relay AFTER INSERT ON outbox_relay FOR EACH ROW EXECUTE FUNCTION fault_note_relay();
 
--- Each statement in here sees what is committed by now, not what the judged one saw when it began.
+-- Each statement in here sees what is committed by now, not what the recorded statement saw when it began.
 CREATE FUNCTION fault_note_stale() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO public.fault_stale
