@@ -100,12 +100,12 @@ class Statistics:
             return
         self._next_report = now + REPORT_EVERY
         carried = self.take()
-        figures: dict[str, DeliveryStatistics | BacklogStatistics] = dict(carried)
+        values: dict[str, DeliveryStatistics | BacklogStatistics] = dict(carried)
         try:
             if context.ownership.owns(0):
-                figures[OUTBOX] = await _level(context)
-            if figures:
-                await context.store.statistics.add(context.relay, figures)
+                values[OUTBOX] = await _level(context)
+            if values:
+                await context.store.statistics.add(context.relay, values)
         except StoreUnavailableError:
             self.put_back(carried)
             raise
