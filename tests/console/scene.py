@@ -16,7 +16,7 @@ from pillarbox.core.lane import RelayCard
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
 from pillarbox.core.row import ConsumerStatistics
 from pillarbox.core.statistics import OUTBOX, BacklogStatistics, DeliveryStatistics, to_json
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from tests.integration.cli.conftest import Stock
 
 ORDERS = 42_180_000

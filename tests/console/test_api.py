@@ -12,7 +12,7 @@ from pillarbox.core.outcome import Dead
 from pillarbox.core.row import ConsumerStatistics
 from pillarbox.core.statistics import DeliveryStatistics
 from pillarbox.ops.settings import Settings
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from tests.console.conftest import Visit, states
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox

@@ -8,7 +8,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.ops.console import bulk_counts
 from pillarbox.ops.operator_requests import BATCH
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import fresh_pillarbox, pillarbox

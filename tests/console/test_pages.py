@@ -12,7 +12,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.core.row import ConsumerStatistics
 from pillarbox.ops.console.formatting import NOTHING
 from pillarbox.ops.settings import Settings
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import fresh_pillarbox

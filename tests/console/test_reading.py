@@ -14,7 +14,7 @@ from pillarbox.core.outcome import Dead, Outcome, Retry
 from pillarbox.core.statistics import DeliveryStatistics
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops.console import HostLogin, User
-from pillarbox.testing.conformance.owner import LONG, Owner
+from pillarbox.testing.conformance.lane_owner import LONG, Owner
 from tests.console.conftest import Visit, Visitor
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import fresh_pillarbox

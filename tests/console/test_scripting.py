@@ -25,7 +25,7 @@ from pillarbox.inbox import Inbox
 from pillarbox.ops.console import Role, User
 from pillarbox.ops.console.passwords import hashed
 from pillarbox.ops.console.users import UserEntry, write
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 from tests.console.serving import serving
 from tests.console.watching import watched

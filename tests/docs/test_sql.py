@@ -11,7 +11,7 @@ import pytest
 from pillarbox import Event, Outbox
 from pillarbox.core.outcome import DELIVERED, Dead
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from tests.docs.pages import ROOT, blocks
 
 SCHEMA = ROOT / "docs/reference/schema.md"

@@ -15,7 +15,7 @@ from pillarbox.core.store import Before, LedgerKind
 from pillarbox.relay.routing import Route
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.memory.ledger import MemoryLedger
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.transports.memory import MemoryTransport

@@ -19,7 +19,7 @@ from pillarbox.core.statistics import DeliveryStatistics
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import find_event
 from tests.integration.cli.graveyard import Graveyard
 from tests.servers.rabbitmq import RabbitMQServer

@@ -7,7 +7,7 @@ import pytest
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.lane import epochs_of
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 from tests.integration.cli.terminal import at_terminal

@@ -8,7 +8,7 @@ import pytest
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.testing.conformance.events import at
-from pillarbox.testing.conformance.owner import LONG, Owner
+from pillarbox.testing.conformance.lane_owner import LONG, Owner
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 from tests.integration.cli.terminal import at_terminal

@@ -9,7 +9,7 @@ from psycopg import sql
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.statistics import DeliveryStatistics
-from pillarbox.testing.conformance.owner import LONG, Owner
+from pillarbox.testing.conformance.lane_owner import LONG, Owner
 from tests.docs.pages import ROOT
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.following import following

@@ -18,7 +18,7 @@ from pillarbox.core.outcome import DELIVERED
 from pillarbox.ops.archive import BATCH, ArchiveError, ArchiveFile, archive
 from pillarbox.record import Outbox
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 
 COUNT = BATCH + 10
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from pillarbox.stores.postgres import PostgresStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.waiting import eventually
 from tests.databases import Sql
 from tests.integration.postgres.test_fencing_race import waits_for_a_lock

@@ -8,7 +8,7 @@ from pillarbox.core.outcome import DELIVERED
 from pillarbox.ops import replay_runs
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from tests.databases import Sql
 
 

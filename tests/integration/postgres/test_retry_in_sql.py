@@ -8,7 +8,7 @@ import pytest
 
 from pillarbox.core.outcome import Dead
 from pillarbox.stores.postgres import PostgresStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 from tests.databases import Sql
 

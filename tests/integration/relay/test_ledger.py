@@ -16,7 +16,7 @@ from pillarbox.core.observations import Observation, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Resolved
 from pillarbox.core.store import Before
 from pillarbox.stores.postgres import PostgresStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 from tests.databases import Sql

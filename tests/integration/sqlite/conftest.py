@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 
 Shell = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.conformance.lane_owner import Owner, ids
 
 MOVE_TO_DLQ = (
     "INSERT INTO event_outbox_dlq SELECT * FROM event_outbox WHERE retry_count >= 1 AND published_at IS NULL",

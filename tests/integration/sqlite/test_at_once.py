@@ -12,7 +12,7 @@ from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Decision
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.stores.sqlite.messages import TOGETHER
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 
 INSERT = "INSERT INTO outbox_message (event_id, event_type, payload, destination) VALUES (?, 't', ?, ?)"
 LANE = 0

@@ -10,7 +10,7 @@ from pillarbox.admin.listing import EventFilter
 from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.outcome import DELIVERED, Decision, Retry
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 

@@ -13,7 +13,7 @@ import pytest
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.lane import EVERY_RELAY, RelayCard
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner, join
+from pillarbox.testing.conformance.lane_owner import Owner, join
 
 LEASE = 15.0
 HOUR = 3600

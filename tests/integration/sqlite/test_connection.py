@@ -11,7 +11,7 @@ from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavaila
 from pillarbox.core.lane import RelayCard
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.stores.sqlite.store import path_of
-from pillarbox.testing.conformance.owner import Owner, join
+from pillarbox.testing.conformance.lane_owner import Owner, join
 from pillarbox.testing.lookup import dead_letters
 
 

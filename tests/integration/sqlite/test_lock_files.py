@@ -7,7 +7,7 @@ import pytest
 
 from pillarbox.core.lane import RelayCard
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import LONG, Owner, join
+from pillarbox.testing.conformance.lane_owner import LONG, Owner, join
 
 IDS = (
     "0192d3c4-5b6a-7c8d-9e0f-a1b2c3d4e5f6",

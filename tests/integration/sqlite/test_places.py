@@ -6,7 +6,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED, Dead
 from pillarbox.record import Outbox
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.conformance.lane_owner import Owner, ids
 from pillarbox.testing.lookup import dead_letters
 
 INSERT = "INSERT INTO outbox_message (event_id, event_type, ordering_key, payload) VALUES (?, 't', 'k', '')"

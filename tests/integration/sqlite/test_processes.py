@@ -11,7 +11,7 @@ import pytest
 from pillarbox.core.lane import Session
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.conformance.lane_owner import Owner, ids
 from tests.integration.sqlite.conftest import Shell
 
 INSERT = "INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('%s', 't', '');"

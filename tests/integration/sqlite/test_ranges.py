@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 
 RECORDED = datetime(2026, 5, 4, 3, 2, 1, 123_000, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

@@ -8,7 +8,7 @@ import pytest
 
 from pillarbox.core.outcome import Dead
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 
 Retry = Callable[[SqliteStore, sqlite3.Connection], Awaitable[None]]

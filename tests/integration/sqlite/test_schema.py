@@ -11,7 +11,7 @@ import pytest
 import pillarbox.stores.sqlite
 from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavailableError
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 from tests.integration.sqlite.conftest import Shell
 

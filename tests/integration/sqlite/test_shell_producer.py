@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from tests.integration.sqlite.conftest import Shell
 
 

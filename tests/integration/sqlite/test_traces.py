@@ -6,7 +6,7 @@ from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.core.store import Retention
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 
 INSERT = "INSERT INTO outbox_message (event_id, event_type, payload) VALUES (?, 't', '')"

@@ -8,7 +8,7 @@ import pytest
 from pillarbox.core.lane import InFlightMessage
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import LONG, Owner, ids
+from pillarbox.testing.conformance.lane_owner import LONG, Owner, ids
 from pillarbox.testing.lookup import dead_letters, find_event
 
 INSERT = "INSERT INTO outbox_message (event_id, event_type, aggregate_id, payload) VALUES (?, 't', ?, ?)"

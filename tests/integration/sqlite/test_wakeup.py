@@ -4,7 +4,7 @@ import sqlite3
 
 from pillarbox.core.outcome import Dead
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 
 INSERT = "INSERT INTO outbox_message (event_type, payload) VALUES ('t', '')"

@@ -8,7 +8,7 @@ import pytest
 from pillarbox.core.message import Held, KeyQueue
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Retry, Split
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 
 WAITING = 20_000
 INSERT = """

@@ -14,7 +14,7 @@ from pillarbox.ops import dead_letter_groups
 from pillarbox.ops.dead_letter_groups import fingerprint, groups, is_fingerprint, letters_of, page_of, reason_of
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 
 SAME = [

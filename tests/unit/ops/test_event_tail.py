@@ -14,7 +14,7 @@ from pillarbox.ops import event_tail
 from pillarbox.ops.event_tail import Look, Tail
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 
 AGAIN = Retry(delay=0, error="no")

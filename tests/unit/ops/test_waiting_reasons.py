@@ -10,7 +10,7 @@ from pillarbox.core.outcome import DELIVERED
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops import waiting_reasons
 from pillarbox.testing.conformance.events import event
-from pillarbox.testing.conformance.owner import LONG, Owner, join
+from pillarbox.testing.conformance.lane_owner import LONG, Owner, join
 from pillarbox.testing.memory import MemoryHarness
 
 

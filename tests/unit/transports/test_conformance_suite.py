@@ -8,7 +8,7 @@ import pytest
 
 from pillarbox.core.errors import PermanentError, RejectedError, SendError, UnavailableError
 from pillarbox.core.transport import Outgoing, Result
-from pillarbox.testing.conformance.transports import TransportConformance, life, outage, sending
+from pillarbox.testing.conformance.transports import TransportConformance, lifecycle, outage, sending
 from pillarbox.transports.memory import MemoryTransport
 from tests.conformance.test_memory_transport import MemoryTransportHarness
 
@@ -136,32 +136,32 @@ class TakesRefusalsLightly(MemoryTransport):
 
 MUTANTS: list[tuple[type[MemoryTransport], str, dict[str, Any]]] = [
     (AcceptsBeforeItArrives, "an_accepted_message_arrives", {}),
-    (LosesWhatWasUnderWayInAnOutage, "what_cannot_be_reached_is_unavailable_for_every_message", {}),
-    (LosesWhatWasUnderWayInAnOutage, "what_is_being_sent_during_the_close_is_answered", {"turns": 1}),
-    (ReversesALot, "a_lot_arrives_in_order", {}),
-    (SendsTwice, "several_sends_at_once_all_arrive_each_once", {}),
+    (LosesWhatWasUnderWayInAnOutage, "an_unreachable_destination_is_unavailable_for_every_message", {}),
+    (LosesWhatWasUnderWayInAnOutage, "messages_in_flight_during_the_close_have_a_result", {"turns": 1}),
+    (ReversesALot, "a_batch_arrives_in_order", {}),
+    (SendsTwice, "concurrent_sends_arrive_exactly_once", {}),
     (SwapsAnswers, "the_neighbours_of_an_unroutable_message_arrive", {}),
     (FailsTheNeighbours, "the_neighbours_of_an_unroutable_message_arrive", {}),
-    (FailsTheNeighbours, "a_message_that_can_never_be_sent_fails_for_good_and_alone", {}),
-    (TakesRefusalsLightly, "a_message_that_can_never_be_sent_fails_for_good_and_alone", {}),
-    (BlamesTheDestination, "an_unroutable_message_is_rejected_and_may_be_tried_again", {}),
-    (BlamesTheMessage, "a_way_that_was_open_before_is_unavailable_once_cut", {}),
-    (RaisesInAnOutage, "nothing_accepted_around_an_outage_is_lost", {}),
-    (StaysDown, "it_goes_on_by_itself_once_the_way_is_open_again", {}),
-    (DecodesBodies, "bytes_come_out_as_they_went_in", {"body": b"\xff"}),
-    (ForgetsHeaders, "headers_come_out_unchanged", {}),
-    (MakesUpIds, "the_id_is_that_of_the_event_on_every_try", {"event_id": "a"}),
-    (LeavesTasksBehind, "a_cancelled_send_leaves_a_transport_that_works", {"turns": 1}),
+    (FailsTheNeighbours, "a_message_that_can_never_be_sent_fails_permanently_and_alone", {}),
+    (TakesRefusalsLightly, "a_message_that_can_never_be_sent_fails_permanently_and_alone", {}),
+    (BlamesTheDestination, "an_unroutable_message_is_rejected_and_may_be_retried", {}),
+    (BlamesTheMessage, "a_lost_connection_is_unavailable", {}),
+    (RaisesInAnOutage, "no_accepted_message_is_lost_around_an_outage", {}),
+    (StaysDown, "it_reconnects_by_itself", {}),
+    (DecodesBodies, "bytes_are_unchanged", {"body": b"\xff"}),
+    (ForgetsHeaders, "headers_are_unchanged", {}),
+    (MakesUpIds, "the_message_id_is_the_event_id_on_every_attempt", {"event_id": "a"}),
+    (LeavesTasksBehind, "a_transport_works_after_a_cancelled_send", {"turns": 1}),
     (ShowsBodies, "errors_show_neither_secrets_nor_bodies", {}),
     (WorksAfterTheClose, "sending_after_the_close_is_unavailable", {}),
-    (PingsBlindly, "ping_tells_whether_something_could_be_sent", {}),
-    (HangsWhenClosed, "what_is_being_sent_during_the_close_is_answered", {"turns": 1}),
+    (PingsBlindly, "ping_tells_whether_the_transport_can_send", {}),
+    (HangsWhenClosed, "messages_in_flight_during_the_close_have_a_result", {"turns": 1}),
 ]
 
 
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shortens the timeouts of the suite."""
-    for module in (sending, outage, life):
+    for module in (sending, outage, lifecycle):
         monkeypatch.setattr(module, "BOUND", 0.1)
 
 

@@ -11,7 +11,7 @@ from pillarbox.core.outcome import DELIVERED, Retry
 from pillarbox.testing.conformance.capability import needs
 from pillarbox.testing.conformance.events import HOUR, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.conformance.lane_owner import Owner, ids
 from pillarbox.testing.lookup import find_event
 
 
@@ -66,21 +66,21 @@ class AppendConformance:
             await harness.record(transaction, *line("k", "c"))
         assert ids(await owner.ready()) == ["a", "b", "c"]
 
-    async def test_an_id_that_waits_is_refused_a_second_time(self, harness: StoreHarness) -> None:
+    async def test_a_pending_id_is_rejected_a_second_time(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         with pytest.raises(DuplicateEventError):
             await harness.commit(event("a", payload=b"again"))
         assert [m.payload for m in await owner.ready()] == [b"a"]
 
-    async def test_a_refused_transaction_leaves_none_of_its_events(self, harness: StoreHarness) -> None:
+    async def test_a_rejected_transaction_leaves_none_of_its_events(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         with pytest.raises(DuplicateEventError):
             await harness.commit(event("b"), event("a"), event("c"))
         assert ids(await owner.ready()) == ["a"]
 
-    async def test_an_id_may_wait_once_per_destination(self, harness: StoreHarness) -> None:
+    async def test_an_id_may_be_pending_once_per_destination(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"), event("a", destination="y"))
         with pytest.raises(DuplicateEventError):
@@ -101,7 +101,7 @@ class AppendConformance:
         await harness.commit(event("a"))
         assert ids(await owner.ready()) == ["a"]
 
-    async def test_what_was_committed_survives_a_restart(self, harness: StoreHarness) -> None:
+    async def test_committed_events_survive_a_restart(self, harness: StoreHarness) -> None:
         needs(harness, survives_restart=True)
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
@@ -113,7 +113,7 @@ class AppendConformance:
         assert [(m.event_id, m.attempts) for m in await heir.due()] == [("a", 1)]
         assert [(m.event_id, m.must_wait) for m in await heir.ready()] == [("b", True)]
 
-    async def test_a_late_commit_with_a_lower_place_is_still_read_and_comes_first(self, harness: StoreHarness) -> None:
+    async def test_a_late_commit_with_a_lower_sequence_is_fetched_first(self, harness: StoreHarness) -> None:
         needs(harness, many_writers=True)
         owner = await Owner.of(harness.store)
         async with harness.transaction() as late:
@@ -125,7 +125,7 @@ class AppendConformance:
         assert (found.event_id, found.id < early.id) == ("late", True)
         assert ids(await owner.ready()) == ["late", "early"]
 
-    async def test_of_many_transactions_with_one_id_at_once_only_one_commits(self, harness: StoreHarness) -> None:
+    async def test_of_concurrent_transactions_with_one_id_only_one_commits(self, harness: StoreHarness) -> None:
         needs(harness, many_writers=True)
         owner = await Owner.of(harness.store)
         attempts = [harness.commit(event("a", payload=b"%d" % n)) for n in range(5)]

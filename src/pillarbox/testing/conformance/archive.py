@@ -11,7 +11,7 @@ from pillarbox.core.outcome import DELIVERED, Dead
 from pillarbox.core.store import Retention
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 
 of_each_table = pytest.mark.parametrize("table", ["history", "dead"])
 
@@ -34,7 +34,7 @@ async def _old(harness: StoreHarness, table: Table, after: EventDetail | None = 
 
 class ArchiveConformance:
     @of_each_table
-    async def test_rows_come_whole_and_in_bites(self, harness: StoreHarness, table: Table) -> None:
+    async def test_complete_rows_are_read_in_chunks(self, harness: StoreHarness, table: Table) -> None:
         await _filled(harness, table, "a", "b", "c")
         first = await harness.store.admin.archive.read(table, older=0, limit=2)
         rest = await harness.store.admin.archive.read(table, older=0, limit=2, after=first[-1])
@@ -46,7 +46,7 @@ class ArchiveConformance:
         assert a == (await harness.store.admin.events.show("a")).events[0]
 
     @of_each_table
-    async def test_a_read_is_bounded_by_bytes_and_brings_at_least_one(
+    async def test_a_read_is_bounded_by_bytes_but_returns_at_least_one_row(
         self, harness: StoreHarness, table: Table
     ) -> None:
         owner = await Owner.of(harness.store)
@@ -62,12 +62,12 @@ class ArchiveConformance:
         assert read == [["a", "b"], ["c"], ["d"]]
 
     @of_each_table
-    async def test_what_is_young_stays_out_of_it(self, harness: StoreHarness, table: Table) -> None:
+    async def test_recent_rows_are_not_archived(self, harness: StoreHarness, table: Table) -> None:
         await _filled(harness, table, "a")
         assert await harness.store.admin.archive.read(table, older=HOUR, limit=9) == []
 
     @of_each_table
-    async def test_exactly_what_was_named_is_dropped(self, harness: StoreHarness, table: Table) -> None:
+    async def test_only_named_rows_are_deleted(self, harness: StoreHarness, table: Table) -> None:
         owner = await _filled(harness, table, "a", "b", "c")
         a, _, c = await _old(harness, table)
         await _fill(harness, owner, table, "d")
@@ -75,7 +75,7 @@ class ArchiveConformance:
         assert [row.event_id for row in await _old(harness, table)] == ["b", "d"]
 
     @of_each_table
-    async def test_what_is_gone_already_is_not_counted(self, harness: StoreHarness, table: Table) -> None:
+    async def test_rows_that_are_deleted_already_are_not_counted(self, harness: StoreHarness, table: Table) -> None:
         await _filled(harness, table, "a", "b")
         rows = await _old(harness, table)
         assert await harness.store.admin.archive.drop(table, rows[:1]) == 1
@@ -83,7 +83,7 @@ class ArchiveConformance:
         assert await harness.store.admin.archive.drop(table, []) == 0
 
     @of_each_table
-    async def test_a_repeat_with_the_same_id_is_another_row(self, harness: StoreHarness, table: Table) -> None:
+    async def test_a_second_delivery_of_an_id_is_another_row(self, harness: StoreHarness, table: Table) -> None:
         owner = await _filled(harness, table, "a")
         [first] = await _old(harness, table)
         await _fill(harness, owner, table, "a")
@@ -92,7 +92,7 @@ class ArchiveConformance:
         assert second.id > first.id
 
     @of_each_table
-    async def test_what_is_old_is_counted(self, harness: StoreHarness, table: Table) -> None:
+    async def test_old_rows_are_counted(self, harness: StoreHarness, table: Table) -> None:
         await _filled(harness, table, "a", "b")
         stale = harness.store.admin.archive.stale
         nothing = Stale(0, 0, 0, 0, 0)

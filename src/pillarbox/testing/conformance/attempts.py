@@ -9,7 +9,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Retry
 from pillarbox.core.store import Retention
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 
 NOW = Retry(delay=0, error="not now", counted=False)
 FAILURES = {
@@ -37,7 +37,7 @@ async def _settled(harness: StoreHarness, outcome: Outcome) -> None:
 
 
 class AttemptsConformance:
-    async def test_every_failed_send_is_told_the_last_one_first(self, harness: StoreHarness) -> None:
+    async def test_failed_sends_are_listed_newest_first(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(Retry(delay=0, error="one"), *await owner.ready(), to="x", seconds=0.5)
@@ -52,14 +52,14 @@ class AttemptsConformance:
         assert [f.attempted_at for f in found] == sorted((f.attempted_at for f in found), reverse=True)
 
     @each_failure
-    async def test_a_failed_send_keeps_its_length(self, harness: StoreHarness, outcome: Outcome) -> None:
+    async def test_a_failed_send_keeps_its_duration(self, harness: StoreHarness, outcome: Outcome) -> None:
         await _settled(harness, outcome)
         assert {name: [f.seconds for f in await failures(harness, name)] for name in LENGTHS} == {
             name: [seconds] for name, seconds in LENGTHS.items()
         }
 
     @each_failure
-    async def test_one_that_was_resolved_on_the_way_keeps_its_length_too(
+    async def test_a_message_routed_during_the_send_keeps_its_duration(
         self, harness: StoreHarness, outcome: Outcome
     ) -> None:
         owner = await Owner.of(harness.store)
@@ -68,7 +68,7 @@ class AttemptsConformance:
         [failed] = await failures(harness, "a")
         assert (failed.destination, failed.seconds) == ("x", 0.5)
 
-    async def test_a_delivery_keeps_its_length(self, harness: StoreHarness) -> None:
+    async def test_a_delivery_keeps_its_duration(self, harness: StoreHarness) -> None:
         await _settled(harness, DELIVERED)
         stories = {name: await harness.store.admin.events.show(name) for name in LENGTHS}
         assert {name: [detail.seconds for detail in story.events] for name, story in stories.items()} == {
@@ -76,7 +76,7 @@ class AttemptsConformance:
         }
         assert [failure for story in stories.values() for failure in story.failures] == []
 
-    async def test_only_the_delivery_has_its_length_beside_others_of_the_event(self, harness: StoreHarness) -> None:
+    async def test_only_the_delivered_copy_of_an_event_has_a_duration(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.split((await owner.ready())[0], "w", "x", "y", "z")
@@ -94,7 +94,7 @@ class AttemptsConformance:
         assert [(failed.destination, failed.seconds) for failed in story.failures] == [("y", 3)]
 
     @each_failure
-    async def test_a_verdict_written_again_is_no_second_attempt(self, harness: StoreHarness, outcome: Outcome) -> None:
+    async def test_a_decision_written_twice_is_one_attempt(self, harness: StoreHarness, outcome: Outcome) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"))
         messages = await owner.ready()
@@ -104,7 +104,7 @@ class AttemptsConformance:
         assert (failed.attempt, failed.seconds) == (1, 0.5)
 
     @pytest.mark.parametrize("block", [False, True])
-    async def test_to_give_up_without_a_send_is_no_attempt(self, harness: StoreHarness, block: bool) -> None:
+    async def test_dead_lettering_without_a_send_is_not_an_attempt(self, harness: StoreHarness, block: bool) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"), event("b"))
         a, b = await owner.ready()
@@ -112,7 +112,7 @@ class AttemptsConformance:
         await owner.settle(Dead(error="no", block=block), b)
         assert (await failures(harness, "a"), len(await failures(harness, "b"))) == ([], 1)
 
-    async def test_what_an_operator_dead_letters_is_no_attempt(self, harness: StoreHarness) -> None:
+    async def test_dead_lettering_by_an_operator_is_not_an_attempt(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"))
         await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready(), seconds=0.5)
@@ -122,7 +122,7 @@ class AttemptsConformance:
         assert [detail.dead_letter_id is not None for detail in story.events] == [True]
         assert [failed.seconds for failed in story.failures] == [0.5]
 
-    async def test_attempts_stay_as_long_as_history_or_dead_letters_may_need_them(self, harness: StoreHarness) -> None:
+    async def test_attempts_are_kept_as_long_as_history_and_dead_letters(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready())

@@ -12,7 +12,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.core.store import Retention
 from pillarbox.testing.conformance.events import HOUR, at, digest, event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 
 
@@ -39,10 +39,10 @@ async def letters(harness: StoreHarness, *event_ids: str) -> list[int]:
 
 
 class AuditConformance:
-    async def test_where_nobody_did_anything_there_is_one_empty_page(self, harness: StoreHarness) -> None:
+    async def test_an_empty_audit_has_one_empty_page(self, harness: StoreHarness) -> None:
         assert await harness.store.admin.audit.list() == ([], None)
 
-    async def test_a_retry_and_a_discard_are_remembered_with_the_letter(self, harness: StoreHarness) -> None:
+    async def test_a_retry_and_a_discard_are_audited_with_the_dead_letter(self, harness: StoreHarness) -> None:
         a, b = await letters(harness, "a", "b")
         await harness.store.admin.dead_letters.retry([a], by="ada")
         await harness.store.admin.dead_letters.discard([b], by="bob")
@@ -53,7 +53,7 @@ class AuditConformance:
         assert dict(newest.detail) == {"destination": "x", "dead_letter_id": b}
         assert at(-HOUR) < oldest.at <= newest.at < at(HOUR)
 
-    async def test_the_audit_knows_what_changed_and_not_the_content(self, harness: StoreHarness) -> None:
+    async def test_the_audit_names_the_changed_fields_without_their_content(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", payload=b"secret old", headers={"kept": "1", "gone": "2", "other": "3"}))
         await owner.settle(Dead(error="no"), *await owner.ready(), to="x")
@@ -73,7 +73,7 @@ class AuditConformance:
         }
         assert "secret" not in entry.detail_json
 
-    async def test_an_edit_is_remembered_once_and_not_where_nothing_was_edited(self, harness: StoreHarness) -> None:
+    async def test_an_edit_is_audited_once_and_only_if_it_changed_something(self, harness: StoreHarness) -> None:
         a, b = await letters(harness, "a", "b")
         await harness.commit(event("b", "k", destination="x"))
         assert await harness.store.admin.dead_letters.edit(a, payload=b"1", by="ada")
@@ -81,7 +81,7 @@ class AuditConformance:
         assert not await harness.store.admin.dead_letters.edit(b, payload=b"new", by="ada")
         assert [(entry.what, entry.subject) for entry in await entries(harness)] == [("edit", "a")]
 
-    async def test_requests_for_many_events_are_remembered_one_by_one(self, harness: StoreHarness) -> None:
+    async def test_requests_for_several_events_are_audited_one_by_one(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         names = ["plain", "it's", '"quoted"', "\\", "é", "[1, 2]", "null"]
         await harness.commit(*(event(name, destination="x,y") for name in names))
@@ -92,9 +92,7 @@ class AuditConformance:
         }
 
     @pytest.mark.parametrize("action", get_args(Action))
-    async def test_a_request_for_what_is_delivered_by_then_is_not_remembered(
-        self, harness: StoreHarness, action: Action
-    ) -> None:
+    async def test_a_request_for_a_delivered_event_is_not_audited(self, harness: StoreHarness, action: Action) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("delivered", "k"), event("rejected", "j"))
         delivered, rejected = await owner.ready()
@@ -104,19 +102,19 @@ class AuditConformance:
         assert await owner.carry_out() == 2
         assert [entry.subject for entry in await entries(harness)] == ["rejected"]
 
-    async def test_what_was_not_done_is_not_remembered(self, harness: StoreHarness) -> None:
+    async def test_an_action_without_effect_is_not_audited(self, harness: StoreHarness) -> None:
         [a] = await letters(harness, "a")
         assert await harness.store.admin.dead_letters.retry([a + 1000], by="ada") == 0
         assert await harness.store.admin.dead_letters.discard([a + 1000], by="ada") == 0
         assert await entries(harness) == []
 
-    async def test_a_steered_destination_is_remembered(self, harness: StoreHarness) -> None:
+    async def test_an_override_of_a_destination_is_audited(self, harness: StoreHarness) -> None:
         await harness.store.admin.requests.override("orders", paused=True, by="ada")
         [entry] = await entries(harness)
         assert (entry.who, entry.what, entry.subject) == ("ada", "override", "orders")
         assert dict(entry.detail) == {"paused": True}
 
-    async def test_a_request_is_remembered_once_it_was_carried_out(self, harness: StoreHarness) -> None:
+    async def test_a_request_is_audited_when_it_was_executed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready(), to="x")
@@ -132,7 +130,7 @@ class AuditConformance:
         [("retry", {}), ("discard", {}), ("dead_letter", {}), ("reschedule", {"delay": HOUR})],
         ids=str,
     )
-    async def test_what_was_carried_out_is_told_with_the_request(
+    async def test_the_audit_links_an_executed_request(
         self, harness: StoreHarness, action: Action, more: dict[str, Any]
     ) -> None:
         owner = await Owner.of(harness.store)
@@ -144,7 +142,9 @@ class AuditConformance:
         assert dict(entry.detail) == {"destination": "x", "request_id": request, **more}
 
     @pytest.mark.parametrize("what", ["retry", "discard"])
-    async def test_what_is_done_to_many_letters_is_one_entry_that_grows(self, harness: StoreHarness, what: str) -> None:
+    async def test_a_bulk_action_on_dead_letters_is_one_entry_with_a_growing_count(
+        self, harness: StoreHarness, what: str
+    ) -> None:
         admin = harness.store.admin
         a, b, c = await letters(harness, "a", "b", "c")
         do = admin.dead_letters.retry if what == "retry" else admin.dead_letters.discard
@@ -157,9 +157,7 @@ class AuditConformance:
         [entry] = await entries(harness)
         assert (entry.count, dict(entry.detail)) == (3, {"left": 1})
 
-    async def test_what_is_asked_of_many_events_is_one_entry_that_grows_as_it_is_carried_out(
-        self, harness: StoreHarness
-    ) -> None:
+    async def test_a_bulk_request_is_one_entry_whose_count_grows_with_execution(self, harness: StoreHarness) -> None:
         admin = harness.store.admin
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"), event("b"), event("c"))
@@ -175,7 +173,7 @@ class AuditConformance:
         assert dict(newest.detail) == {"left": 0, "delay": 1}
         assert (oldest.id, oldest.who, oldest.count, dict(oldest.detail)) == (first, "ada", 2, {"left": 1})
 
-    async def test_an_act_goes_on_although_its_entry_was_pruned(self, harness: StoreHarness) -> None:
+    async def test_a_bulk_action_continues_although_its_entry_was_pruned(self, harness: StoreHarness) -> None:
         [a] = await letters(harness, "a")
         owner = await Owner.of(harness.store)
         await harness.commit(event("b"))
@@ -192,7 +190,7 @@ class AuditConformance:
         for limit in (1, 2, 100):
             assert [entry.subject for entry in await entries(harness, limit=limit)] == ["c", "b", "a"]
 
-    async def test_the_audit_can_be_narrowed(self, harness: StoreHarness) -> None:
+    async def test_the_audit_can_be_filtered(self, harness: StoreHarness) -> None:
         cases: list[tuple[dict[str, Any], list[str]]] = [
             ({"who": "ada"}, ["orders", "a"]),
             ({"what": "discard"}, ["b"]),
@@ -209,7 +207,7 @@ class AuditConformance:
             for wanted, found in cases:
                 assert [entry.subject for entry in await entries(harness, limit=limit, **wanted)] == found, wanted
 
-    async def test_what_people_did_long_ago_goes_with_the_upkeep(self, harness: StoreHarness) -> None:
+    async def test_old_audit_entries_are_pruned(self, harness: StoreHarness) -> None:
         await harness.store.admin.requests.override("orders", paused=True, by="ada")
         await harness.store.upkeep.prune(Retention(audit=HOUR))
         assert len(await entries(harness)) == 1

@@ -9,7 +9,7 @@ import pytest
 from pillarbox.core.event import Event
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 
 PAYLOADS = {
     "empty": b"",
@@ -23,20 +23,20 @@ PAYLOADS = {
 
 class ContentConformance:
     @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys())
-    async def test_payload_bytes_come_out_as_they_went_in(self, harness: StoreHarness, payload: bytes) -> None:
+    async def test_payload_bytes_are_unchanged(self, harness: StoreHarness, payload: bytes) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", payload=payload))
         [message] = await owner.ready()
         assert bytes(message.payload) == payload
 
-    async def test_headers_come_out_unchanged(self, harness: StoreHarness) -> None:
+    async def test_headers_are_unchanged(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         headers = {"b": "2", "a": "", "ключ": "значение 🚀", "quote": "\"'\\ {x} %s :y $1 ?", "n": "0123"}
         await harness.commit(event("a", headers=headers))
         [message] = await owner.ready()
         assert message.headers == headers
 
-    async def test_every_field_comes_out_unchanged(self, harness: StoreHarness) -> None:
+    async def test_every_field_is_unchanged(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         occurred = datetime(2026, 2, 3, 4, 5, 6, 789012, tzinfo=timezone(timedelta(hours=5, minutes=30)))
         await harness.commit(
@@ -63,7 +63,7 @@ class ContentConformance:
         assert m.occurred_at == occurred
         assert (m.available_at, m.held, m.attempts, m.deferrals, m.must_wait) == (None, None, 0, 0, False)
 
-    async def test_a_bare_event_gets_its_defaults_from_the_store(self, harness: StoreHarness) -> None:
+    async def test_a_minimal_event_gets_its_defaults_from_the_store(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         before = datetime.now(UTC) - timedelta(minutes=1)
         await harness.commit(Event("thing.happened", {"b": 1, "a": "é"}))
@@ -83,7 +83,7 @@ class ContentConformance:
             ({}, None),
         ],
     )
-    async def test_the_key_is_the_given_one_else_the_aggregate(
+    async def test_the_key_defaults_to_the_aggregate(
         self, harness: StoreHarness, fields: dict[str, str], key: str | None
     ) -> None:
         owner = await Owner.of(harness.store)
@@ -91,7 +91,7 @@ class ContentConformance:
         [message] = await owner.ready()
         assert message.key == key
 
-    async def test_one_key_is_always_one_lane(self, harness: StoreHarness) -> None:
+    async def test_all_events_of_a_key_have_one_lane(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(
             event("a", "T:1"),

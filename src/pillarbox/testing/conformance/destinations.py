@@ -10,17 +10,17 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import find_event
 
 AS_IT_COMES = Override("orders", paused=False, breaker=None, rate_limit=None, last_error=None)
 
 
 class DestinationsConformance:
-    async def test_nobody_set_anything_and_nothing_is_wrong(self, harness: StoreHarness) -> None:
+    async def test_a_new_store_has_no_overrides_and_no_errors(self, harness: StoreHarness) -> None:
         assert await harness.store.destinations.overrides() == []
 
-    async def test_what_a_relay_reports_is_seen_by_all_until_it_is_over(self, harness: StoreHarness) -> None:
+    async def test_a_reported_outage_is_visible_to_all_until_it_ends(self, harness: StoreHarness) -> None:
         other = await harness.second_store()
         await harness.store.destinations.report("orders", error="connection refused", next_attempt=5)
         assert await other.destinations.overrides() == [AS_IT_COMES._replace(last_error="connection refused")]
@@ -30,12 +30,12 @@ class DestinationsConformance:
         await harness.store.destinations.report("orders", error=None, next_attempt=None)
         assert await other.destinations.overrides() == []
 
-    async def test_a_report_is_kept_legible_whatever_it_says(self, harness: StoreHarness) -> None:
+    async def test_a_reported_error_is_stored_without_control_characters(self, harness: StoreHarness) -> None:
         await harness.store.destinations.report("orders", error="NUL \0, half \ud800 a pair", next_attempt=1e18)
         [row] = await harness.store.destinations.overrides()
         assert row.last_error == "NUL \\x00, half \\xd800 a pair"
 
-    async def test_in_an_outage_the_next_try_is_that_of_the_destination(self, harness: StoreHarness) -> None:
+    async def test_in_an_outage_the_next_attempt_is_that_of_the_destination(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("tried"), event("untried", destination="orders"))
         await owner.note("connection refused", (await owner.ready())[0], to="orders")
@@ -49,13 +49,13 @@ class DestinationsConformance:
         [tried] = await find_event(harness.store, "tried")
         assert tried.next_retry_at is None
 
-    async def test_what_a_person_sets_is_seen_by_all(self, harness: StoreHarness) -> None:
+    async def test_an_override_is_visible_to_all(self, harness: StoreHarness) -> None:
         other = await harness.second_store()
         await harness.store.admin.requests.override("orders", paused=True, breaker="open", rate_limit=2.5, by="ann")
         wanted = AS_IT_COMES._replace(paused=True, breaker="open", rate_limit=2.5)
         assert await other.destinations.overrides() == [wanted]
 
-    async def test_what_is_not_named_stays_and_none_clears(self, harness: StoreHarness) -> None:
+    async def test_unnamed_overrides_stay_and_none_clears_one(self, harness: StoreHarness) -> None:
         destinations = harness.store.destinations
         await harness.store.admin.requests.override("orders", rate_limit=10)
         await harness.store.admin.requests.override("orders", paused=True)
@@ -68,7 +68,7 @@ class DestinationsConformance:
         await harness.store.admin.requests.override("orders", paused=False)
         assert await destinations.overrides() == []
 
-    async def test_reports_and_steering_leave_each_other_alone(self, harness: StoreHarness) -> None:
+    async def test_reports_and_overrides_are_independent(self, harness: StoreHarness) -> None:
         destinations = harness.store.destinations
         await destinations.report("orders", error="down", next_attempt=5)
         await harness.store.admin.requests.override("orders", paused=True, rate_limit=3)
@@ -77,7 +77,7 @@ class DestinationsConformance:
         await destinations.report("orders", error=None, next_attempt=None)
         assert await destinations.overrides() == [Override("orders", True, None, 3, None)]
 
-    async def test_destinations_come_by_name_and_everywhere_is_one_of_them(self, harness: StoreHarness) -> None:
+    async def test_destinations_are_sorted_by_name_and_include_everywhere(self, harness: StoreHarness) -> None:
         destinations = harness.store.destinations
         for name in ("b", "Z", EVERYWHERE, "a"):
             await harness.store.admin.requests.override(name, paused=True)
@@ -86,7 +86,7 @@ class DestinationsConformance:
     @pytest.mark.parametrize(
         "wish", [{"breaker": "ajar"}, {"rate_limit": 0}, {"rate_limit": -1}, {"rate_limit": float("nan")}]
     )
-    async def test_a_wish_that_makes_no_sense_is_refused(self, harness: StoreHarness, wish: dict[str, Any]) -> None:
+    async def test_an_invalid_override_is_rejected(self, harness: StoreHarness, wish: dict[str, Any]) -> None:
         with pytest.raises(ConfigurationError):
             await harness.store.admin.requests.override("orders", paused=True, **wish)
         assert await harness.store.destinations.overrides() == []

@@ -5,38 +5,40 @@ from __future__ import annotations
 from pillarbox.core.outcome import Retry
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 
 
 class DiagnosisConformance:
-    async def test_every_check_answers_with_a_fix_unless_it_passes(self, harness: StoreHarness) -> None:
+    async def test_every_check_that_does_not_pass_has_a_fix(self, harness: StoreHarness) -> None:
         for check in harness.store.diagnosis.checks():
             answer = await check.ask()
             assert check.name.startswith("store.")
             assert answer.message
             assert (answer.fix == "") is (answer.result == "pass"), answer
 
-    async def test_the_tables_are_among_the_checks_and_others_depend_on_them(self, harness: StoreHarness) -> None:
+    async def test_a_schema_check_gates_the_others(self, harness: StoreHarness) -> None:
         [schema] = [check for check in harness.store.diagnosis.checks() if check.name == "store.schema"]
         assert schema.gate
         assert (await schema.ask()).result == "pass"
 
-    async def test_tables_that_are_missing_fail_the_check(self, harness: StoreHarness) -> None:
+    async def test_missing_tables_fail_the_check(self, harness: StoreHarness) -> None:
         if (bare := await harness.bare_store()) is None:
             return
         [schema] = [check for check in bare.diagnosis.checks() if check.name == "store.schema"]
         assert (await schema.ask()).result == "fail"
 
-    async def test_room_is_told_the_largest_part_first(self, harness: StoreHarness) -> None:
+    async def test_table_sizes_are_listed_largest_first(self, harness: StoreHarness) -> None:
         sizes = [part.bytes for part in (await harness.store.diagnosis.table_sizes()).parts]
         assert sizes == sorted(sizes, reverse=True)
         assert sum(sizes) > 0 or not harness.store.capabilities.survives_restart
 
-    async def test_nothing_was_tried_in_vain(self, harness: StoreHarness) -> None:
+    async def test_a_new_store_has_no_messages_with_many_attempts(self, harness: StoreHarness) -> None:
         await harness.commit(event("a"))
         assert await harness.store.diagnosis.tried() == (0, "", "")
 
-    async def test_what_was_tried_too_often_is_counted_with_its_commonest_error(self, harness: StoreHarness) -> None:
+    async def test_messages_with_many_attempts_are_counted_with_the_most_frequent_error(
+        self, harness: StoreHarness
+    ) -> None:
         owner = await Owner.of(harness.store)
         errors = {"a": "no queue for a", "b": "no queue for b", "c": "too large", "d": "no queue for d"}
         await harness.commit(*(event(name) for name in errors))

@@ -13,7 +13,7 @@ from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.conformance.lane_owner import Owner, ids
 from pillarbox.testing.lookup import dead_letters, find_event
 
 Write = Callable[[Owner, Message], Awaitable[Settled]]
@@ -50,7 +50,9 @@ class FencingConformance:
         assert await dead_letters(harness.store) == []
 
     @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
-    async def test_a_write_for_a_lane_without_epoch_writes_nothing(self, harness: StoreHarness, write: Write) -> None:
+    async def test_a_write_for_a_lane_without_an_epoch_writes_nothing(
+        self, harness: StoreHarness, write: Write
+    ) -> None:
         await harness.commit(event("a", "k"))
         owner = await Owner.of(harness.store)
         [message] = await owner.ready()
@@ -60,7 +62,7 @@ class FencingConformance:
         assert await owner.ready() == [message]
 
     @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
-    async def test_the_current_epoch_writes_and_says_so(self, harness: StoreHarness, write: Write) -> None:
+    async def test_the_current_epoch_writes_and_reports_it(self, harness: StoreHarness, write: Write) -> None:
         await harness.commit(event("a", "k"))
         owner = await Owner.of(harness.store)
         [message] = await owner.ready()
@@ -69,7 +71,7 @@ class FencingConformance:
         assert message.lane in settled.held
         assert settled.lost == frozenset()
 
-    async def test_a_stale_epoch_carries_nothing_out(self, harness: StoreHarness) -> None:
+    async def test_a_stale_epoch_executes_no_request(self, harness: StoreHarness) -> None:
         await harness.commit(event("a", "k"))
         stale = await Owner.of(harness.store)
         owner = await stale.taken_over()
@@ -111,7 +113,7 @@ class FencingConformance:
             await heir.settle(DELIVERED, *await heir.ready())
             await second.lanes.release(heir.relay)
 
-    async def test_of_two_owners_writing_at_once_only_the_current_one_writes(self, harness: StoreHarness) -> None:
+    async def test_of_two_concurrent_owners_only_the_current_one_writes(self, harness: StoreHarness) -> None:
         second = await harness.second_store()
         for turn in range(5):
             await harness.commit(*(event(f"{turn}-{n}") for n in range(40)))

@@ -13,7 +13,7 @@ from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.conformance.lane_owner import Owner, ids
 from pillarbox.testing.lookup import dead_letters, find_event
 
 STALE_WRITES: dict[str, Callable[[Owner, Message], Awaitable[Settled]]] = {
@@ -34,7 +34,7 @@ STALE_WRITES: dict[str, Callable[[Owner, Message], Awaitable[Settled]]] = {
 class InFlightConformance:
     @pytest.mark.parametrize("history", [True, False])
     @pytest.mark.parametrize("write", STALE_WRITES)
-    async def test_a_decision_on_a_send_leaves_the_letter_alone_that_was_edited_meanwhile(
+    async def test_a_decision_on_a_send_does_not_change_a_dead_letter_edited_meanwhile(
         self, harness: StoreHarness, write: str, history: bool
     ) -> None:
         owner = await Owner.of(await harness.second_store(history=history))
@@ -68,7 +68,7 @@ class InFlightConformance:
         await owner.settle(Retry(delay=HOUR, error="no"), rejected)
         assert await owner.carry_out() == 2
 
-    async def test_others_are_not_kept_from_their_turn(self, harness: StoreHarness) -> None:
+    async def test_requests_for_other_messages_are_executed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(name, name) for name in ("a", "b", "c", "d")))
         in_flight = [message.position for message in await owner.ready() if message.event_id in ("a", "b")]

@@ -31,14 +31,14 @@ class InboxConformance:
         assert await _admitted(harness, "e1") == [True]
         assert await _admitted(harness, "e1", "e2") == [False, True]
 
-    async def test_a_repeat_within_a_transaction_is_one_too(self, harness: StoreHarness) -> None:
+    async def test_a_duplicate_within_a_transaction_is_detected(self, harness: StoreHarness) -> None:
         assert await _admitted(harness, "e1", "e1") == [True, False]
 
-    async def test_consumers_are_apart(self, harness: StoreHarness) -> None:
+    async def test_consumers_are_independent(self, harness: StoreHarness) -> None:
         assert await _admitted(harness, "e1") == [True]
         assert await _admitted(harness, "e1", consumer="search") == [True]
 
-    async def test_consumers_are_known_by_their_receipts(self, harness: StoreHarness) -> None:
+    async def test_consumers_are_listed_by_their_inbox_records(self, harness: StoreHarness) -> None:
         assert await harness.store.admin.inspection.consumers() == []
         await _admitted(harness, "e1", "e2", consumer="search")
         await _admitted(harness, "e1")
@@ -48,7 +48,7 @@ class InboxConformance:
         ]
         assert await harness.store.admin.inspection.consumers(limit=1) == [ConsumerView("billing", 1)]
 
-    async def test_tallies_add_up_and_the_last_error_is_the_latest(self, harness: StoreHarness) -> None:
+    async def test_statistics_add_up_and_keep_the_latest_error(self, harness: StoreHarness) -> None:
         await _tallied(
             harness,
             ConsumerStatistics("billing", processed=3, duplicates=1, failures=1, last_error="late", failed_ago=0.0),
@@ -66,7 +66,7 @@ class InboxConformance:
         assert again.last_failed_at is not None
         assert again.last_failed_at >= seen.last_failed_at
 
-    async def test_a_failure_is_told_by_when_it_was(self, harness: StoreHarness) -> None:
+    async def test_the_latest_failure_is_determined_by_its_time(self, harness: StoreHarness) -> None:
         for consumer, ago in (("a", 0.0), ("b", 60.5)):
             await _tallied(harness, ConsumerStatistics(consumer, failures=1, last_error="no", failed_ago=ago))
         just, before = [seen.last_failed_at for seen in await harness.store.admin.inspection.consumers()]
@@ -74,7 +74,7 @@ class InboxConformance:
         assert before is not None
         assert 50 <= (just - before).total_seconds() <= 60.5
 
-    async def test_consumers_are_known_by_receipts_or_by_tallies(self, harness: StoreHarness) -> None:
+    async def test_consumers_are_listed_by_inbox_records_or_statistics(self, harness: StoreHarness) -> None:
         await _admitted(harness, "e1", consumer="by hand")
         await _admitted(harness, "e1", "e2", consumer="both")
         failed = ConsumerStatistics("all failed", failures=1, last_error="no", failed_ago=0.0)
@@ -86,7 +86,7 @@ class InboxConformance:
         assert (seen["all failed"].records, seen["all failed"].failures) == (0, 1)
         assert [view.name for view in await harness.store.admin.inspection.consumers(limit=2)] == sorted(seen)[:2]
 
-    async def test_a_tally_shares_the_fate_of_its_transaction(self, harness: StoreHarness) -> None:
+    async def test_statistics_commit_and_roll_back_with_their_transaction(self, harness: StoreHarness) -> None:
         with pytest.raises(_Undo):
             async with harness.transaction() as transaction:
                 await harness.tally(transaction, ConsumerStatistics("billing", processed=1))
@@ -99,7 +99,7 @@ class InboxConformance:
                     raise _Undo
         assert await harness.store.admin.inspection.consumers() == [ConsumerView("search", 0, 1, 0, 0, 0)]
 
-    async def test_tallies_go_with_the_receipts(self, harness: StoreHarness) -> None:
+    async def test_statistics_are_pruned_with_the_inbox_records(self, harness: StoreHarness) -> None:
         await _tallied(harness, ConsumerStatistics("billing", processed=1), ConsumerStatistics("search", processed=1))
         for age in (2 * HOUR, 1e10, None):
             await harness.store.upkeep.prune(Retention(history=0, dead=0, ledger=0, audit=0, inbox=age))
@@ -107,14 +107,14 @@ class InboxConformance:
         await harness.store.upkeep.prune(Retention(inbox=0))
         assert await harness.store.admin.inspection.consumers() == []
 
-    async def test_a_rollback_forgets(self, harness: StoreHarness) -> None:
+    async def test_a_rollback_removes_the_admission(self, harness: StoreHarness) -> None:
         with pytest.raises(_Undo):
             async with harness.transaction() as transaction:
                 assert await harness.admit(transaction, "billing", "e1")
                 raise _Undo
         assert await _admitted(harness, "e1") == [True]
 
-    async def test_a_savepoint_rolled_back_forgets_what_was_admitted_in_it(self, harness: StoreHarness) -> None:
+    async def test_a_rolled_back_savepoint_removes_its_admissions(self, harness: StoreHarness) -> None:
         async with harness.transaction() as transaction:
             assert await harness.admit(transaction, "billing", "e1")
             with pytest.raises(_Undo):
@@ -123,18 +123,18 @@ class InboxConformance:
                     raise _Undo
         assert await _admitted(harness, "e1", "e2") == [False, True]
 
-    async def test_old_receipts_go_and_their_events_are_new_again(self, harness: StoreHarness) -> None:
+    async def test_events_of_pruned_inbox_records_are_new_again(self, harness: StoreHarness) -> None:
         await _admitted(harness, "e1", "e2")
         assert await harness.store.upkeep.prune(Retention(inbox=0)) == 2
         assert await _admitted(harness, "e1") == [True]
 
-    async def test_receipts_that_are_young_enough_stay(self, harness: StoreHarness) -> None:
+    async def test_recent_inbox_records_are_kept(self, harness: StoreHarness) -> None:
         await _admitted(harness, "e1")
         for age in (HOUR, 1e10, None):
             assert await harness.store.upkeep.prune(Retention(history=0, dead=0, inbox=age)) == 0
         assert await _admitted(harness, "e1") == [False]
 
-    async def test_receipts_go_in_bites(self, harness: StoreHarness) -> None:
+    async def test_inbox_records_are_pruned_in_chunks(self, harness: StoreHarness) -> None:
         await _admitted(harness, "e1", "e2", "e3", "e4", "e5")
         prune = harness.store.upkeep.prune
         assert [await prune(Retention(inbox=0), most=2) for _ in range(4)] == [2, 2, 1, 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import LONG, Owner
+from pillarbox.testing.conformance.lane_owner import LONG, Owner
 
 
 class InspectionConformance:
@@ -22,7 +22,7 @@ class InspectionConformance:
         assert [lane.lane for lane in seen.lanes] == list(range(harness.store.lanes.count))
         assert {lane.owner for lane in seen.lanes} == {None}
 
-    async def test_the_backlog_is_whatever_is_not_delivered_and_not_dead(self, harness: StoreHarness) -> None:
+    async def test_the_backlog_is_neither_delivered_nor_dead(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("ready"), event("later"), event("done"), event("dead"))
         for message in await owner.ready():
@@ -37,7 +37,7 @@ class InspectionConformance:
         assert seen.oldest is not None
         assert 0 <= seen.oldest < HOUR
 
-    async def test_a_key_that_is_blocked_is_counted_apart(self, harness: StoreHarness) -> None:
+    async def test_blocked_keys_are_counted_separately(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("head", key="k"), event("other", key="free"))
         head, _ = await owner.ready()
@@ -45,14 +45,14 @@ class InspectionConformance:
         seen = await harness.store.admin.inspection.overview()
         assert (seen.backlog, seen.dead, seen.blocked) == (2, 0, 1)
 
-    async def test_no_fewer_are_counted_than_asked_for(self, harness: StoreHarness) -> None:
+    async def test_the_count_is_exact_up_to_the_requested_limit(self, harness: StoreHarness) -> None:
         await harness.commit(*(event(f"e{n}") for n in range(3)))
         seen = await harness.store.admin.inspection.overview(counted=3)
         assert (seen.backlog, seen.exact) == (3, True)
         seen = await harness.store.admin.inspection.overview(counted=2)
         assert seen.backlog >= 3
 
-    async def test_an_event_delayed_on_purpose_ages_from_when_it_is_due(self, harness: StoreHarness) -> None:
+    async def test_the_age_of_a_delayed_event_starts_when_it_is_due(self, harness: StoreHarness) -> None:
         await harness.commit(event("later", available_at=at(HOUR)))
         seen = await harness.store.admin.inspection.overview()
         assert (seen.backlog, seen.oldest, seen.oldest_event) == (1, None, None)
@@ -62,7 +62,7 @@ class InspectionConformance:
         assert HOUR <= seen.oldest < 2 * HOUR
         assert seen.oldest_event == "due"
 
-    async def test_lanes_tell_their_owner_and_relays_their_lease_and_breakers(self, harness: StoreHarness) -> None:
+    async def test_lanes_show_their_owner_and_relays_their_lease_and_breakers(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store, name="relay-a")
         await harness.store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
         seen = await harness.store.admin.inspection.overview()
@@ -75,7 +75,7 @@ class InspectionConformance:
         assert (relay.id, relay.name, relay.breakers) == (owner.relay, "relay-a", {"orders": "open"})
         assert 0 < relay.lease <= LONG
 
-    async def test_a_lease_that_ended_is_seen_until_somebody_notices(self, harness: StoreHarness) -> None:
+    async def test_an_expired_lease_is_shown_until_it_is_taken_over(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await owner.lapse()
         [relay] = (await harness.store.admin.inspection.overview()).relays

@@ -10,12 +10,14 @@ from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 
 
 class KeysConformance:
-    async def test_a_blocked_key_tells_its_head_and_who_waits(self, harness: StoreHarness) -> None:
+    async def test_a_blocked_key_shows_its_first_event_and_the_number_of_waiting_ones(
+        self, harness: StoreHarness
+    ) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("head", key="k"), event("second", key="k"), event("other", key="free"))
         head, second, _ = await owner.ready()
@@ -30,7 +32,7 @@ class KeysConformance:
             1,
         )
 
-    async def test_a_head_that_waits_for_its_retry_holds_up_those_behind_it(self, harness: StoreHarness) -> None:
+    async def test_an_event_that_waits_for_its_retry_blocks_its_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         keyed = (event(f"{name} {place}", key=name) for name in ("first", "later", "alone") for place in (1, 2, 3))
         await harness.commit(*keyed)
@@ -50,7 +52,7 @@ class KeysConformance:
         assert first.next_retry_at is not None
         assert first.next_retry_at > first.since
 
-    async def test_what_waits_for_a_person_comes_before_what_waits_for_its_time(self, harness: StoreHarness) -> None:
+    async def test_blocked_keys_are_listed_before_keys_that_wait_for_a_retry(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"{name} {place}", key=name) for name in ("a", "b") for place in (1, 2)))
         waiting, second, given_up, _ = await owner.ready()
@@ -63,7 +65,7 @@ class KeysConformance:
         ]
         assert [one.key for one in await harness.store.admin.keys.blocked(limit=1)] == ["b"]
 
-    async def test_a_head_whose_time_has_come_holds_nothing_up(self, harness: StoreHarness) -> None:
+    async def test_an_event_that_is_due_does_not_block_its_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("head", key="k"), event("second", key="k"))
         head, second = await owner.ready()
@@ -71,13 +73,13 @@ class KeysConformance:
         await owner.hold(Held.WAITING, second, to="orders")
         assert await harness.store.admin.keys.blocked() == []
 
-    async def test_no_more_than_asked_for(self, harness: StoreHarness) -> None:
+    async def test_the_limit_is_respected(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"e{n}", key=f"k{n}") for n in range(3)))
         await owner.settle(Dead(error="refused", block=True), *await owner.ready())
         assert len(await harness.store.admin.keys.blocked(limit=2)) == 2
 
-    async def test_the_busiest_keys_come_first(self, harness: StoreHarness) -> None:
+    async def test_the_busiest_keys_are_listed_first(self, harness: StoreHarness) -> None:
         await harness.commit(
             *(event(f"a{n}", key="a") for n in range(3)), *(event(f"b{n}", key="b") for n in range(2)), event("none")
         )
@@ -87,7 +89,7 @@ class KeysConformance:
     @pytest.mark.parametrize(
         ("outcome", "held"), [(Dead(error="no", block=True), Held.BLOCKED), (Retry(delay=600, error="no"), None)]
     )
-    async def test_a_follower_knows_what_it_waits_for(
+    async def test_a_waiting_event_shows_what_it_waits_for(
         self, harness: StoreHarness, outcome: Outcome, held: Held | None
     ) -> None:
         owner = await Owner.of(harness.store)
@@ -105,7 +107,7 @@ class KeysConformance:
         first = await queue_at(harness, head, "orders")
         assert (first.first, [one.event_id for one in first.later][:2]) == (None, ["e1", "e2"])
 
-    async def test_a_head_that_was_put_aside_says_so(self, harness: StoreHarness) -> None:
+    async def test_a_parked_first_event_is_shown_as_parked(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("head", key="k"), event("second", key="k"))
         head, second = await owner.ready()
@@ -115,7 +117,7 @@ class KeysConformance:
         assert (found.event_id, found.held, found.next_retry_at) == ("head", Held.PARKED, None)
         assert (await queue_at(harness, second, "mail")).first is None
 
-    async def test_what_was_delivered_and_given_up_has_its_place_in_the_key(self, harness: StoreHarness) -> None:
+    async def test_delivered_and_dead_events_keep_their_position_in_the_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"e{n}", key="k") for n in range(4)), event("other", key="free"))
         first, second, third, _ = [message for message in await owner.ready() if message.key == "k"]
@@ -130,7 +132,7 @@ class KeysConformance:
         ]
         assert (await queue_at(harness, third, "mail")).later == queue.later[2:]
 
-    async def test_a_head_goes_to_the_dead_letters_when_a_person_wants_it(self, harness: StoreHarness) -> None:
+    async def test_an_operator_can_dead_letter_the_first_event_of_a_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("head", key="k"))
         await owner.settle(Dead(error="refused", block=True), *await owner.ready(), to="orders")

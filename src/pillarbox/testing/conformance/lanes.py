@@ -8,12 +8,12 @@ from pillarbox.core.lane import Lease, Session
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import LONG, Owner, join
+from pillarbox.testing.conformance.lane_owner import LONG, Owner, join
 from pillarbox.testing.waiting import eventually
 
 
 class LanesConformance:
-    async def test_the_store_says_how_many_lanes_it_has(self, harness: StoreHarness) -> None:
+    async def test_the_store_reports_its_number_of_lanes(self, harness: StoreHarness) -> None:
         store = harness.store
         assert store.lanes.count == store.capabilities.lanes
         owner = await Owner.of(store)
@@ -24,13 +24,13 @@ class LanesConformance:
         assert await harness.store.lanes.take(relay, most=0) == []
         assert len(await harness.store.lanes.take(relay, most=1)) == 1
 
-    async def test_a_lane_in_living_hands_is_not_given_again(self, harness: StoreHarness) -> None:
+    async def test_a_lane_with_a_live_owner_is_not_acquired_again(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         assert await owner.take(harness.store.lanes.count) == []
         other = await Owner.of(harness.store)
         assert other.leases == []
 
-    async def test_many_takers_at_once_never_share_a_lane(self, harness: StoreHarness) -> None:
+    async def test_concurrent_relays_never_share_a_lane(self, harness: StoreHarness) -> None:
         stores = [harness.store, await harness.second_store()]
         for _ in range(5):
             relays = [(stores[n % 2], await join(stores[n % 2])) for n in range(8)]
@@ -42,7 +42,7 @@ class LanesConformance:
             for store, relay in relays:
                 await store.lanes.release(relay)
 
-    async def test_many_takers_that_go_on_get_every_lane_between_them(self, harness: StoreHarness) -> None:
+    async def test_concurrent_relays_acquire_all_lanes(self, harness: StoreHarness) -> None:
         stores = [harness.store, await harness.second_store()]
         owners = [await Owner.of(stores[n % 2], most=0) for n in range(4)]
         while (await asyncio.gather(*(owner.take(3) for owner in owners))) != [[], [], [], []]:
@@ -80,7 +80,7 @@ class LanesConformance:
         assert len(await heir.take(harness.store.lanes.count)) == len(dead.lanes)
         assert await harness.store.lanes.renew(dead.relay, lease=LONG) is None
 
-    async def test_a_relay_that_began_another_session_keeps_its_lanes(self, harness: StoreHarness) -> None:
+    async def test_a_relay_with_a_new_session_keeps_its_lanes(self, harness: StoreHarness) -> None:
         if not harness.store.capabilities.survives_restart:
             return
         owner = await Owner.of(harness.store)
@@ -120,7 +120,7 @@ class LanesConformance:
         await harness.store.lanes.release(other.relay, owner.epochs)
         assert (await Owner.of(harness.store)).leases == []
 
-    async def test_leaving_gives_everything_back_and_is_no_crash(self, harness: StoreHarness) -> None:
+    async def test_leaving_releases_all_lanes_and_is_not_a_crash(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.store.lanes.release(owner.relay)
         await harness.store.lanes.release(owner.relay)
@@ -129,7 +129,7 @@ class LanesConformance:
         assert {lease.crashes for lease in heir.leases} == {0}
         assert await harness.store.lanes.renew(owner.relay, lease=LONG) is None
 
-    async def test_a_relay_whose_lease_ended_loses_its_lanes(self, harness: StoreHarness) -> None:
+    async def test_a_relay_whose_lease_expired_loses_its_lanes(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await owner.lapse()
         heir = await Owner.of(harness.store)
@@ -141,15 +141,15 @@ class LanesConformance:
         assert await harness.store.lanes.renew(owner.relay, lease=LONG) is not None
         assert (await Owner.of(harness.store)).leases == []
 
-    async def test_a_buried_relay_cannot_renew(self, harness: StoreHarness) -> None:
+    async def test_an_expired_relay_cannot_renew(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await owner.taken_over()
         assert await harness.store.lanes.renew(owner.relay, lease=LONG) is None
 
-    async def test_a_stranger_cannot_renew(self, harness: StoreHarness) -> None:
+    async def test_an_unknown_relay_cannot_renew(self, harness: StoreHarness) -> None:
         assert await harness.store.lanes.renew("nobody", lease=LONG) is None
 
-    async def test_a_relay_that_is_not_alive_gets_nothing(self, harness: StoreHarness) -> None:
+    async def test_a_relay_without_a_lease_gets_no_lanes(self, harness: StoreHarness) -> None:
         lanes = harness.store.lanes
         assert await lanes.take("nobody", most=lanes.count) == []
         expired = await join(harness.store, lease=0)
@@ -158,7 +158,7 @@ class LanesConformance:
         await owner.taken_over()
         assert await lanes.take(owner.relay, most=lanes.count) == []
 
-    async def test_a_renewal_counts_the_living(self, harness: StoreHarness) -> None:
+    async def test_a_renewal_returns_the_number_of_live_relays(self, harness: StoreHarness) -> None:
         store = harness.store
         first, second = await join(store), await join(store)
         expired = await join(store, lease=0)
@@ -171,7 +171,7 @@ class LanesConformance:
         assert renewal is not None
         assert renewal.relays == 1
 
-    async def test_a_renewal_tells_how_the_breakers_of_the_other_living_ones_stand(self, harness: StoreHarness) -> None:
+    async def test_a_renewal_returns_the_breakers_of_other_live_relays(self, harness: StoreHarness) -> None:
         lanes = harness.store.lanes
         first, second, third = [await join(harness.store) for _ in range(3)]
         await lanes.renew(second, lease=LONG, breakers={"orders": "open", "mailer": "closed"})
@@ -199,7 +199,7 @@ class LanesConformance:
         assert renewal is not None
         assert (renewal.relays, renewal.others) == (2, ({},))
 
-    async def test_crashes_add_up_until_somebody_settles(self, harness: StoreHarness) -> None:
+    async def test_crashes_are_counted_until_a_settlement(self, harness: StoreHarness) -> None:
         await harness.commit(event("a", "k"))
         owner = await Owner.of(harness.store)
         [message] = await owner.ready()

@@ -7,7 +7,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry
 from pillarbox.core.store import Before, Ledger, Retention
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 
 NOT_SENT, SENT, UNKNOWN = Before.NOT_SENT, Before.SENT, Before.UNKNOWN
@@ -24,7 +24,7 @@ class LedgerConformance:
     async def test_no_ledger_is_kept_unless_asked_for(self, harness: StoreHarness) -> None:
         assert harness.store.ledger is None
 
-    async def test_what_was_delivered_is_known_when_it_comes_again(self, harness: StoreHarness) -> None:
+    async def test_a_delivered_event_is_known_when_it_is_recorded_again(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)
         owner = await Owner.of(store)
         for before in (NOT_SENT, SENT):
@@ -33,7 +33,7 @@ class LedgerConformance:
             assert await ledger.begin([Resolved(message, "orders")]) == [before]
             await owner.settle(DELIVERED, message, to="orders")
 
-    async def test_it_is_known_where_no_history_is_kept(self, harness: StoreHarness) -> None:
+    async def test_a_delivered_event_is_known_without_history(self, harness: StoreHarness) -> None:
         store = await harness.second_store(history=False, ledger=True)
         assert store.ledger is not None
         owner = await Owner.of(store)
@@ -53,7 +53,7 @@ class LedgerConformance:
         batch = [Resolved(a, "right"), Resolved(a, "left"), Resolved(b, "left")]
         assert await ledger.begin(batch) == [NOT_SENT, SENT, NOT_SENT]
 
-    async def test_what_was_begun_and_never_settled_is_unknown(self, harness: StoreHarness) -> None:
+    async def test_a_send_that_was_begun_and_not_settled_is_unknown(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)
         owner = await Owner.of(store)
         await harness.commit(event("a"))
@@ -62,7 +62,7 @@ class LedgerConformance:
         for before in (NOT_SENT, UNKNOWN, UNKNOWN):
             assert await ledger.begin([Resolved(message, "orders")]) == [before]
 
-    async def test_after_a_failure_that_was_settled_it_is_another_send(self, harness: StoreHarness) -> None:
+    async def test_a_send_after_a_settled_failure_is_a_new_send(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)
         owner = await Owner.of(store)
         await harness.commit(event("a"))
@@ -76,7 +76,7 @@ class LedgerConformance:
         [message] = await owner.due()
         assert await ledger.begin([Resolved(message, "orders")]) == [NOT_SENT]
 
-    async def test_what_was_given_up_on_is_sent_when_a_person_wants_it(self, harness: StoreHarness) -> None:
+    async def test_a_dead_event_is_sent_when_an_operator_retries_it(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)
         owner = await Owner.of(store)
         await harness.commit(event("a"))
@@ -88,7 +88,7 @@ class LedgerConformance:
         [again] = await owner.ready()
         assert await ledger.begin([Resolved(again, "orders")]) == [NOT_SENT]
 
-    async def test_a_person_may_have_sent_again_what_arrived(self, harness: StoreHarness) -> None:
+    async def test_an_operator_may_have_a_delivered_event_sent_again(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)
         owner = await Owner.of(store)
         await harness.commit(event("a"))
@@ -116,7 +116,7 @@ class LedgerConformance:
         assert await ledger.begin(batch) == [SENT, NOT_SENT, NOT_SENT]
         assert await ledger.begin([]) == []
 
-    async def test_the_history_is_asked_at_the_first_send_only_and_an_operator_has_the_last_word(
+    async def test_the_history_is_read_for_the_first_send_only_unless_an_operator_retries(
         self, harness: StoreHarness
     ) -> None:
         store = await harness.second_store(ledger="history")
@@ -136,16 +136,14 @@ class LedgerConformance:
             assert await ledger.begin([Resolved(again, "orders")]) == [NOT_SENT]
             await owner.settle(Dead(error="no"), again, to="orders")
 
-    async def test_without_a_history_it_answers_nothing(self, harness: StoreHarness) -> None:
+    async def test_without_history_nothing_is_known(self, harness: StoreHarness) -> None:
         assert (await harness.second_store(history=False, ledger="history")).ledger is None
 
-    async def test_a_lot_of_nothing_is_fine(self, harness: StoreHarness) -> None:
+    async def test_an_empty_batch_is_accepted(self, harness: StoreHarness) -> None:
         _, ledger = await kept(harness)
         assert await ledger.begin([]) == []
 
-    async def test_what_was_noted_long_ago_goes_in_bites_and_its_event_is_new_again(
-        self, harness: StoreHarness
-    ) -> None:
+    async def test_events_of_pruned_ledger_entries_are_new_again(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)
         owner = await Owner.of(store)
         await harness.commit(*(event(name) for name in "abc"))
@@ -159,7 +157,7 @@ class LedgerConformance:
         assert [await store.upkeep.prune(Retention(ledger=0), most=2) for _ in range(3)] == [2, 1, 0]
         assert await ledger.begin(batch) == [NOT_SENT] * 3
 
-    async def test_what_may_be_under_way_is_kept(self, harness: StoreHarness) -> None:
+    async def test_entries_of_sends_in_flight_are_kept(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)
         owner = await Owner.of(store)
         await harness.commit(event("a"))

@@ -7,7 +7,7 @@ from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.testing.conformance.events import event, line
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import LONG, Owner, ids, slot
+from pillarbox.testing.conformance.lane_owner import LONG, Owner, ids, slot
 from pillarbox.testing.lookup import find_event
 
 
@@ -23,7 +23,7 @@ async def shown(harness: StoreHarness, event_id: str) -> tuple[str | None, bool]
 
 
 class ParkedConformance:
-    async def test_what_is_put_aside_is_out_of_the_readers_way(self, harness: StoreHarness) -> None:
+    async def test_a_parked_message_is_not_fetched(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"), event("b", destination="y"))
         a, b = await owner.ready()
@@ -32,7 +32,7 @@ class ParkedConformance:
         assert await owner.due() == []
         assert await owner.orphaned_queues() == []
 
-    async def test_it_is_found_by_its_destination_in_order_of_place(self, harness: StoreHarness) -> None:
+    async def test_parked_messages_are_found_by_destination_in_sequence(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(
             *(event(f"{n:02}", destination="x" if n % 2 else "y", payload=bytes(100)) for n in range(20))
@@ -48,7 +48,7 @@ class ParkedConformance:
         first, *rest = await owner.put_aside("x")
         assert await owner.put_aside("x", in_flight=[first.position]) == rest
 
-    async def test_the_destinations_of_what_was_put_aside_can_be_asked_for(self, harness: StoreHarness) -> None:
+    async def test_the_destinations_of_parked_messages_are_listed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(
             *(event(f"{n}", f"key {n}", destination=f"place {n % 3}") for n in range(30)),
@@ -62,7 +62,7 @@ class ParkedConformance:
         ]
         assert await harness.store.messages.parked_destinations([]) == []
 
-    async def test_putting_aside_costs_no_attempt_and_shows_as_pending(self, harness: StoreHarness) -> None:
+    async def test_parking_is_not_an_attempt_and_shows_as_pending(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.hold(Held.PARKED, *await owner.ready(), to="x")
@@ -72,7 +72,7 @@ class ParkedConformance:
         [row] = await find_event(harness.store, "a")
         assert (row.status, row.retry_count, row.destination) == ("PENDING", 0, "x")
 
-    async def test_in_an_outage_it_shows_the_error_and_the_next_attempt_of_its_destination(
+    async def test_a_parked_message_shows_the_error_and_the_next_attempt_of_its_destination(
         self, harness: StoreHarness
     ) -> None:
         owner = await Owner.of(harness.store)
@@ -83,7 +83,7 @@ class ParkedConformance:
         await harness.store.destinations.report("x", error=None, next_attempt=None)
         assert await shown(harness, "parked") == (None, False)
 
-    async def test_what_is_not_routed_yet_waits_for_the_first_destination_while_none_can_be_reached(
+    async def test_an_unrouted_message_waits_for_the_first_destination_during_an_outage(
         self, harness: StoreHarness
     ) -> None:
         owner = await Owner.of(harness.store)
@@ -99,14 +99,14 @@ class ParkedConformance:
             assert await shown(harness, "unrouted") == expected
             assert await shown(harness, "elsewhere") == (None, False)
 
-    async def test_a_message_without_route_is_put_aside_under_no_name(self, harness: StoreHarness) -> None:
+    async def test_a_message_without_route_is_parked_without_a_destination(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.hold(Held.PARKED, *await owner.ready())
         assert ids(await owner.put_aside("")) == ["a"]
         assert await owner.put_aside("x") == []
 
-    async def test_once_the_first_is_delivered_its_key_is_read_on(self, harness: StoreHarness) -> None:
+    async def test_a_parked_key_continues_once_its_first_message_is_delivered(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c", destination="x"))
         a, b, c = await owner.ready()
@@ -117,14 +117,14 @@ class ParkedConformance:
         await owner.settle(DELIVERED, *await owner.put_aside("x"))
         assert ids(await owner.waiting(slot(b))) == ["b", "c"]
 
-    async def test_what_is_put_aside_survives_a_takeover(self, harness: StoreHarness) -> None:
+    async def test_parked_messages_survive_a_takeover(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"))
         await owner.hold(Held.PARKED, *await owner.ready())
         heir = await owner.taken_over(await harness.second_store())
         assert ids(await heir.put_aside("x")) == ["a"]
 
-    async def test_something_held_may_be_held_otherwise(self, harness: StoreHarness) -> None:
+    async def test_the_reason_of_a_held_message_may_change(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k", destination="x"))
         [message] = await owner.ready()

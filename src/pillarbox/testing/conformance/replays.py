@@ -16,7 +16,7 @@ from pillarbox.core.store import Before
 from pillarbox.testing.conformance.audit import entries
 from pillarbox.testing.conformance.events import HOUR, at, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import find_event
 
 KEPT = (
@@ -121,21 +121,21 @@ class ReplayConformance:
         assert row.status == "PUBLISHED"
 
     @pytest.mark.parametrize("bite", [1, 2, 100])
-    async def test_copies_come_in_the_order_of_delivery_whatever_the_bites(
+    async def test_copies_are_created_in_delivery_order_for_every_chunk_size(
         self, harness: StoreHarness, bite: int
     ) -> None:
         owner = await delivered(harness, *line("k", "c", "a", "b"), event("without"), *line("l", "d"))
         await replayed(harness.store, Replay(), bite=bite)
         assert [of(copy) for copy in sorted(await owner.ready())] == ["c", "a", "b", "without", "d"]
 
-    async def test_what_was_settled_at_once_keeps_its_place_in_line(self, harness: StoreHarness) -> None:
+    async def test_messages_settled_together_keep_their_sequence(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", *"edcba"))
         await owner.settle(DELIVERED, *reversed(await owner.ready()), to="x")
         await replayed(harness.store, Replay(), bite=2)
         assert [of(copy) for copy in sorted(await owner.ready())] == [*"edcba"]
 
-    async def test_copies_stand_at_the_end_of_their_key(self, harness: StoreHarness) -> None:
+    async def test_copies_are_last_in_their_key(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, event("a", "k"))
         await harness.commit(event("b", "k"))
         await replayed(harness.store, Replay())
@@ -161,7 +161,7 @@ class ReplayConformance:
         ],
         ids=str,
     )
-    async def test_a_replay_can_be_narrowed(
+    async def test_a_replay_can_be_filtered(
         self, harness: StoreHarness, wanted: dict[str, Any], more: dict[str, Any], found: list[str]
     ) -> None:
         owner = await delivered(harness, *line("k", "a", "b"), event("c"))
@@ -169,7 +169,7 @@ class ReplayConformance:
         assert [of(copy) for copy in sorted(await owner.ready())] == found
         assert progress.copied == len(found)
 
-    async def test_what_waits_and_what_was_given_up_is_not_replayed(self, harness: StoreHarness) -> None:
+    async def test_pending_and_dead_events_are_not_replayed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("dead"), event("waits"))
         dead, _ = await owner.ready()
@@ -187,7 +187,7 @@ class ReplayConformance:
         assert {copy.identity for copy in copies} == {(progress.copy_id("a"), "x"), (progress.copy_id("a"), "y")}
 
     @pytest.mark.parametrize("bite", [1, 100])
-    async def test_to_one_destination_an_event_goes_once(self, harness: StoreHarness, bite: int) -> None:
+    async def test_an_event_is_replayed_once_to_one_destination(self, harness: StoreHarness, bite: int) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         [message] = await owner.ready()
@@ -202,7 +202,7 @@ class ReplayConformance:
             await owner.settle(DELIVERED, *ready)
         assert [copy.identity for copy in sent] == [(progress.copy_id("a"), "z")]
 
-    async def test_to_one_destination_from_another(self, harness: StoreHarness) -> None:
+    async def test_a_replay_can_go_to_another_destination(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         [message] = await owner.ready()
@@ -229,7 +229,7 @@ class ReplayConformance:
         [copy] = await owner.ready()
         assert (copy.event_id, of(copy)) == (third.copy_id(named), "a")
 
-    async def test_what_is_delivered_while_it_runs_is_no_part_of_it(self, harness: StoreHarness) -> None:
+    async def test_events_delivered_during_a_replay_are_not_replayed(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, event("a"), event("b"))
         progress = await harness.store.admin.replays.begin(Replay(event_ids=("a", "b", "later")))
         await _clock_moved(harness.store, progress)
@@ -239,7 +239,7 @@ class ReplayConformance:
             progress = await _bite(harness.store, progress, 1)
         assert [of(copy) for copy in sorted(await owner.ready())] == ["a", "b"]
 
-    async def test_whoever_goes_on_does_nothing_twice_and_leaves_nothing_out(self, harness: StoreHarness) -> None:
+    async def test_a_resumed_replay_copies_every_event_exactly_once(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, *line("k", "a", "b", "c"))
         progress = await _bite(harness.store, await harness.store.admin.replays.begin(Replay()), 1)
         sent = await owner.ready()
@@ -253,7 +253,7 @@ class ReplayConformance:
         assert [of(copy) for copy in (*sent, *sorted(await owner.ready()))] == ["a", "b", "c"]
         assert found.copied == 3
 
-    async def test_of_two_who_go_on_at_the_same_place_one_does(self, harness: StoreHarness) -> None:
+    async def test_of_two_processes_that_resume_a_replay_one_continues(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, *line("k", "a", "b"))
         progress = await harness.store.admin.replays.begin(Replay())
         chosen = await _chosen(harness.store, progress, 100)
@@ -264,7 +264,7 @@ class ReplayConformance:
         assert await other.admin.replays.copy(progress, chosen.rows, after=chosen.rows[-1].position, done=True) is None
         assert await owner.ready() == []
 
-    async def test_a_replay_is_known_by_its_number_with_all_that_was_asked(self, harness: StoreHarness) -> None:
+    async def test_a_replay_is_found_by_its_number_with_its_parameters(self, harness: StoreHarness) -> None:
         plan = Replay(
             wanted=EventFilter(event_type="t", key="k", destination="x", since=at(-HOUR)),
             until=at(HOUR),
@@ -288,7 +288,7 @@ class ReplayConformance:
         assert (entry.id, entry.who, entry.what, entry.subject) == (progress.number, "ada", "replay", "y")
         assert (entry.count, entry.detail["done"], entry.detail["asked"]) == (3, True, {"to": "y"})
 
-    async def test_what_left_the_history_meanwhile_is_left_out(self, harness: StoreHarness) -> None:
+    async def test_events_pruned_from_the_history_are_skipped(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, event("a"), event("b"))
         progress = await harness.store.admin.replays.begin(Replay())
         chosen = await _chosen(harness.store, progress, 100)
@@ -305,7 +305,7 @@ class ReplayConformance:
         assert {copy.event_id for copy in await owner.ready()} == {first.copy_id("a"), second.copy_id("a")}
         assert first.copy_id("a") != second.copy_id("a")
 
-    async def test_a_copy_is_sent_whatever_the_ledger_says(self, harness: StoreHarness) -> None:
+    async def test_a_copy_is_sent_whatever_the_ledger_has(self, harness: StoreHarness) -> None:
         store = await harness.second_store(ledger=True)
         assert store.ledger is not None
         owner = await Owner.of(store)
@@ -317,7 +317,7 @@ class ReplayConformance:
 
     @pytest.mark.parametrize("scan", [1, 100])
     @pytest.mark.parametrize(("enough", "found"), [(4, 4), (6, 5)])
-    async def test_it_is_counted_up_to_a_number(
+    async def test_matching_events_are_counted_up_to_a_limit(
         self, harness: StoreHarness, scan: int, enough: int, found: int
     ) -> None:
         owner = await delivered(harness, event("a"), *line("k", "b", "c"))
@@ -327,7 +327,7 @@ class ReplayConformance:
         await owner.settle(DELIVERED, *await owner.ready())
         assert await _counted(harness.store, Replay(), enough=enough, scan=scan) == found
 
-    async def test_looking_changes_nothing(self, harness: StoreHarness) -> None:
+    async def test_counting_changes_nothing(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, event("a"), event("b"))
         chosen = await harness.store.admin.replays.chosen(Replay(), limit=1, after=Replay().start)
         assert [row.event_id for row in chosen.rows] == ["a"]

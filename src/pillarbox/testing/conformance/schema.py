@@ -10,12 +10,12 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import SchemaError
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner, ids, join
+from pillarbox.testing.conformance.lane_owner import Owner, ids, join
 from pillarbox.testing.lookup import find_event
 
 
 class SchemaConformance:
-    async def test_a_store_with_its_tables_is_in_order(self, harness: StoreHarness) -> None:
+    async def test_a_store_with_its_tables_is_up_to_date(self, harness: StoreHarness) -> None:
         await harness.store.schema.check()
         status = await harness.store.schema.status()
         assert status.ok
@@ -27,7 +27,7 @@ class SchemaConformance:
         owner = await Owner.of(harness.store)
         assert ids(await owner.ready()) == ["a"]
 
-    async def test_an_empty_database_says_what_it_lacks(self, harness: StoreHarness) -> None:
+    async def test_an_empty_database_reports_missing_migrations(self, harness: StoreHarness) -> None:
         bare = await _bare(harness)
         status = await bare.schema.status()
         assert not status.ok
@@ -36,7 +36,7 @@ class SchemaConformance:
         with pytest.raises(SchemaError):
             await bare.schema.check()
 
-    async def test_a_verb_on_an_empty_database_says_that_the_tables_are_missing(self, harness: StoreHarness) -> None:
+    async def test_a_call_on_an_empty_database_reports_missing_tables(self, harness: StoreHarness) -> None:
         bare = await _bare(harness)
         with pytest.raises(SchemaError):
             await join(bare)
@@ -50,18 +50,18 @@ class SchemaConformance:
         await bare.schema.check()
         assert (await Owner.of(bare)).lanes == list(range(bare.lanes.count))
 
-    async def test_the_script_says_everything_that_apply_would_run(self, harness: StoreHarness) -> None:
+    async def test_the_script_contains_all_statements_of_apply(self, harness: StoreHarness) -> None:
         bare = await _bare(harness)
         assert "CREATE TABLE" in bare.schema.sql()
 
-    async def test_applied_by_two_at_once_each_migration_runs_once(self, harness: StoreHarness) -> None:
+    async def test_concurrent_applies_run_each_migration_once(self, harness: StoreHarness) -> None:
         bare = await _bare(harness)
         wanted = (await bare.schema.status()).pending
         ran = await asyncio.gather(*(bare.schema.apply() for _ in range(3)))
         assert sorted(name for names in ran for name in names) == sorted(wanted)
         await bare.schema.check()
 
-    async def test_applied_by_two_stores_at_once_nothing_breaks(self, harness: StoreHarness) -> None:
+    async def test_two_stores_can_apply_concurrently(self, harness: StoreHarness) -> None:
         second = await harness.second_store()
         for ran in await asyncio.gather(harness.store.schema.apply(), second.schema.apply()):
             assert ran == []

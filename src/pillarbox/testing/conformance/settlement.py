@@ -5,12 +5,12 @@ from __future__ import annotations
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Retry
 from pillarbox.testing.conformance.events import HOUR, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters, find_event
 
 
 class SettlementConformance:
-    async def test_a_delivered_message_leaves_for_the_history(self, harness: StoreHarness) -> None:
+    async def test_a_delivered_message_moves_to_the_history(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [message] = await owner.ready()
@@ -27,7 +27,7 @@ class SettlementConformance:
         assert row.published_at is not None
         assert (row.attempts, row.next_retry_at) == (0, None)
 
-    async def test_without_history_a_delivered_message_is_simply_gone(self, harness: StoreHarness) -> None:
+    async def test_without_history_a_delivered_message_is_deleted(self, harness: StoreHarness) -> None:
         store = await harness.second_store(history=False)
         owner = await Owner.of(store)
         await harness.commit(event("a"), event("b"))
@@ -36,7 +36,7 @@ class SettlementConformance:
         assert await find_event(store, "a") == []
         assert await owner.ready() == [b]
 
-    async def test_a_delivery_keeps_count_of_the_attempts_that_failed(self, harness: StoreHarness) -> None:
+    async def test_a_delivery_keeps_the_number_of_failed_attempts(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         await owner.settle(Retry(delay=0, error="no"), *await owner.ready())
@@ -55,7 +55,7 @@ class SettlementConformance:
         assert len(await find_event(harness.store, "a")) == 1
         assert await dead_letters(harness.store) == []
 
-    async def test_a_verdict_written_again_charges_nothing_again(self, harness: StoreHarness) -> None:
+    async def test_a_decision_written_twice_counts_one_attempt(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("retried"), event("noted"), event("blocked"))
         retried, noted, blocked = await owner.ready()
@@ -67,7 +67,7 @@ class SettlementConformance:
             [row] = await find_event(harness.store, name)
             assert (name, row.retry_count) == (name, 1)
 
-    async def test_an_attempt_charged_before_the_send_counts_once_or_is_taken_back(self, harness: StoreHarness) -> None:
+    async def test_an_attempt_counted_before_the_send_counts_once_or_is_reverted(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("rejected"), event("nacked"), event("cut off"), event("given up"), event("stuck"))
         await owner.note("about to be sent", *await owner.ready(), counted=True)
@@ -91,7 +91,7 @@ class SettlementConformance:
             "stuck": charged,
         }
 
-    async def test_one_settlement_carries_every_kind_of_verdict(self, harness: StoreHarness) -> None:
+    async def test_one_settlement_contains_every_kind_of_decision(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         outcomes: dict[str, Outcome] = {
             "delivered": DELIVERED,
@@ -115,7 +115,7 @@ class SettlementConformance:
         }
         assert await owner.ready() == []
 
-    async def test_nothing_to_settle_is_fine(self, harness: StoreHarness) -> None:
+    async def test_an_empty_settlement_is_accepted(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         assert (await owner.settle(DELIVERED)).count == 0
 
@@ -127,7 +127,7 @@ class SettlementConformance:
         assert (await owner.settle(DELIVERED, *messages)).count == 1200
         assert await owner.ready() == []
 
-    async def test_a_settlement_touches_nothing_but_its_messages(self, harness: StoreHarness) -> None:
+    async def test_a_settlement_changes_only_its_messages(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c"))
         a, b, c = await owner.ready()

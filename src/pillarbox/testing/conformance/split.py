@@ -6,12 +6,12 @@ from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Retry, Split
 from pillarbox.testing.conformance.events import HOUR, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner, slot
+from pillarbox.testing.conformance.lane_owner import Owner, slot
 from pillarbox.testing.lookup import find_event
 
 
 class SplitConformance:
-    async def test_the_copies_keep_the_place_and_everything_else(self, harness: StoreHarness) -> None:
+    async def test_the_copies_keep_the_sequence_and_all_fields(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k", headers={"h": "1"}, payload=b"\x00\xff"))
         [whole] = await owner.ready()
@@ -20,7 +20,7 @@ class SplitConformance:
         copies = sorted(await owner.ready(), key=lambda m: m.destination)
         assert copies == [whole._replace(destination=name) for name in ("x", "y", "z")]
 
-    async def test_the_whole_is_gone(self, harness: StoreHarness) -> None:
+    async def test_the_unsplit_message_is_deleted(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [whole] = await owner.ready()
@@ -28,7 +28,7 @@ class SplitConformance:
         assert sorted(row.destination for row in await find_event(harness.store, "a")) == ["x", "y"]
         assert (await owner.settle(DELIVERED, whole)).count == 0
 
-    async def test_each_copy_has_its_own_fate(self, harness: StoreHarness) -> None:
+    async def test_each_copy_has_its_own_outcome(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [whole] = await owner.ready()
@@ -40,7 +40,7 @@ class SplitConformance:
         found = {row.destination: (row.status, row.attempts) for row in await find_event(harness.store, "a")}
         assert found == {"x": ("PUBLISHED", 0), "y": ("PENDING", 1), "z": ("FAILED", 1)}
 
-    async def test_a_copy_that_waits_holds_only_its_own_line(self, harness: StoreHarness) -> None:
+    async def test_a_waiting_copy_holds_only_its_own_queue_back(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
@@ -51,7 +51,7 @@ class SplitConformance:
         behind = {m.identity: m.must_wait for m in await owner.ready()}
         assert behind == {("a", "y"): False, ("b", "x"): True, ("b", "y"): False}
 
-    async def test_a_copy_without_destination_yet_is_behind_every_copy_that_waits(self, harness: StoreHarness) -> None:
+    async def test_a_message_without_destination_waits_for_every_pending_copy(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         a, _ = await owner.ready()
@@ -62,7 +62,7 @@ class SplitConformance:
         [found] = await owner.ready()
         assert (found.event_id, found.destination, found.must_wait) == ("b", "", True)
 
-    async def test_copies_of_one_event_are_not_behind_each_other(self, harness: StoreHarness) -> None:
+    async def test_copies_of_one_event_do_not_wait_for_each_other(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [whole] = await owner.ready()
@@ -73,7 +73,7 @@ class SplitConformance:
         await owner.hold(Held.WAITING, y)
         assert await owner.orphaned_queues() == [slot(y)]
 
-    async def test_a_message_that_was_put_behind_can_still_be_split(self, harness: StoreHarness) -> None:
+    async def test_a_waiting_message_can_be_split(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [whole] = await owner.ready()

@@ -4,39 +4,43 @@ from __future__ import annotations
 
 import pytest
 
-from pillarbox.testing.conformance.amend import AmendConformance
 from pillarbox.testing.conformance.append import AppendConformance
 from pillarbox.testing.conformance.archive import ArchiveConformance
 from pillarbox.testing.conformance.attempts import AttemptsConformance
 from pillarbox.testing.conformance.audit import AuditConformance
-from pillarbox.testing.conformance.beside import BesideConformance
-from pillarbox.testing.conformance.browsing import LettersConformance, ListConformance, ShowConformance
 from pillarbox.testing.conformance.capability import CapabilityReport
 from pillarbox.testing.conformance.content import ContentConformance
-from pillarbox.testing.conformance.dead import DeadConformance
+from pillarbox.testing.conformance.dead_letters import DeadLetterConformance
+from pillarbox.testing.conformance.delays import DelayConformance
 from pillarbox.testing.conformance.destinations import DestinationsConformance
 from pillarbox.testing.conformance.diagnosis import DiagnosisConformance
+from pillarbox.testing.conformance.duplicates import DuplicateConformance
+from pillarbox.testing.conformance.editing import EditConformance
 from pillarbox.testing.conformance.fencing import FencingConformance
+from pillarbox.testing.conformance.fetch import FetchConformance
 from pillarbox.testing.conformance.in_flight import InFlightConformance
 from pillarbox.testing.conformance.inbox import InboxConformance
 from pillarbox.testing.conformance.inspection import InspectionConformance
-from pillarbox.testing.conformance.journey import JourneyConformance
 from pillarbox.testing.conformance.keys import KeysConformance
 from pillarbox.testing.conformance.lanes import LanesConformance
 from pillarbox.testing.conformance.ledger import LedgerConformance
-from pillarbox.testing.conformance.order import BehindConformance, LinesConformance
+from pillarbox.testing.conformance.listing import (
+    DeadLetterListConformance,
+    EventDetailConformance,
+    EventListConformance,
+)
+from pillarbox.testing.conformance.operator_requests import EventStatusConformance, RequestConformance
+from pillarbox.testing.conformance.ordering import KeyOrderConformance, KeyQueueConformance
+from pillarbox.testing.conformance.ordering_under_faults import OrderingUnderFaultsConformance
 from pillarbox.testing.conformance.parked import ParkedConformance
-from pillarbox.testing.conformance.people import FindConformance, RequestConformance
-from pillarbox.testing.conformance.ranges import RangesConformance
-from pillarbox.testing.conformance.reading import ReadingConformance
-from pillarbox.testing.conformance.repeats import RepeatsConformance
 from pillarbox.testing.conformance.replays import ReplayConformance
+from pillarbox.testing.conformance.retention import RetentionConformance
 from pillarbox.testing.conformance.schema import SchemaConformance
+from pillarbox.testing.conformance.second_store import SecondStoreConformance
 from pillarbox.testing.conformance.settlement import SettlementConformance
 from pillarbox.testing.conformance.split import SplitConformance
-from pillarbox.testing.conformance.stats import DrainConformance, StatsConformance
-from pillarbox.testing.conformance.upkeep import UpkeepConformance
-from pillarbox.testing.conformance.waiting import WaitingConformance
+from pillarbox.testing.conformance.statistics import DrainConformance, StatisticsConformance
+from pillarbox.testing.conformance.time_ranges import TimeRangeConformance
 from pillarbox.testing.conformance.wakeup import WakeupConformance
 
 
@@ -45,32 +49,32 @@ class StoreConformance(
     AppendConformance,
     ContentConformance,
     LanesConformance,
-    BesideConformance,
+    SecondStoreConformance,
     FencingConformance,
-    ReadingConformance,
-    RangesConformance,
-    WaitingConformance,
-    BehindConformance,
-    LinesConformance,
+    FetchConformance,
+    TimeRangeConformance,
+    DelayConformance,
+    KeyOrderConformance,
+    KeyQueueConformance,
     SettlementConformance,
     AttemptsConformance,
     SplitConformance,
-    RepeatsConformance,
+    DuplicateConformance,
     LedgerConformance,
-    DeadConformance,
+    DeadLetterConformance,
     ParkedConformance,
     DestinationsConformance,
     RequestConformance,
     InFlightConformance,
-    FindConformance,
-    AmendConformance,
-    ListConformance,
-    LettersConformance,
-    ShowConformance,
+    EventStatusConformance,
+    EditConformance,
+    EventListConformance,
+    DeadLetterListConformance,
+    EventDetailConformance,
     InspectionConformance,
-    StatsConformance,
-    JourneyConformance,
-    UpkeepConformance,
+    StatisticsConformance,
+    OrderingUnderFaultsConformance,
+    RetentionConformance,
     InboxConformance,
     SchemaConformance,
     WakeupConformance,

@@ -7,14 +7,14 @@ from itertools import count
 
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import join
+from pillarbox.testing.conformance.lane_owner import join
 from pillarbox.testing.waiting import eventually
 
 LONG_NAP = 60.0
 
 
 class WakeupConformance:
-    async def test_a_commit_rings_a_dozing_relay(self, harness: StoreHarness) -> None:
+    async def test_a_commit_wakes_a_sleeping_relay(self, harness: StoreHarness) -> None:
         relay = await join(harness.store)
         await harness.store.wakeup.request(relay, LONG_NAP)
         nap = asyncio.create_task(harness.store.wakeup.wait(LONG_NAP))
@@ -27,7 +27,7 @@ class WakeupConformance:
         await eventually(rung, pause=0.05)
         assert await nap is True
 
-    async def test_every_dozing_relay_may_be_rung(self, harness: StoreHarness) -> None:
+    async def test_every_sleeping_relay_may_be_woken(self, harness: StoreHarness) -> None:
         stores = [harness.store, await harness.second_store()]
         naps: list[asyncio.Task[bool]] = []
         for store in stores:
@@ -42,14 +42,14 @@ class WakeupConformance:
         await eventually(all_rung, pause=0.05)
         assert await asyncio.gather(*naps) == [True, True]
 
-    async def test_a_nap_ends_by_itself(self, harness: StoreHarness) -> None:
+    async def test_a_sleep_ends_after_its_timeout(self, harness: StoreHarness) -> None:
         relay = await join(harness.store)
         await harness.store.wakeup.request(relay, LONG_NAP)
         async with asyncio.timeout(LONG_NAP):
             rang = await harness.store.wakeup.wait(0.02)
         assert rang in (True, False)
 
-    async def test_a_relay_that_was_roused_can_doze_again(self, harness: StoreHarness) -> None:
+    async def test_a_relay_that_was_woken_can_sleep_again(self, harness: StoreHarness) -> None:
         relay = await join(harness.store)
         for _ in range(3):
             await harness.store.wakeup.request(relay, LONG_NAP)
@@ -57,7 +57,7 @@ class WakeupConformance:
         await harness.commit(event("a"))
         await harness.store.wakeup.request("nobody", 0)
 
-    async def test_a_nap_can_be_cancelled(self, harness: StoreHarness) -> None:
+    async def test_a_sleep_can_be_cancelled(self, harness: StoreHarness) -> None:
         relay = await join(harness.store)
         await harness.store.wakeup.request(relay, LONG_NAP)
         nap = asyncio.create_task(harness.store.wakeup.wait(LONG_NAP))

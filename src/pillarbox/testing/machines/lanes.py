@@ -11,7 +11,7 @@ from hypothesis.stateful import invariant, rule
 from pillarbox.core.fetch import Ready
 from pillarbox.core.outcome import Resolved
 from pillarbox.testing.conformance.events import event
-from pillarbox.testing.conformance.owner import join
+from pillarbox.testing.conformance.lane_owner import join
 from pillarbox.testing.machines.machine import StoreMachine
 
 HOUR = 3600.0

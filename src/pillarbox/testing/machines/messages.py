@@ -14,7 +14,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.message import Held, KeyQueue, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.core.store import Retention
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters, find_event
 from pillarbox.testing.machines.machine import StoreMachine
 from pillarbox.testing.machines.model import Identity, Line, Model, Row, Time

@@ -20,7 +20,7 @@ from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.events import at
-from pillarbox.testing.conformance.owner import LONG, Owner
+from pillarbox.testing.conformance.lane_owner import LONG, Owner
 
 Record = Callable[..., None]
 

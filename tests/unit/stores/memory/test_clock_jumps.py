@@ -9,7 +9,7 @@ from pillarbox.core.lane import InFlightMessage
 from pillarbox.core.message import Status
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.events import event
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.memory import MemoryHarness
 
 LEASE = 15.0

@@ -12,7 +12,7 @@ capabilities; the tests that need it are skipped with that reason.
 """
 
 from pillarbox.testing.conformance.sources.harness import Letter, SourceCapabilities, SourceHarness
+from pillarbox.testing.conformance.sources.receive import incoming
 from pillarbox.testing.conformance.sources.suite import SourceConformance
-from pillarbox.testing.conformance.sources.taking import incoming
 
 __all__ = ["Letter", "SourceCapabilities", "SourceConformance", "SourceHarness", "incoming"]

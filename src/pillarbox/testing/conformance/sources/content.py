@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pillarbox.testing.conformance.sources.harness import SourceHarness
-from pillarbox.testing.conformance.sources.taking import incoming, take, taken_ids
+from pillarbox.testing.conformance.sources.receive import incoming, take, taken_ids
 
 BODIES = {"empty": b"", "with NUL": b"a\x00b", "no UTF-8": b"\xff\xfe\x80", "200 kB": bytes(range(250)) * 800}
 HEADERS = {"b": "2", "a": "", "ключ": "значение 🚀", "long": "x" * 4096}
@@ -13,11 +13,11 @@ HEADERS = {"b": "2", "a": "", "ключ": "значение 🚀", "long": "x" *
 
 class ContentConformance:
     @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
-    async def test_bytes_come_out_as_they_went_in(self, harness: SourceHarness, body: bytes) -> None:
+    async def test_bytes_are_unchanged(self, harness: SourceHarness, body: bytes) -> None:
         await harness.put(incoming("a", body=body))
         assert (await take(harness.source)).incoming.body == body
 
-    async def test_everything_said_of_a_message_comes_out(self, harness: SourceHarness) -> None:
+    async def test_all_properties_are_unchanged(self, harness: SourceHarness) -> None:
         sent = incoming("é 日本 🚀", event_type="order.placed", content_type="text/x", headers=HEADERS)
         await harness.put(sent)
         got = (await take(harness.source)).incoming
@@ -26,12 +26,12 @@ class ContentConformance:
         assert {name: value for name, value in got.headers.items() if name in HEADERS} == HEADERS
         assert (got.attempts, got.deferrals) == (0, 0)
 
-    async def test_what_is_not_said_is_none_and_no_reason_to_fail(self, harness: SourceHarness) -> None:
+    async def test_a_missing_property_is_none(self, harness: SourceHarness) -> None:
         await harness.put(incoming(None, event_type=None, content_type=None, body=b"\xff"))
         got = (await take(harness.source)).incoming
         assert (got.event_id, got.event_type, got.content_type, got.body) == (None, None, None, b"\xff")
 
-    async def test_messages_come_in_the_order_they_were_put_in(self, harness: SourceHarness) -> None:
+    async def test_messages_are_received_in_order(self, harness: SourceHarness) -> None:
         ids = [f"e{n}" for n in range(20)]
         await harness.put(*(incoming(one) for one in ids))
         assert await taken_ids(harness.source, 20) == ids

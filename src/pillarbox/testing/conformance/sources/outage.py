@@ -9,11 +9,13 @@ import pytest
 from pillarbox.core.errors import UnavailableError
 from pillarbox.testing.conformance.sources.capability import needs
 from pillarbox.testing.conformance.sources.harness import SourceHarness
-from pillarbox.testing.conformance.sources.taking import BOUND, incoming, take, take_patiently, taken_ids
+from pillarbox.testing.conformance.sources.receive import BOUND, incoming, take, take_patiently, taken_ids
 
 
 class OutageConformance:
-    async def test_without_a_way_receiving_is_unavailable_and_tells_no_secret(self, harness: SourceHarness) -> None:
+    async def test_receiving_without_a_connection_is_unavailable_and_shows_no_secret(
+        self, harness: SourceHarness
+    ) -> None:
         needs(harness, "outages")
         await harness.put(incoming("a"))
         await harness.cut()
@@ -25,7 +27,7 @@ class OutageConformance:
         await harness.heal()
         assert await taken_ids(harness.source, 1) == ["a"]
 
-    async def test_a_receive_that_waits_hears_of_the_cut(self, harness: SourceHarness) -> None:
+    async def test_a_waiting_receive_is_told_about_a_lost_connection(self, harness: SourceHarness) -> None:
         needs(harness, "outages")
         await harness.put(incoming("a"))
         held = await take(harness.source)
@@ -39,7 +41,7 @@ class OutageConformance:
         await harness.heal()
         assert await taken_ids(harness.source, 1) == ["a"]
 
-    async def test_an_answer_that_does_not_get_through_has_the_message_come_again(self, harness: SourceHarness) -> None:
+    async def test_a_lost_acknowledgement_causes_a_redelivery(self, harness: SourceHarness) -> None:
         needs(harness, "outages")
         await harness.put(incoming("a"))
         held = await take(harness.source)
@@ -51,7 +53,7 @@ class OutageConformance:
         assert await taken_ids(harness.source, 1) == ["a"]
         assert await harness.dead() == []
 
-    async def test_what_waits_and_its_count_survive_a_restart(self, harness: SourceHarness) -> None:
+    async def test_delayed_messages_and_their_counts_survive_a_restart(self, harness: SourceHarness) -> None:
         needs(harness, "survives_restart")
         await harness.put(incoming("a"), incoming("b"))
         await (await take(harness.source)).retry(delay=0.05, reason="first")

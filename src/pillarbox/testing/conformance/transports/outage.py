@@ -28,14 +28,14 @@ async def sendable_again(harness: TransportHarness, name: str) -> None:
 
 
 class OutageConformance:
-    async def test_what_cannot_be_reached_is_unavailable_for_every_message(self, harness: TransportHarness) -> None:
+    async def test_an_unreachable_destination_is_unavailable_for_every_message(self, harness: TransportHarness) -> None:
         needs(harness, "outages")
         place = harness.address()
         await harness.cut()
         answers = await send(harness, *(outgoing(f"e{n}", place) for n in range(3)))
         assert [isinstance(answer, UnavailableError) for answer in answers] == [True] * 3
 
-    async def test_a_way_that_was_open_before_is_unavailable_once_cut(self, harness: TransportHarness) -> None:
+    async def test_a_lost_connection_is_unavailable(self, harness: TransportHarness) -> None:
         needs(harness, "outages")
         place = harness.address()
         assert await send(harness, outgoing("a", place)) == [None]
@@ -44,7 +44,7 @@ class OutageConformance:
             [answer] = await send(harness, outgoing("b", place, attempt=attempt))
             assert isinstance(answer, UnavailableError)
 
-    async def test_it_goes_on_by_itself_once_the_way_is_open_again(self, harness: TransportHarness) -> None:
+    async def test_it_reconnects_by_itself(self, harness: TransportHarness) -> None:
         needs(harness, "outages")
         for outage in range(3):
             await sendable_again(harness, f"before{outage}")
@@ -54,7 +54,7 @@ class OutageConformance:
             await harness.heal()
         await sendable_again(harness, "after")
 
-    async def test_nothing_accepted_around_an_outage_is_lost(self, harness: TransportHarness) -> None:
+    async def test_no_accepted_message_is_lost_around_an_outage(self, harness: TransportHarness) -> None:
         needs(harness, "outages")
         answers: dict[str, Result] = {}
         batches = count()
@@ -90,7 +90,7 @@ class OutageConformance:
             accepted = {one for one, answer in answers.items() if answer is None and one.startswith(f"{number}-")}
             assert accepted <= set(await arrived_ids(harness, harness.address(number), len(accepted)))
 
-    async def test_ping_tells_whether_something_could_be_sent(self, harness: TransportHarness) -> None:
+    async def test_ping_tells_whether_the_transport_can_send(self, harness: TransportHarness) -> None:
         needs(harness, "outages")
         await harness.transport.ping()
         await harness.cut()
@@ -101,7 +101,7 @@ class OutageConformance:
         await sendable_again(harness, "after")
         await harness.transport.ping()
 
-    async def test_a_restart_is_survived_by_the_transport_too(self, harness: TransportHarness) -> None:
+    async def test_the_transport_survives_a_restart(self, harness: TransportHarness) -> None:
         needs(harness, "survives_restart")
         assert await send(harness, outgoing("a", harness.address())) == [None]
         await harness.restart()

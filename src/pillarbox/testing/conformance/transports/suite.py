@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from pillarbox.testing.conformance.transports.answers import AnswersConformance
-from pillarbox.testing.conformance.transports.arrival import ArrivalConformance
 from pillarbox.testing.conformance.transports.capability import CapabilityReport
 from pillarbox.testing.conformance.transports.content import ContentConformance
-from pillarbox.testing.conformance.transports.life import LifeConformance
+from pillarbox.testing.conformance.transports.delivery import DeliveryConformance
+from pillarbox.testing.conformance.transports.lifecycle import LifecycleConformance
 from pillarbox.testing.conformance.transports.outage import OutageConformance
+from pillarbox.testing.conformance.transports.results import ResultConformance
 
 
 @pytest.mark.asyncio
 class TransportConformance(
-    ArrivalConformance,
+    DeliveryConformance,
     ContentConformance,
-    AnswersConformance,
+    ResultConformance,
     OutageConformance,
-    LifeConformance,
+    LifecycleConformance,
     CapabilityReport,
 ):
     """Inherit this, and define the fixture `harness`."""

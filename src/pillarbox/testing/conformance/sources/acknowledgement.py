@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pillarbox.testing.conformance.sources.harness import SourceHarness
-from pillarbox.testing.conformance.sources.taking import incoming, letters, take, take_patiently, taken_ids
+from pillarbox.testing.conformance.sources.receive import incoming, letters, take, take_patiently, taken_ids
 
 SOON = 0.05
 
 
-class AnswersConformance:
-    async def test_what_was_acked_does_not_come_again(self, harness: SourceHarness) -> None:
+class AcknowledgementConformance:
+    async def test_an_acknowledged_message_is_not_redelivered(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a"), incoming("b"))
         await (await take(harness.source)).ack()
         await harness.source.aclose()
@@ -17,7 +17,7 @@ class AnswersConformance:
         assert await taken_ids(harness.another(), 2) == ["b", "c"]
         assert await harness.dead() == []
 
-    async def test_what_is_retried_comes_again_with_its_count(self, harness: SourceHarness) -> None:
+    async def test_a_retried_message_is_redelivered_with_its_count(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a", body=b"whole", headers={"h": "1"}))
         for attempts in range(3):
             delivery = await take(harness.source)
@@ -25,39 +25,39 @@ class AnswersConformance:
             assert (got.event_id, got.body, got.headers["h"], got.attempts) == ("a", b"whole", "1", attempts)
             await delivery.retry(delay=SOON, reason="not yet")
 
-    async def test_what_is_not_its_fault_is_counted_apart(self, harness: SourceHarness) -> None:
+    async def test_a_deferral_is_counted_separately(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a"))
         await (await take(harness.source)).retry(delay=SOON, reason="no database", counted=False)
         await (await take(harness.source)).retry(delay=SOON, reason="no idea")
         got = (await take(harness.source)).incoming
         assert (got.attempts, got.deferrals) == (1, 1)
 
-    async def test_others_do_not_wait_for_what_is_retried(self, harness: SourceHarness) -> None:
+    async def test_other_messages_do_not_wait_for_a_retried_one(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a"), incoming("b"), incoming("c"))
         await (await take(harness.source)).retry(delay=SOON, reason="not yet")
         assert sorted(str(one) for one in await taken_ids(harness.source, 3)) == ["a", "b", "c"]
 
-    async def test_what_waits_does_not_need_the_one_who_sent_it_to_wait(self, harness: SourceHarness) -> None:
+    async def test_a_delayed_message_does_not_need_its_consumer(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a"))
         await (await take(harness.source)).retry(delay=SOON, reason="not yet")
         await harness.source.aclose()
         assert (await take_patiently(harness.another())).incoming.attempts == 1
 
-    async def test_what_is_rejected_lies_with_the_dead_letters_whole(self, harness: SourceHarness) -> None:
+    async def test_a_rejected_message_becomes_a_complete_dead_letter(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a", body=b"\xff\x00"), incoming("b"))
         await (await take(harness.source)).reject("it is no good: ключ")
         [letter] = await letters(harness, 1)
         assert letter == ("a", b"\xff\x00", 1, "it is no good: ключ")
         assert await taken_ids(harness.source, 1) == ["b"]
 
-    async def test_a_dead_letter_tells_how_often_it_failed(self, harness: SourceHarness) -> None:
+    async def test_a_dead_letter_has_its_number_of_failures(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a"))
         await (await take(harness.source)).retry(delay=SOON, reason="first")
         await (await take(harness.source)).reject("second")
         [letter] = await letters(harness, 1)
         assert (letter.attempts, letter.reason) == (2, "second")
 
-    async def test_a_message_without_anything_can_be_rejected(self, harness: SourceHarness) -> None:
+    async def test_an_empty_message_can_be_rejected(self, harness: SourceHarness) -> None:
         await harness.put(incoming(None, event_type=None, content_type=None, body=b"?"))
         await (await take(harness.source)).reject("no id")
         [letter] = await letters(harness, 1)

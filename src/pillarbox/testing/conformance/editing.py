@@ -8,12 +8,14 @@ from pillarbox.core.store import Before
 from pillarbox.testing.conformance.audit import letters
 from pillarbox.testing.conformance.events import digest, event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.conformance.lane_owner import Owner, ids
 from pillarbox.testing.lookup import dead_letters
 
 
-class AmendConformance:
-    async def test_an_edited_letter_waits_with_its_new_content_and_no_attempts(self, harness: StoreHarness) -> None:
+class EditConformance:
+    async def test_an_edited_dead_letter_is_pending_with_its_new_content_and_no_attempts(
+        self, harness: StoreHarness
+    ) -> None:
         [letter] = await letters(harness, "a")
         amend = harness.store.admin.dead_letters.edit
         assert await amend(letter, payload=b"\x00new", headers={"tenant": "acme"}, by="ada")
@@ -25,14 +27,14 @@ class AmendConformance:
         assert dict(message.headers) == {"tenant": "acme", AMENDED: digest(b"a")}
         assert await dead_letters(harness.store) == []
 
-    async def test_it_goes_to_the_end_of_its_key(self, harness: StoreHarness) -> None:
+    async def test_an_edited_dead_letter_goes_to_the_end_of_its_key(self, harness: StoreHarness) -> None:
         [letter] = await letters(harness, "a")
         await harness.commit(event("b", "k"))
         await harness.store.admin.dead_letters.edit(letter, payload=b"new")
         owner = await Owner.of(harness.store)
         assert ids(await owner.ready()) == ["b", "a"]
 
-    async def test_what_is_not_given_stays_as_it_was(self, harness: StoreHarness) -> None:
+    async def test_fields_that_are_not_edited_stay_unchanged(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", payload=b"old", headers={"tenant": "acme"}))
         await owner.settle(Dead(error="no"), *await owner.ready(), to="x")
@@ -47,21 +49,21 @@ class AmendConformance:
         assert bytes(message.payload) == b"new"
         assert dict(message.headers) == {AMENDED: digest(b"new")}
 
-    async def test_a_letter_that_is_gone_cannot_be_edited(self, harness: StoreHarness) -> None:
+    async def test_a_deleted_dead_letter_cannot_be_edited(self, harness: StoreHarness) -> None:
         [letter] = await letters(harness, "a")
         assert await harness.store.admin.dead_letters.edit(letter, payload=b"1")
         assert not await harness.store.admin.dead_letters.edit(letter, payload=b"2")
         owner = await Owner.of(harness.store)
         assert [bytes(message.payload) for message in await owner.ready()] == [b"1"]
 
-    async def test_a_letter_whose_event_waits_already_stays_as_it_is(self, harness: StoreHarness) -> None:
+    async def test_a_dead_letter_whose_event_is_pending_cannot_be_edited(self, harness: StoreHarness) -> None:
         [letter] = await letters(harness, "a")
         await harness.commit(event("a", "k", destination="x"))
         assert not await harness.store.admin.dead_letters.edit(letter, payload=b"new", by="ada")
         [still] = await dead_letters(harness.store)
         assert (still.id, bytes(still.payload)) == (letter, b"a")
 
-    async def test_an_edited_letter_is_sent_whatever_the_ledger_says(self, harness: StoreHarness) -> None:
+    async def test_an_edited_dead_letter_is_sent_whatever_the_ledger_has(self, harness: StoreHarness) -> None:
         store = await harness.second_store(ledger=True)
         assert store.ledger is not None
         owner = await Owner.of(store)

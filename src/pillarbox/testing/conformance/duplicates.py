@@ -11,7 +11,7 @@ from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters, find_event
 
 LATER = Retry(delay=HOUR, error="no")
@@ -37,11 +37,9 @@ async def _waiting_twice(harness: StoreHarness, *, second: bytes) -> tuple[Owner
     return owner, repeat
 
 
-class RepeatsConformance:
+class DuplicateConformance:
     @pytest.mark.parametrize("meet", MEETINGS.values(), ids=MEETINGS.keys())
-    async def test_a_repeat_with_the_same_bytes_is_dropped_as_a_duplicate(
-        self, harness: StoreHarness, meet: Meeting
-    ) -> None:
+    async def test_an_identical_duplicate_is_dropped(self, harness: StoreHarness, meet: Meeting) -> None:
         owner, repeat = await _waiting_twice(harness, second=b"first")
         [first] = [row for row in await find_event(harness.store, "a") if row.destination == "orders"]
         settled = await meet(owner, repeat)
@@ -50,7 +48,9 @@ class RepeatsConformance:
         assert await dead_letters(harness.store) == []
 
     @pytest.mark.parametrize("meet", MEETINGS.values(), ids=MEETINGS.keys())
-    async def test_a_repeat_with_other_bytes_is_a_dead_letter(self, harness: StoreHarness, meet: Meeting) -> None:
+    async def test_a_duplicate_with_another_payload_is_a_dead_letter(
+        self, harness: StoreHarness, meet: Meeting
+    ) -> None:
         owner, repeat = await _waiting_twice(harness, second=b"second")
         settled = await meet(owner, repeat)
         assert settled.duplicates == 0
@@ -61,20 +61,20 @@ class RepeatsConformance:
         statuses = [(row.status, row.destination) for row in await find_event(harness.store, "a")]
         assert sorted(statuses) == [("FAILED", "orders"), ("PENDING", "orders")]
 
-    async def test_a_split_drops_only_the_copy_that_waits_already(self, harness: StoreHarness) -> None:
+    async def test_a_split_drops_only_the_copy_that_is_already_pending(self, harness: StoreHarness) -> None:
         owner, repeat = await _waiting_twice(harness, second=b"first")
         settled = await owner.split(repeat, "orders", "mailer")
         assert settled.duplicates == 1
         rows = await find_event(harness.store, "a")
         assert sorted((row.destination, row.retry_count) for row in rows) == [("mailer", 0), ("orders", 1)]
 
-    async def test_a_repeat_may_be_delivered_while_the_first_still_waits(self, harness: StoreHarness) -> None:
+    async def test_a_duplicate_may_be_delivered_while_the_first_is_pending(self, harness: StoreHarness) -> None:
         owner, repeat = await _waiting_twice(harness, second=b"first")
         assert (await owner.settle(DELIVERED, repeat, to="orders")).count == 1
         statuses = sorted(row.status for row in await find_event(harness.store, "a"))
         assert statuses == ["PENDING", "PUBLISHED"]
 
-    async def test_two_repeats_that_meet_in_one_write_leave_one(self, harness: StoreHarness) -> None:
+    async def test_two_duplicates_in_one_write_leave_one(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k", destination="old"), event("a", "k"))
         messages = await owner.ready()
@@ -84,7 +84,7 @@ class RepeatsConformance:
         [row] = await find_event(harness.store, "a")
         assert (row.destination, row.status) == ("new", "PENDING")
 
-    async def test_a_message_keeps_its_own_destination_without_meeting_itself(self, harness: StoreHarness) -> None:
+    async def test_a_message_is_not_a_duplicate_of_itself(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k", destination="x"))
         [message] = await owner.ready()

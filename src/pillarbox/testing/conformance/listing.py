@@ -14,7 +14,7 @@ from pillarbox.core.message import Held, Status
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import LONG, Owner
+from pillarbox.testing.conformance.lane_owner import LONG, Owner
 
 LATER = Retry(delay=HOUR, error="no")
 
@@ -63,17 +63,17 @@ async def one_of_each(harness: StoreHarness) -> Owner:
     return owner
 
 
-class ListConformance:
+class EventListConformance:
     async def test_an_empty_outbox_has_one_empty_page(self, harness: StoreHarness) -> None:
         assert await harness.store.admin.events.list(EventFilter(), limit=10) == ([], None)
 
-    async def test_pages_go_over_all_tables_the_newest_first(self, harness: StoreHarness) -> None:
+    async def test_pages_cover_all_tables_newest_first(self, harness: StoreHarness) -> None:
         await one_of_each(harness)
         for limit in (1, 2, 3, 100):
             found = await listed(harness, limit=limit)
             assert found == ["ready", "in hand", "aside", "retry", "blocked", "dead", "published"]
 
-    async def test_a_list_can_be_narrowed(self, harness: StoreHarness) -> None:
+    async def test_a_list_can_be_filtered(self, harness: StoreHarness) -> None:
         cases: list[tuple[dict[str, Any], list[str]]] = [
             ({"status": Status.PUBLISHED}, ["published"]),
             ({"status": Status.FAILED}, ["blocked", "dead"]),
@@ -102,7 +102,7 @@ class ListConformance:
             for wanted, found in cases:
                 assert await listed(harness, limit=limit, **wanted) == found, wanted
 
-    async def test_a_search_in_short_looks_leaves_nothing_out(
+    async def test_a_search_in_small_steps_finds_everything(
         self, harness: StoreHarness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         cases: list[tuple[dict[str, Any], list[str]]] = [
@@ -119,7 +119,7 @@ class ListConformance:
         for wanted, found in cases:
             assert await listed(harness, limit=1, **wanted) == found, wanted
 
-    async def test_a_row_says_how_it_stands(self, harness: StoreHarness) -> None:
+    async def test_a_row_shows_its_state(self, harness: StoreHarness) -> None:
         await one_of_each(harness)
         rows = {row.event_id: row for row in await pages(harness, EventFilter(), limit=100)}
         retry, dead, published = rows["retry"], rows["dead"], rows["published"]
@@ -137,7 +137,7 @@ class ListConformance:
         assert published.published_at is not None
         assert published.recorded_at <= published.published_at
 
-    async def test_since_leaves_out_what_was_recorded_before(self, harness: StoreHarness) -> None:
+    async def test_since_excludes_earlier_events(self, harness: StoreHarness) -> None:
         await one_of_each(harness)
         rows = await pages(harness, EventFilter(), limit=100)
         middle = rows[3].recorded_at
@@ -146,7 +146,7 @@ class ListConformance:
         ]
         assert await listed(harness, since=at(HOUR)) == []
 
-    async def test_until_leaves_out_what_was_recorded_then_or_later(self, harness: StoreHarness) -> None:
+    async def test_until_excludes_events_at_or_after_it(self, harness: StoreHarness) -> None:
         await one_of_each(harness)
         rows = await pages(harness, EventFilter(), limit=100)
         middle = rows[3].recorded_at
@@ -156,7 +156,7 @@ class ListConformance:
             ]
             assert len(await listed(harness, until=at(HOUR), limit=limit)) == len(rows)
 
-    async def test_a_list_can_be_narrowed_to_an_aggregate_whatever_the_key(self, harness: StoreHarness) -> None:
+    async def test_a_list_can_be_filtered_by_aggregate_independent_of_the_key(self, harness: StoreHarness) -> None:
         cases: list[tuple[str, list[str]]] = [
             ("ORDER", ["waits", "dead", "sent"]),
             ("ORDER:42", ["dead", "sent"]),
@@ -174,9 +174,7 @@ class ListConformance:
         for aggregate, found in cases:
             assert await listed(harness, aggregate=aggregate) == found, aggregate
 
-    async def test_copies_for_several_destinations_are_apart_even_at_the_edge_of_a_page(
-        self, harness: StoreHarness
-    ) -> None:
+    async def test_copies_for_several_destinations_are_separate_rows_across_pages(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"), event("b"))
         for message in await owner.ready():
@@ -184,18 +182,18 @@ class ListConformance:
         rows = await pages(harness, EventFilter(), limit=2)
         assert sorted((row.event_id, row.destination) for row in rows) == [(e, d) for e in "ab" for d in "xyz"]
 
-    async def test_events_of_one_transaction_come_in_the_order_of_their_places(self, harness: StoreHarness) -> None:
+    async def test_events_of_one_transaction_are_listed_by_sequence(self, harness: StoreHarness) -> None:
         await harness.commit(*(event(f"{n}") for n in range(10)))
         assert await listed(harness, limit=3) == [f"{n}" for n in reversed(range(10))]
 
-    async def test_what_is_recorded_meanwhile_does_not_shift_the_pages(self, harness: StoreHarness) -> None:
+    async def test_concurrently_recorded_events_do_not_shift_the_pages(self, harness: StoreHarness) -> None:
         await harness.commit(*(event(f"{n}") for n in range(4)))
         first = await harness.store.admin.events.list(EventFilter(), limit=2)
         await harness.commit(event("new"))
         second = await harness.store.admin.events.list(EventFilter(), limit=2, after=first.after)
         assert [row.event_id for row in (*first.events, *second.events)] == ["3", "2", "1", "0"]
 
-    async def test_a_position_survives_being_written_down(self, harness: StoreHarness) -> None:
+    async def test_a_position_can_be_serialized(self, harness: StoreHarness) -> None:
         await harness.commit(event("a", destination="x, y/é"), event("b", destination="x"), event("c", destination="x"))
         [c, *_] = (await harness.store.admin.events.list(EventFilter(), limit=1)).events
         after = Position.parse(str(c.position))
@@ -204,13 +202,13 @@ class ListConformance:
         assert Position.parse(str(rest.events[1].position)) == rest.events[1].position
 
 
-class LettersConformance:
-    async def test_pages_of_dead_letters_begin_with_the_newest(self, harness: StoreHarness) -> None:
+class DeadLetterListConformance:
+    async def test_dead_letters_are_listed_newest_first(self, harness: StoreHarness) -> None:
         await _bury(harness)
         for limit in (1, 2, 100):
             assert [letter.event_id for letter in await letters(harness, limit=limit)] == ["d", "c", "b", "a"]
 
-    async def test_dead_letters_can_be_narrowed(self, harness: StoreHarness) -> None:
+    async def test_dead_letters_can_be_filtered(self, harness: StoreHarness) -> None:
         cases: list[tuple[dict[str, Any], list[str]]] = [
             ({"event_id": "b"}, ["b"]),
             ({"key": "odd"}, ["d", "b"]),
@@ -228,7 +226,7 @@ class LettersConformance:
             for wanted, found in cases:
                 assert [letter.event_id for letter in await letters(harness, limit=limit, **wanted)] == found, wanted
 
-    async def test_a_search_for_dead_letters_in_short_looks_leaves_nothing_out(
+    async def test_a_search_for_dead_letters_in_small_steps_finds_everything(
         self, harness: StoreHarness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("pillarbox.admin.listing.ROWS_SCANNED", 1)
@@ -236,7 +234,7 @@ class LettersConformance:
         found = await letters(harness, limit=1, error="refused")
         assert [letter.event_id for letter in found] == ["b", "a"]
 
-    async def test_since_counts_from_when_it_was_given_up(self, harness: StoreHarness) -> None:
+    async def test_since_refers_to_the_time_of_dead_lettering(self, harness: StoreHarness) -> None:
         await _bury(harness)
         oldest = (await letters(harness))[-1]
         assert oldest.recorded_at <= oldest.dead_lettered_at
@@ -244,13 +242,13 @@ class LettersConformance:
         later = await letters(harness, since=oldest.dead_lettered_at + timedelta(hours=1))
         assert later == []
 
-    async def test_the_numbers_are_those_of_the_dead_letters(self, harness: StoreHarness) -> None:
+    async def test_the_numbers_identify_the_dead_letters(self, harness: StoreHarness) -> None:
         await _bury(harness)
         [b] = await letters(harness, event_id="b")
         assert await harness.store.admin.dead_letters.discard([b.id]) == 1
         assert [letter.event_id for letter in await letters(harness)] == ["d", "c", "a"]
 
-    async def test_dead_letters_are_read_whole_by_their_numbers(self, harness: StoreHarness) -> None:
+    async def test_complete_dead_letters_are_read_by_their_numbers(self, harness: StoreHarness) -> None:
         await _bury(harness)
         d, c, _, a = await letters(harness)
         await harness.store.admin.dead_letters.discard([c.id])
@@ -270,11 +268,11 @@ async def _bury(harness: StoreHarness) -> None:
         await owner.settle(Dead(error=error), *await owner.ready())
 
 
-class ShowConformance:
-    async def test_an_unknown_event_has_no_story(self, harness: StoreHarness) -> None:
+class EventDetailConformance:
+    async def test_an_unknown_event_has_no_details(self, harness: StoreHarness) -> None:
         assert await harness.store.admin.events.show("nothing") == ([], [], [])
 
-    async def test_everything_recorded_is_told(self, harness: StoreHarness) -> None:
+    async def test_all_recorded_fields_are_shown(self, harness: StoreHarness) -> None:
         recorded = event(
             "a",
             payload=b"\x00\xff",
@@ -295,7 +293,7 @@ class ShowConformance:
             assert getattr(detail, field) == getattr(recorded, field)
         assert (detail.event_type, detail.schema_version, detail.dead_letter_id) == ("thing.happened", 3, None)
 
-    async def test_each_destination_is_told_apart(self, harness: StoreHarness) -> None:
+    async def test_each_destination_is_shown_separately(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         [whole] = await owner.ready()

@@ -8,7 +8,7 @@ from pillarbox.core.message import Held, KeyQueue, Message, Probe
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
 from pillarbox.testing.conformance.events import HOUR, at, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner, ids, slot
+from pillarbox.testing.conformance.lane_owner import Owner, ids, slot
 
 LATER = Retry(delay=HOUR, error="no")
 AGAIN = Retry(delay=0, error="no")
@@ -30,9 +30,9 @@ async def wait_as(owner: Owner, kind: Outcome | Held, message: Message, to: str 
         await owner.settle(kind, message, to=to)
 
 
-class BehindConformance:
+class KeyOrderConformance:
     @pytest.mark.parametrize("kind", HEADS.values(), ids=HEADS.keys())
-    async def test_a_message_is_behind_an_earlier_one_that_waits(
+    async def test_a_message_waits_for_an_earlier_pending_one_of_its_key(
         self, harness: StoreHarness, kind: Outcome | Held
     ) -> None:
         owner = await Owner.of(harness.store)
@@ -44,7 +44,7 @@ class BehindConformance:
         assert await _earlier(owner, b, "") is True
         assert await _earlier(owner, a, "") is False
 
-    async def test_a_message_is_not_behind_a_later_one(self, harness: StoreHarness) -> None:
+    async def test_a_message_does_not_wait_for_a_later_one(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
@@ -53,14 +53,14 @@ class BehindConformance:
         assert (found.event_id, found.must_wait) == ("a", False)
         assert await _earlier(owner, a, "") is False
 
-    async def test_a_message_without_key_is_never_behind(self, harness: StoreHarness) -> None:
+    async def test_a_message_without_key_never_waits(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"), event("b"))
         a, b = await owner.ready()
         await owner.settle(LATER, a)
         assert await owner.ready() == [b]
 
-    async def test_a_line_is_a_key_per_destination(self, harness: StoreHarness) -> None:
+    async def test_an_ordering_queue_is_a_key_at_a_destination(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(
             event("a", "k", destination="x"),
@@ -80,7 +80,9 @@ class BehindConformance:
         assert (found.event_id, found.must_wait) == ("b", True)
         assert await _earlier(owner, b, "x") is True
 
-    async def test_a_message_without_destination_is_behind_any_of_its_key(self, harness: StoreHarness) -> None:
+    async def test_a_message_without_destination_waits_for_every_earlier_one_of_its_key(
+        self, harness: StoreHarness
+    ) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k", destination="x"), event("b", "k"))
         a, b = await owner.ready()
@@ -89,7 +91,7 @@ class BehindConformance:
         assert (found.event_id, found.must_wait) == ("b", True)
         assert await _earlier(owner, b, "") is True
 
-    async def test_once_the_earlier_one_is_gone_nothing_is_behind(self, harness: StoreHarness) -> None:
+    async def test_a_message_no_longer_waits_once_the_earlier_one_is_settled(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
@@ -98,7 +100,7 @@ class BehindConformance:
         assert await owner.ready() == [b]
         assert await _earlier(owner, b, "") is False
 
-    async def test_a_retry_that_is_due_first_is_still_behind_an_earlier_retry(self, harness: StoreHarness) -> None:
+    async def test_a_retry_waits_for_an_earlier_retry_that_is_due_later(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
@@ -107,7 +109,7 @@ class BehindConformance:
         [found] = await owner.due()
         assert (found.event_id, found.must_wait) == ("b", True)
 
-    async def test_probes_are_answered_one_by_one_in_their_order(self, harness: StoreHarness) -> None:
+    async def test_each_probe_has_its_result_in_order(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k", destination="x"), event("b", "k", destination="x"))
         a, b = await owner.ready()
@@ -123,8 +125,8 @@ class BehindConformance:
         assert await harness.store.messages.earlier([]) == []
 
 
-class LinesConformance:
-    async def test_what_waits_behind_is_out_of_the_readers_way(self, harness: StoreHarness) -> None:
+class KeyQueueConformance:
+    async def test_a_waiting_message_is_not_fetched(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c"))
         a, b, c = await owner.ready()
@@ -135,7 +137,7 @@ class LinesConformance:
         assert await owner.orphaned_queues() == []
         assert await owner.waiting(slot(b)) == []
 
-    async def test_a_line_is_read_on_in_order_once_its_head_is_gone(self, harness: StoreHarness) -> None:
+    async def test_a_queue_is_fetched_in_order_once_its_first_message_is_settled(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c", "d"))
         a, b, c, d = await owner.ready()
@@ -149,14 +151,14 @@ class LinesConformance:
         assert ids(await owner.waiting(slot(b), max_bytes=1)) == ["b"]
         assert ids(await owner.waiting(slot(b), in_flight=[b.position])) == ["c", "d"]
 
-    async def test_what_is_read_on_is_not_behind_any_more(self, harness: StoreHarness) -> None:
+    async def test_a_fetched_message_no_longer_waits(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
         await owner.hold(Held.WAITING, a, b)
         assert [m.must_wait for m in await owner.waiting(slot(a))] == [False, False]
 
-    async def test_a_line_is_read_on_only_up_to_its_next_head(self, harness: StoreHarness) -> None:
+    async def test_a_queue_is_fetched_up_to_the_next_message_that_holds_it_back(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c"))
         a, b, c = await owner.ready()
@@ -168,7 +170,7 @@ class LinesConformance:
         assert await owner.orphaned_queues() == []
         assert await owner.waiting(slot(a)) == []
 
-    async def test_what_waits_behind_in_one_line_is_delivered_where_it_lies(self, harness: StoreHarness) -> None:
+    async def test_a_waiting_message_can_be_delivered_in_its_position(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c"))
         messages = await owner.ready()
@@ -179,7 +181,7 @@ class LinesConformance:
             await owner.settle(DELIVERED, found)
         assert await owner.orphaned_queues() == []
 
-    async def test_each_destination_is_a_line_of_its_own(self, harness: StoreHarness) -> None:
+    async def test_each_destination_has_its_own_queue(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(
             event("a", "k", destination="x"),
@@ -193,7 +195,7 @@ class LinesConformance:
         assert ids(await owner.waiting(slot(b), slot(c))) == ["c"]
 
     @pytest.mark.parametrize("kind", HEADS.values(), ids=HEADS.keys())
-    async def test_an_earlier_one_without_destination_heads_every_line_of_its_key(
+    async def test_a_message_without_destination_holds_back_every_queue_of_its_key(
         self, harness: StoreHarness, kind: Outcome | Held
     ) -> None:
         owner = await Owner.of(harness.store)
@@ -205,7 +207,7 @@ class LinesConformance:
         assert slot(b) not in await owner.orphaned_queues()
 
     @pytest.mark.parametrize("kind", HEADS.values(), ids=HEADS.keys())
-    async def test_one_without_destination_waits_for_every_earlier_line_of_its_key(
+    async def test_a_message_without_destination_waits_for_every_queue_of_its_key(
         self, harness: StoreHarness, kind: Outcome | Held
     ) -> None:
         owner = await Owner.of(harness.store)
@@ -216,7 +218,7 @@ class LinesConformance:
         assert await owner.waiting(slot(b)) == []
         assert slot(b) not in await owner.orphaned_queues()
 
-    async def test_a_delayed_event_heads_its_line_only_once_it_is_due(self, harness: StoreHarness) -> None:
+    async def test_a_delayed_event_holds_its_queue_back_only_when_it_is_due(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("future", "k", available_at=at(HOUR)), event("a", "k"))
         await harness.commit(event("due", "j", available_at=at(-1)), event("b", "j"))
@@ -225,7 +227,7 @@ class LinesConformance:
         assert await owner.orphaned_queues() == [slot(a)]
         assert ids(await owner.waiting(slot(a), slot(b))) == ["a"]
 
-    async def test_lines_without_head_come_in_bites(self, harness: StoreHarness) -> None:
+    async def test_orphaned_queues_are_found_in_chunks(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"{n}", f"key {n}", destination=f"d{n % 3}") for n in range(12)))
         messages = await owner.ready()
@@ -233,7 +235,7 @@ class LinesConformance:
         assert len((await harness.store.messages.orphaned_queues(owner.lanes, limit=5)).queues) == 5
         assert await owner.orphaned_queues(limit=5) == sorted(slot(m) for m in messages)
 
-    async def test_a_bite_without_a_finding_says_where_the_next_goes_on(self, harness: StoreHarness) -> None:
+    async def test_an_empty_chunk_returns_where_the_next_continues(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         for n in range(6):
             await harness.commit(*line(f"key {n}", f"head {n}", f"next {n}"))
@@ -249,7 +251,7 @@ class LinesConformance:
             bite = await harness.store.messages.orphaned_queues(owner.lanes, limit=1, after=bite.after)
         assert found + bite.queues == [slot(nexts[5])]
 
-    async def test_several_lines_are_read_at_once_each_within_its_quota(self, harness: StoreHarness) -> None:
+    async def test_several_queues_are_fetched_at_once_within_their_quotas(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c"), *line("j", "d", "e", "f"))
         messages = await owner.ready()
@@ -259,7 +261,7 @@ class LinesConformance:
         assert sorted(ids(found)) == ["a", "b", "d", "e"]
         assert ids([m for m in found if m.key == "k"]) == ["a", "b"]
 
-    async def test_a_line_that_lost_its_head_is_found_after_a_takeover(self, harness: StoreHarness) -> None:
+    async def test_an_orphaned_queue_is_found_after_a_takeover(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()

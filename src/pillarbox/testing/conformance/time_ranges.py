@@ -9,14 +9,14 @@ from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import HOUR, at, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner, ids, slot
+from pillarbox.testing.conformance.lane_owner import Owner, ids, slot
 from pillarbox.testing.waiting import eventually
 
 _numbers = count(1)
 
 
-class RangesConformance:
-    async def test_only_what_was_recorded_in_the_range_comes(self, harness: StoreHarness) -> None:
+class TimeRangeConformance:
+    async def test_only_messages_recorded_in_the_range_are_fetched(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         first = await _moment(harness, owner)
@@ -29,28 +29,28 @@ class RangesConformance:
         assert ids(await owner.ready(recorded_after=first, recorded_before=second)) == ["b", "c"]
         assert await owner.ready(recorded_after=at(HOUR)) == []
 
-    async def test_the_beginning_belongs_to_the_range_and_the_end_does_not(self, harness: StoreHarness) -> None:
+    async def test_the_range_includes_its_start_and_excludes_its_end(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         [a] = await owner.ready()
         assert await owner.ready(recorded_after=a.recorded_at) == [a]
         assert await owner.ready(recorded_before=a.recorded_at) == []
 
-    async def test_a_key_with_an_earlier_message_outside_is_left_alone(self, harness: StoreHarness) -> None:
+    async def test_a_key_with_an_earlier_message_outside_the_range_is_skipped(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         then = await _moment(harness, owner)
         await harness.commit(*line("k", "b", "c"), event("d", "other"), event("e"))
         assert ids(await owner.ready(recorded_after=then)) == ["d", "e"]
 
-    async def test_a_later_message_outside_holds_nobody_back(self, harness: StoreHarness) -> None:
+    async def test_a_later_message_outside_the_range_holds_nothing_back(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         then = await _moment(harness, owner)
         await harness.commit(event("c", "k"))
         assert ids(await owner.ready(recorded_before=then)) == ["a", "b"]
 
-    async def test_once_the_earlier_one_is_delivered_its_key_comes(self, harness: StoreHarness) -> None:
+    async def test_a_key_is_fetched_once_the_earlier_message_is_delivered(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [a] = await owner.ready()
@@ -60,7 +60,9 @@ class RangesConformance:
         await owner.settle(DELIVERED, a)
         assert ids(await owner.ready(recorded_after=then)) == ["b"]
 
-    async def test_an_earlier_one_outside_holds_its_key_whatever_it_waits_for(self, harness: StoreHarness) -> None:
+    async def test_an_earlier_message_outside_the_range_holds_its_key_in_every_state(
+        self, harness: StoreHarness
+    ) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("delayed", "delayed", available_at=at(HOUR)))
         await harness.commit(*(event(name, name) for name in ("retried", "blocked", "parked", "waiting")))
@@ -74,9 +76,7 @@ class RangesConformance:
             await harness.commit(event(f"after {key}", key))
         assert ids(await owner.ready(recorded_after=then)) == ["after free"]
 
-    async def test_lines_of_one_key_are_apart_except_that_no_destination_counts_for_all(
-        self, harness: StoreHarness
-    ) -> None:
+    async def test_queues_of_a_key_are_independent_except_for_unrouted_messages(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "apart", destination="x"), event("b", "together"))
         then = await _moment(harness, owner)
@@ -88,21 +88,21 @@ class RangesConformance:
         )
         assert ids(await owner.ready(recorded_after=then)) == ["y"]
 
-    async def test_what_lies_outside_takes_up_no_room(self, harness: StoreHarness) -> None:
+    async def test_messages_outside_the_range_do_not_count_towards_the_limit(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"old {n}") for n in range(20)), event("first", "hot"))
         then = await _moment(harness, owner)
         await harness.commit(*(event(f"{n}", "hot") for n in range(20)), event("a", "hot", destination="x"), event("b"))
         assert ids(await owner.ready(recorded_after=then, limit=1, quota=1, max_bytes=1)) == ["b"]
 
-    async def test_what_is_in_hand_is_left_out_of_a_range_too(self, harness: StoreHarness) -> None:
+    async def test_messages_in_flight_are_excluded_from_a_range(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         then = await _moment(harness, owner)
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
         assert await owner.ready(recorded_after=then, in_flight=[a.position]) == [b]
 
-    async def test_what_is_due_comes_by_range(self, harness: StoreHarness) -> None:
+    async def test_due_messages_are_fetched_by_range(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k", available_at=at(-10)), event("b", available_at=at(-10)))
         then = await _moment(harness, owner)
@@ -110,7 +110,7 @@ class RangesConformance:
         assert sorted(ids(await owner.due(recorded_before=then))) == ["a", "b"]
         assert ids(await owner.due(recorded_after=then)) == ["d"]
 
-    async def test_what_was_put_aside_comes_by_range(self, harness: StoreHarness) -> None:
+    async def test_parked_messages_are_fetched_by_range(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k", destination="x"), event("b", destination="x"))
         then = await _moment(harness, owner)
@@ -121,7 +121,7 @@ class RangesConformance:
         assert ids(await owner.put_aside("x", "y", recorded_after=then)) == ["c", "d"]
         assert len(await owner.put_aside("x", "y", recorded_after=then, limit=1)) == 1
 
-    async def test_a_line_is_read_on_up_to_the_first_message_outside(self, harness: StoreHarness) -> None:
+    async def test_a_queue_is_fetched_up_to_the_first_message_outside_the_range(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", destination="x"))
         then = await _moment(harness, owner)
@@ -133,7 +133,7 @@ class RangesConformance:
         assert ids(await owner.waiting(slot(a), recorded_before=then)) == ["b"]
         assert await owner.waiting(slot(a), recorded_after=then) == []
 
-    async def test_a_message_that_must_wait_says_so_in_a_range_too(self, harness: StoreHarness) -> None:
+    async def test_a_message_that_must_wait_is_reported_in_a_range(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         then = await _moment(harness, owner)
         await harness.commit(*line("k", "a", "b"))

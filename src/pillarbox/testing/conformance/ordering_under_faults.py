@@ -9,7 +9,7 @@ from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 
 Line = tuple[str | None, str]
 
@@ -52,7 +52,7 @@ class Carrier:
             await self.owner.settle(Retry(delay=0, error="no", counted=counted), message)
 
 
-class JourneyConformance:
+class OrderingUnderFaultsConformance:
     async def test_order_within_a_key_survives_retries_and_takeovers(self, harness: StoreHarness) -> None:
         chance = random.Random(7)
         stores = [harness.store, await harness.second_store()]

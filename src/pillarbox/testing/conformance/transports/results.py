@@ -10,30 +10,30 @@ from pillarbox.testing.conformance.transports.harness import TransportHarness
 from pillarbox.testing.conformance.transports.sending import BOUND, arrived_ids, outgoing, send
 
 
-class AnswersConformance:
-    async def test_an_empty_lot_has_no_answers(self, harness: TransportHarness) -> None:
+class ResultConformance:
+    async def test_an_empty_batch_has_no_results(self, harness: TransportHarness) -> None:
         assert await send(harness) == []
 
-    async def test_a_full_lot_has_as_many_answers(self, harness: TransportHarness) -> None:
+    async def test_a_full_batch_has_as_many_results(self, harness: TransportHarness) -> None:
         place, size = harness.address(), harness.transport.pace.batch_size
         assert await send(harness, *(outgoing(f"e{n}", place) for n in range(size))) == [None] * size
         assert len(await arrived_ids(harness, place, size)) == size
 
-    async def test_addresses_are_of_the_type_the_transport_names(self, harness: TransportHarness) -> None:
+    async def test_addresses_have_the_address_type(self, harness: TransportHarness) -> None:
         assert isinstance(harness.address(), harness.transport.address_type)
         assert harness.address(0) == harness.address(0) != harness.address(1)
         assert hash(harness.address(0)) == hash(harness.address(0))
 
-    async def test_default_places_have_names_and_addresses_of_that_type(self, harness: TransportHarness) -> None:
+    async def test_defaults_have_names_and_addresses_of_that_type(self, harness: TransportHarness) -> None:
         for name, address in harness.transport.defaults("thing.happened").items():
             assert name
             assert isinstance(address, harness.transport.address_type)
 
-    async def test_the_pace_allows_some_work(self, harness: TransportHarness) -> None:
+    async def test_the_pace_allows_messages(self, harness: TransportHarness) -> None:
         assert harness.transport.pace.batch_size >= 1
         assert harness.transport.pace.concurrency >= 1
 
-    async def test_an_unroutable_message_is_rejected_and_may_be_tried_again(self, harness: TransportHarness) -> None:
+    async def test_an_unroutable_message_is_rejected_and_may_be_retried(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
         [answer] = await send(harness, outgoing("a", harness.unroutable()))
         assert isinstance(answer, RejectedError)
@@ -48,26 +48,28 @@ class AnswersConformance:
         assert (before, type(lost), after) == (None, RejectedError, None)
         assert sorted(await arrived_ids(harness, place, 2)) == ["a", "c"]
 
-    async def test_of_one_event_only_the_copy_without_a_taker_is_rejected(self, harness: TransportHarness) -> None:
+    async def test_of_one_event_only_the_unroutable_copy_is_rejected(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
         places = [harness.address(0), harness.unroutable(), harness.address(1)]
         answers = await send(harness, *(outgoing("a", place) for place in places))
         assert [type(answer) for answer in answers] == [type(None), RejectedError, type(None)]
 
-    async def test_a_lot_of_which_nothing_can_be_routed_is_rejected_one_by_one(self, harness: TransportHarness) -> None:
+    async def test_in_an_unroutable_batch_each_message_is_rejected(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
         size = min(harness.transport.pace.batch_size, 30)
         answers = await send(harness, *(outgoing(f"e{n}", harness.unroutable()) for n in range(size)))
         assert [type(answer) for answer in answers] == [RejectedError] * size
 
-    async def test_an_unroutable_message_spoils_nothing_that_comes_later(self, harness: TransportHarness) -> None:
+    async def test_an_unroutable_message_does_not_affect_later_messages(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
         place = harness.address()
         await send(harness, outgoing("a", harness.unroutable()))
         assert await send(harness, outgoing("b", place)) == [None]
         assert await arrived_ids(harness, place, 1) == ["b"]
 
-    async def test_a_message_that_can_never_be_sent_fails_for_good_and_alone(self, harness: TransportHarness) -> None:
+    async def test_a_message_that_can_never_be_sent_fails_permanently_and_alone(
+        self, harness: TransportHarness
+    ) -> None:
         needs(harness, "refuses")
         place = harness.address()
         batch = [outgoing("a", place), harness.spoiled(outgoing("b", place)), outgoing("c", place)]
@@ -76,7 +78,7 @@ class AnswersConformance:
         assert isinstance(refused, PermanentError)
         assert set(await arrived_ids(harness, place, 2)) == {"a", "c"}
 
-    async def test_sends_beside_one_with_a_failure_are_not_harmed(self, harness: TransportHarness) -> None:
+    async def test_concurrent_sends_are_not_affected_by_a_failure(self, harness: TransportHarness) -> None:
         needs(harness, "refuses")
         good, bad = harness.address(0), harness.address(1)
         batches = [[outgoing(f"good{n}", good)] for n in range(3)]

@@ -9,12 +9,12 @@ from pillarbox.core.lane import Renewal
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import LONG, Owner
+from pillarbox.testing.conformance.lane_owner import LONG, Owner
 from pillarbox.testing.lookup import find_event
 
 
-class BesideConformance:
-    async def test_a_heartbeat_lives_in_a_thread_and_an_event_loop_of_its_own(self, harness: StoreHarness) -> None:
+class SecondStoreConformance:
+    async def test_a_heartbeat_runs_in_its_own_thread_and_event_loop(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         beats = 20
 
@@ -39,7 +39,7 @@ class BesideConformance:
         owner = await Owner.of(harness.store)
         assert len(await owner.ready()) == 1
 
-    async def test_it_has_the_settings_of_the_first_unless_told_otherwise(self, harness: StoreHarness) -> None:
+    async def test_it_has_the_settings_of_the_first_unless_overridden(self, harness: StoreHarness) -> None:
         keeps = harness.store.beside()
         forgets = keeps.beside(history=False)
         forgets_too = forgets.beside()

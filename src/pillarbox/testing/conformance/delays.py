@@ -8,12 +8,12 @@ from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Retry
 from pillarbox.testing.conformance.events import HOUR, at, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.conformance.lane_owner import Owner, ids
 from pillarbox.testing.lookup import find_event
 from pillarbox.testing.waiting import eventually
 
 
-class WaitingConformance:
+class DelayConformance:
     async def test_a_retry_without_delay_is_due_at_once(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
@@ -38,9 +38,7 @@ class WaitingConformance:
         [again] = await eventually(owner.due)
         assert again.event_id == "a"
 
-    async def test_a_charged_retry_counts_as_an_attempt_and_an_uncharged_one_as_a_try(
-        self, harness: StoreHarness
-    ) -> None:
+    async def test_a_retry_counts_an_attempt_and_a_deferral_does_not(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         await owner.settle(Retry(delay=0, error="one"), *await owner.ready())
@@ -66,7 +64,7 @@ class WaitingConformance:
         [message] = await heir.due()
         assert (message.event_id, message.attempts) == ("a", 1)
 
-    async def test_a_retry_of_something_put_behind_or_aside_is_a_plain_retry(self, harness: StoreHarness) -> None:
+    async def test_a_retry_of_a_waiting_or_parked_message_is_a_plain_retry(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         [message] = await owner.ready()
@@ -89,13 +87,13 @@ class WaitingConformance:
         [message] = await eventually(owner.due)
         assert (message.event_id, message.attempts, message.must_wait) == ("a", 0, False)
 
-    async def test_a_delayed_event_stands_in_nobodys_way_before_it_is_due(self, harness: StoreHarness) -> None:
+    async def test_a_delayed_event_holds_nothing_back_before_it_is_due(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("delayed", "k", available_at=at(HOUR)), event("b", "k"))
         [message] = await owner.ready()
         assert (message.event_id, message.must_wait) == ("b", False)
 
-    async def test_a_delayed_event_takes_its_place_in_its_key_when_it_is_due(self, harness: StoreHarness) -> None:
+    async def test_a_delayed_event_takes_its_position_in_its_key_when_it_is_due(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(
             event("a", "k"), event("due", "k", available_at=at(-1)), event("b", "k"), event("c", "other")
@@ -105,14 +103,14 @@ class WaitingConformance:
         [due] = await owner.due()
         assert (due.event_id, due.must_wait) == ("due", False)
 
-    async def test_a_due_event_waits_behind_an_earlier_retry_of_its_key(self, harness: StoreHarness) -> None:
+    async def test_a_due_event_waits_for_an_earlier_retry_of_its_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"), event("delayed", "k", available_at=at(-1)))
         await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready())
         [delayed] = await owner.due()
         assert (delayed.event_id, delayed.must_wait) == ("delayed", True)
 
-    async def test_something_put_behind_keeps_the_time_it_was_delayed_to(self, harness: StoreHarness) -> None:
+    async def test_a_waiting_message_keeps_its_due_time(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"), event("delayed", "k", available_at=at(-1)))
         [a] = await owner.ready()
@@ -124,7 +122,7 @@ class WaitingConformance:
         assert row.status == "PENDING"
 
     @pytest.mark.parametrize("counted", [True, False])
-    async def test_a_note_counts_a_try_and_leaves_the_message_where_it_is(
+    async def test_a_note_counts_a_send_and_leaves_the_message_where_it_is(
         self, harness: StoreHarness, counted: bool
     ) -> None:
         owner = await Owner.of(harness.store)
@@ -139,14 +137,14 @@ class WaitingConformance:
         [row] = await find_event(harness.store, "a")
         assert (row.status, row.retry_count, row.last_error) == ("PENDING", 1, "connection refused")
 
-    async def test_a_delay_beyond_all_times_is_a_very_long_one(self, harness: StoreHarness) -> None:
+    async def test_a_delay_beyond_the_time_range_ends_at_its_end(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         [a] = await owner.ready()
         assert (await owner.settle(Retry(delay=1e18, error="no"), a)).count == 1
         assert (await owner.ready(), await owner.due()) == ([], [])
 
-    async def test_a_noted_message_carries_its_destination_and_is_settled_under_it(self, harness: StoreHarness) -> None:
+    async def test_a_noted_message_has_its_destination_and_is_settled_under_it(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [a] = await owner.ready()
@@ -171,7 +169,7 @@ class WaitingConformance:
             assert "\x00" not in row.last_error
         assert (await owner.settle(DELIVERED, c)).count == 1
 
-    async def test_waiting_messages_of_one_key_stop_no_other(self, harness: StoreHarness) -> None:
+    async def test_waiting_messages_of_one_key_do_not_block_other_keys(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("stuck", "a", "b"), *line("free", "c", "d"), event("e"))
         [a, *_] = await owner.ready()

@@ -16,8 +16,8 @@ from pillarbox.testing.waiting import eventually
 CANARY = b"only-the-receiver-may-read-this"
 
 
-class LifeConformance:
-    async def test_ping_finds_an_open_way_and_sends_nothing(self, harness: TransportHarness) -> None:
+class LifecycleConformance:
+    async def test_ping_succeeds_when_connected_and_sends_nothing(self, harness: TransportHarness) -> None:
         place = harness.address()
         async with asyncio.timeout(BOUND):
             await harness.transport.ping()
@@ -31,7 +31,7 @@ class LifeConformance:
             await harness.transport.aclose()
             await harness.transport.aclose()
 
-    async def test_what_was_never_used_can_be_closed(self, harness: TransportHarness) -> None:
+    async def test_an_unused_transport_can_be_closed(self, harness: TransportHarness) -> None:
         async with asyncio.timeout(BOUND):
             await harness.transport.aclose()
 
@@ -50,7 +50,9 @@ class LifeConformance:
                 await harness.transport.ping()
 
     @pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8])
-    async def test_what_is_being_sent_during_the_close_is_answered(self, harness: TransportHarness, turns: int) -> None:
+    async def test_messages_in_flight_during_the_close_have_a_result(
+        self, harness: TransportHarness, turns: int
+    ) -> None:
         place, size = harness.address(), harness.transport.pace.batch_size
         batch = [outgoing(f"e{n}", place) for n in range(size)]
         sending = asyncio.create_task(try_to_send(harness, *batch))
@@ -64,7 +66,7 @@ class LifeConformance:
         assert accepted <= set(await arrived_ids(harness, place, len(accepted)) if accepted else [])
 
     @pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8])
-    async def test_a_cancelled_send_leaves_a_transport_that_works(self, harness: TransportHarness, turns: int) -> None:
+    async def test_a_transport_works_after_a_cancelled_send(self, harness: TransportHarness, turns: int) -> None:
         place, other, size = harness.address(0), harness.address(1), min(harness.transport.pace.batch_size, 50)
         await send(harness, outgoing("warm", other))
         before = len(asyncio.all_tasks())
@@ -89,7 +91,7 @@ class LifeConformance:
         shown = "\n".join([repr(harness.transport), *(told(error) for error in errors)])
         assert [secret for secret in (CANARY.decode(), *harness.secrets) if secret in shown] == []
 
-    async def test_errors_say_something(self, harness: TransportHarness) -> None:
+    async def test_errors_have_a_message(self, harness: TransportHarness) -> None:
         for error in await every_error(harness):
             assert len(str(error)) > 10
 

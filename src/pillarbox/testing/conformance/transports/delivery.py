@@ -9,7 +9,7 @@ from pillarbox.testing.conformance.transports.harness import TransportHarness
 from pillarbox.testing.conformance.transports.sending import arrived_ids, outgoing, send
 
 
-class ArrivalConformance:
+class DeliveryConformance:
     async def test_an_accepted_message_arrives(self, harness: TransportHarness) -> None:
         place = harness.address()
         assert await send(harness, outgoing("a", place)) == [None]
@@ -22,13 +22,13 @@ class ArrivalConformance:
         assert sorted(await arrived_ids(harness, here, 2)) == ["a", "c"]
         assert await arrived_ids(harness, there, 1) == ["b"]
 
-    async def test_one_event_may_go_to_several_places_in_one_lot(self, harness: TransportHarness) -> None:
+    async def test_one_event_may_go_to_several_addresses_in_one_batch(self, harness: TransportHarness) -> None:
         here, there = harness.address(0), harness.address(1)
         assert await send(harness, outgoing("a", here), outgoing("a", there)) == [None, None]
         assert await arrived_ids(harness, here, 1) == ["a"]
         assert await arrived_ids(harness, there, 1) == ["a"]
 
-    async def test_a_lot_arrives_in_order(self, harness: TransportHarness) -> None:
+    async def test_a_batch_arrives_in_order(self, harness: TransportHarness) -> None:
         needs(harness, "ordered")
         place, ids = harness.address(), [f"e{n}" for n in range(200)]
         ids = ids[: harness.transport.pace.batch_size]
@@ -41,7 +41,7 @@ class ArrivalConformance:
             assert await send(harness, outgoing(one, place)) == [None]
         assert await arrived_ids(harness, place, len(ids)) == ids
 
-    async def test_several_sends_at_once_all_arrive_each_once(self, harness: TransportHarness) -> None:
+    async def test_concurrent_sends_arrive_exactly_once(self, harness: TransportHarness) -> None:
         pace = harness.transport.pace
         size = min(pace.batch_size, 50)
         places = [harness.address(n) for n in range(min(pace.concurrency, 4))]
@@ -52,7 +52,7 @@ class ArrivalConformance:
             ids = await arrived_ids(harness, place, size)
             assert sorted(ids) == sorted(one.message.event_id for one in batch)
 
-    async def test_what_was_accepted_survives_a_restart(self, harness: TransportHarness) -> None:
+    async def test_accepted_messages_survive_a_restart(self, harness: TransportHarness) -> None:
         needs(harness, "survives_restart")
         place, ids = harness.address(), [f"e{n}" for n in range(50)]
         assert await send(harness, *(outgoing(one, place) for one in ids)) == [None] * len(ids)

@@ -8,13 +8,13 @@ import pytest
 
 from pillarbox.core.errors import UnavailableError
 from pillarbox.testing.conformance.sources.harness import PREFETCH, SourceHarness
-from pillarbox.testing.conformance.sources.taking import BOUND, incoming, take, take_patiently, taken_ids
+from pillarbox.testing.conformance.sources.receive import BOUND, incoming, take, take_patiently, taken_ids
 
 IDS = [f"e{n}" for n in range(6)]
 
 
-class HandsConformance:
-    async def test_no_more_than_the_prefetch_is_given_out(self, harness: SourceHarness) -> None:
+class PrefetchConformance:
+    async def test_at_most_prefetch_messages_are_unacknowledged(self, harness: SourceHarness) -> None:
         await harness.put(*(incoming(one) for one in IDS))
         held = [await take(harness.source) for _ in range(PREFETCH)]
         waiting = asyncio.create_task(harness.source.receive())
@@ -27,7 +27,7 @@ class HandsConformance:
         async with asyncio.timeout(BOUND):
             assert (await waiting).incoming.event_id in IDS[PREFETCH:]
 
-    async def test_several_share_the_queue_and_nothing_is_given_to_two(self, harness: SourceHarness) -> None:
+    async def test_consumers_share_the_queue_and_no_message_is_delivered_to_two(self, harness: SourceHarness) -> None:
         await harness.put(*(incoming(one) for one in IDS))
         first, second = harness.source, harness.another()
         one = [await take(first) for _ in range(2)]
@@ -37,14 +37,14 @@ class HandsConformance:
         for delivery in (*one, *other):
             await delivery.ack()
 
-    async def test_what_is_unanswered_when_its_taker_closes_comes_again(self, harness: SourceHarness) -> None:
+    async def test_unacknowledged_messages_are_redelivered_after_a_close(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a"), incoming("b"))
         await take(harness.source)
         await harness.source.aclose()
         again = harness.another()
         assert sorted(str(one) for one in await taken_ids(again, 2)) == ["a", "b"]
 
-    async def test_an_answer_after_the_close_is_unavailable(self, harness: SourceHarness) -> None:
+    async def test_an_acknowledgement_after_the_close_is_unavailable(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a"))
         delivery = await take(harness.source)
         await harness.source.aclose()
@@ -57,7 +57,9 @@ class HandsConformance:
                 await delivery.reject("late")
         assert (await take_patiently(harness.another())).incoming.event_id == "a"
 
-    async def test_what_kills_its_takers_is_given_out_alone_and_counted(self, harness: SourceHarness) -> None:
+    async def test_a_message_that_crashes_its_consumers_is_delivered_alone_and_counted(
+        self, harness: SourceHarness
+    ) -> None:
         await harness.put(incoming("poison"), incoming("b"))
         alone: list[tuple[bool, int]] = []
         for _ in range(5):

@@ -10,7 +10,7 @@ from pillarbox.pruning import prune_in_batches
 from pillarbox.testing.conformance.capability import needs
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner
+from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters, find_event
 
 
@@ -24,7 +24,7 @@ async def _bury(harness: StoreHarness, owner: Owner, count: int) -> None:
     await owner.settle(Dead(error="no"), *await owner.ready())
 
 
-class UpkeepConformance:
+class RetentionConformance:
     async def test_preparing_twice_is_fine(self, harness: StoreHarness) -> None:
         await harness.store.schema.prepare()
         await harness.store.schema.prepare()
@@ -33,20 +33,20 @@ class UpkeepConformance:
         [row] = await find_event(harness.store, "done 0")
         assert row.status == "PUBLISHED"
 
-    async def test_old_history_goes(self, harness: StoreHarness) -> None:
+    async def test_old_history_is_pruned(self, harness: StoreHarness) -> None:
         needs(harness, partitions=False)
         owner = await Owner.of(harness.store)
         await _deliver(harness, owner, 3)
         assert await harness.store.upkeep.prune(Retention(history=0)) == 3
         assert await find_event(harness.store, "done 0") == []
 
-    async def test_old_dead_letters_go(self, harness: StoreHarness) -> None:
+    async def test_old_dead_letters_are_pruned(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, 3)
         assert await harness.store.upkeep.prune(Retention(dead=0)) == 3
         assert await dead_letters(harness.store) == []
 
-    async def test_what_is_young_enough_stays(self, harness: StoreHarness) -> None:
+    async def test_recent_rows_are_kept(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _deliver(harness, owner, 1)
         await _bury(harness, owner, 1)
@@ -55,7 +55,7 @@ class UpkeepConformance:
         assert await find_event(harness.store, "done 0") != []
         assert len(await dead_letters(harness.store)) == 1
 
-    async def test_none_keeps_for_ever(self, harness: StoreHarness) -> None:
+    async def test_none_keeps_rows_forever(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _deliver(harness, owner, 1)
         await _bury(harness, owner, 1)
@@ -63,7 +63,7 @@ class UpkeepConformance:
         assert await find_event(harness.store, "done 0") != []
         assert len(await dead_letters(harness.store)) == 1
 
-    async def test_one_prune_takes_one_bite(self, harness: StoreHarness) -> None:
+    async def test_one_prune_deletes_one_chunk(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, 5)
         assert await harness.store.upkeep.prune(Retention(dead=0), most=2) == 2
@@ -76,14 +76,14 @@ class UpkeepConformance:
         assert await harness.store.upkeep.prune(Retention(dead=0), most=2) == 1
         assert await harness.store.upkeep.prune(Retention(dead=0), most=2) == 0
 
-    async def test_history_goes_in_bites_too(self, harness: StoreHarness) -> None:
+    async def test_history_is_pruned_in_chunks(self, harness: StoreHarness) -> None:
         needs(harness, partitions=False)
         owner = await Owner.of(harness.store)
         await _deliver(harness, owner, 5)
         bites = [await harness.store.upkeep.prune(Retention(history=0, dead=0), most=2) for _ in range(4)]
         assert bites == [2, 2, 1, 0]
 
-    async def test_every_kind_has_its_turn_in_a_bite(self, harness: StoreHarness) -> None:
+    async def test_one_prune_covers_every_kind_of_row(self, harness: StoreHarness) -> None:
         needs(harness, partitions=False)
         owner = await Owner.of(harness.store)
         await _deliver(harness, owner, 5)
@@ -93,13 +93,13 @@ class UpkeepConformance:
         delivered = await harness.store.admin.events.list(EventFilter(status=Status.PUBLISHED), limit=10)
         assert (len(delivered.events), len(await dead_letters(harness.store))) == (3, 3)
 
-    async def test_bite_after_bite_takes_all_that_is_old(self, harness: StoreHarness) -> None:
+    async def test_repeated_prunes_delete_everything_old(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _bury(harness, owner, 5)
         assert sum([gone async for gone in prune_in_batches(harness.store.upkeep, Retention(dead=0))]) == 5
         assert await dead_letters(harness.store) == []
 
-    async def test_what_waits_is_never_touched(self, harness: StoreHarness) -> None:
+    async def test_pending_messages_are_never_pruned(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         names = ["ready", "retry", "blocked", "parked", "waiting"]
         await harness.commit(*(event(name, key=name) for name in names), event("delayed", available_at=at(HOUR)))

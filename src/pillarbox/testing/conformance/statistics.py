@@ -13,8 +13,8 @@ async def _recorded(harness: StoreHarness) -> int:
     return (await harness.store.statistics.backlog()).recorded
 
 
-class StatsConformance:
-    async def test_samples_come_back_as_they_were_told(self, harness: StoreHarness) -> None:
+class StatisticsConformance:
+    async def test_samples_are_returned_as_recorded(self, harness: StoreHarness) -> None:
         carried = DeliveryStatistics(published=2, retried=1, dead=1)
         carried.count_delivered(0.3)
         level = BacklogStatistics(recorded=7, backlog=3, oldest=1.5, dead=1)
@@ -26,21 +26,21 @@ class StatsConformance:
         assert [s.values for s in samples if s.destination == OUTBOX] == [level]
         assert [s.at for s in samples] == sorted(s.at for s in samples)
 
-    async def test_old_samples_go(self, harness: StoreHarness) -> None:
+    async def test_old_samples_are_pruned(self, harness: StoreHarness) -> None:
         await harness.store.statistics.add("a", {"orders": DeliveryStatistics()})
         await harness.store.upkeep.prune(Retention(samples=HOUR))
         assert len(await harness.store.admin.samples.since(HOUR)) == 1
         await harness.store.upkeep.prune(Retention(samples=0))
         assert await harness.store.admin.samples.since(HOUR) == []
 
-    async def test_recording_draws_numbers(self, harness: StoreHarness) -> None:
+    async def test_recording_assigns_sequence_numbers(self, harness: StoreHarness) -> None:
         before = await _recorded(harness)
         await harness.commit(event("a"), event("b"))
         assert await _recorded(harness) == before + 2
 
 
 class DrainConformance:
-    async def test_a_relay_hears_that_it_is_to_drain(self, harness: StoreHarness) -> None:
+    async def test_a_relay_receives_its_drain_request(self, harness: StoreHarness) -> None:
         for name in ("one", "two"):
             await harness.store.lanes.join(RelayCard(id=f"id of {name}", name=name), lease=HOUR)
         assert await harness.store.admin.requests.drain("two", by="ann") == ["id of two"]
@@ -51,7 +51,7 @@ class DrainConformance:
             "two": True,
         }
 
-    async def test_all_that_live_are_asked(self, harness: StoreHarness) -> None:
+    async def test_all_live_relays_receive_a_drain_request(self, harness: StoreHarness) -> None:
         await harness.store.lanes.join(RelayCard(id="alive"), lease=HOUR)
         await harness.store.lanes.join(RelayCard(id="dead"), lease=0)
         assert await harness.store.admin.requests.drain(EVERY_RELAY) == ["alive"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pillarbox.core.outcome import Dead, Retry
 from pillarbox.testing.conformance.events import event, line
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.conformance.lane_owner import Owner, ids
 from pillarbox.testing.lookup import dead_letters, find_event
 
 
@@ -16,8 +16,8 @@ async def _dead_letter(harness: StoreHarness, owner: Owner, *event_ids: str, key
         await owner.settle(Dead(error=f"{event_id} failed"), message)
 
 
-class DeadConformance:
-    async def test_a_dead_letter_is_kept_whole(self, harness: StoreHarness) -> None:
+class DeadLetterConformance:
+    async def test_a_dead_letter_keeps_all_fields(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k", payload=b"\x00\xff"))
         await owner.settle(Retry(delay=0, error="first"), *await owner.ready(), to="orders")
@@ -41,16 +41,14 @@ class DeadConformance:
         assert (row.status, row.attempts, row.last_error) == ("FAILED", 1, "a failed")
         assert (row.next_retry_at, row.published_at) == (None, None)
 
-    async def test_a_message_that_was_never_sent_is_not_charged(self, harness: StoreHarness) -> None:
+    async def test_a_message_that_was_never_sent_has_no_attempts(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(Dead(error="no route", counted=False), *await owner.ready())
         [letter] = await dead_letters(harness.store)
         assert letter.attempts == 0
 
-    async def test_an_error_with_control_characters_makes_a_dead_letter_all_the_same(
-        self, harness: StoreHarness
-    ) -> None:
+    async def test_an_error_with_control_characters_does_not_prevent_a_dead_letter(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         settled = await owner.settle(Dead(error="no\x00thing\x1b\udc80"), *await owner.ready())
@@ -58,14 +56,14 @@ class DeadConformance:
         [letter] = await dead_letters(harness.store)
         assert letter.error.startswith("no")
 
-    async def test_the_key_goes_on_after_a_dead_letter(self, harness: StoreHarness) -> None:
+    async def test_the_key_continues_after_a_dead_letter(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
         await owner.settle(Dead(error="no"), a)
         assert await owner.ready() == [b]
 
-    async def test_a_blocked_message_stays_at_the_head_of_its_key(self, harness: StoreHarness) -> None:
+    async def test_a_blocked_message_stays_first_of_its_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"), event("c", "other"))
         a, *_ = await owner.ready()
@@ -104,7 +102,7 @@ class DeadConformance:
         assert after.deferrals == 1
         assert after.destination == "orders"
 
-    async def test_a_dead_letter_whose_event_waits_again_stays_dead(self, harness: StoreHarness) -> None:
+    async def test_a_dead_letter_whose_event_is_pending_cannot_be_retried(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _dead_letter(harness, owner, "a", "b")
         await harness.commit(event("a", payload=b"new"))
@@ -121,12 +119,12 @@ class DeadConformance:
         assert len(await dead_letters(harness.store)) == 1
         assert ids(await owner.ready()) == ["a"]
 
-    async def test_retrying_what_is_not_there_counts_nothing(self, harness: StoreHarness) -> None:
+    async def test_retrying_a_missing_dead_letter_counts_nothing(self, harness: StoreHarness) -> None:
         assert await harness.store.admin.dead_letters.retry([1, 2, 3]) == 0
         assert await harness.store.admin.dead_letters.retry([]) == 0
         assert await harness.store.admin.dead_letters.discard([1]) == 0
 
-    async def test_a_discarded_dead_letter_is_gone_for_good(self, harness: StoreHarness) -> None:
+    async def test_a_discarded_dead_letter_is_deleted(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _dead_letter(harness, owner, "a", "b")
         _, a = await dead_letters(harness.store)
@@ -134,7 +132,7 @@ class DeadConformance:
         assert [letter.event_id for letter in await dead_letters(harness.store)] == ["b"]
         assert await find_event(harness.store, "a") == []
 
-    async def test_dead_letters_come_newest_first_in_pages(self, harness: StoreHarness) -> None:
+    async def test_dead_letters_are_paged_newest_first(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _dead_letter(harness, owner, "a", "b", "c", "d", "e")
         for limit in (1, 2, 10):

@@ -8,11 +8,11 @@ from pillarbox.core.message import Message
 from pillarbox.core.outcome import Retry
 from pillarbox.testing.conformance.events import at, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import Owner, ids
+from pillarbox.testing.conformance.lane_owner import Owner, ids
 
 
-class ReadingConformance:
-    async def test_an_empty_store_gives_nothing(self, harness: StoreHarness) -> None:
+class FetchConformance:
+    async def test_an_empty_store_returns_nothing(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         assert await owner.ready() == []
         assert await owner.due() == []
@@ -20,7 +20,7 @@ class ReadingConformance:
         assert await owner.waiting() == []
         assert await owner.orphaned_queues() == []
 
-    async def test_ready_messages_come_in_order_of_their_place(self, harness: StoreHarness) -> None:
+    async def test_ready_messages_are_fetched_in_sequence(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         names = [f"e{n}" for n in range(30)]
         for n, name in enumerate(names):
@@ -29,7 +29,7 @@ class ReadingConformance:
         assert ids(messages) == names
         assert [m.id for m in messages] == sorted(m.id for m in messages)
 
-    async def test_a_read_brings_only_the_lanes_it_names(self, harness: StoreHarness) -> None:
+    async def test_a_fetch_returns_only_the_named_lanes(self, harness: StoreHarness) -> None:
         if harness.store.lanes.count == 1:
             pytest.skip("this store has a single lane")
         await harness.commit(*(event(f"e{n}") for n in range(50)))
@@ -40,12 +40,12 @@ class ReadingConformance:
         owner.leases = []
         assert await owner.ready() == []
 
-    async def test_reading_changes_nothing(self, harness: StoreHarness) -> None:
+    async def test_a_fetch_changes_nothing(self, harness: StoreHarness) -> None:
         await harness.commit(*line("k", "a", "b"), event("c"))
         owner = await Owner.of(harness.store)
         assert await owner.ready() == await owner.ready()
 
-    async def test_a_read_brings_at_most_its_limit_and_the_first_of_each_line(self, harness: StoreHarness) -> None:
+    async def test_a_fetch_returns_at_most_its_limit_and_the_first_of_each_queue(self, harness: StoreHarness) -> None:
         await harness.commit(*(event(f"{n}", f"key {n % 7}") for n in range(70)))
         owner = await Owner.of(harness.store)
         messages = await owner.ready(limit=20)
@@ -61,13 +61,13 @@ class ReadingConformance:
         per_lane = [m.lane for m in messages]
         assert max(per_lane.count(lane) for lane in per_lane) == 5
 
-    async def test_a_read_is_bounded_by_bytes(self, harness: StoreHarness) -> None:
+    async def test_a_fetch_is_bounded_by_bytes(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"{n}", "k", payload=bytes(1000)) for n in range(10)))
         messages = await owner.ready(max_bytes=3500)
         assert ids(messages) == ["0", "1", "2"]
 
-    async def test_one_message_always_comes_however_large(self, harness: StoreHarness) -> None:
+    async def test_one_message_is_always_fetched_however_large(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("large", "k", payload=bytes(5000)), event("small", "k", payload=b"x"))
         assert ids(await owner.ready(max_bytes=100)) == ["large"]
@@ -84,7 +84,7 @@ class ReadingConformance:
         assert ids(fetched) == ["0", "1", "2"]
         assert all(1000 < message.size < 1100 for message in fetched)
 
-    async def test_a_read_tells_what_did_not_fit(self, harness: StoreHarness) -> None:
+    async def test_a_fetch_reports_what_did_not_fit(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"{n}", "k", payload=bytes(1000)) for n in range(4)))
         whole = await owner.ready()
@@ -100,7 +100,7 @@ class ReadingConformance:
         assert alone.left_out is not None
         assert (ids(alone), alone.left_out.position) == (["0"], whole[1].position)
 
-    async def test_a_read_that_is_not_alone_brings_nothing_larger_than_its_bound(self, harness: StoreHarness) -> None:
+    async def test_a_fetch_beside_others_returns_nothing_larger_than_its_bound(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("large", "k", payload=bytes(5000)), event("small", "k", payload=b"x"))
         await harness.commit(event("due", "d", payload=bytes(5000), available_at=at(-60)))
@@ -128,12 +128,12 @@ class ReadingConformance:
         assert ids(await owner.due(max_bytes=3500)) == ["0", "1", "2"]
         assert ids(await owner.due(max_bytes=1)) == ["0"]
 
-    async def test_the_longest_due_comes_first(self, harness: StoreHarness) -> None:
+    async def test_the_message_that_is_due_longest_is_fetched_first(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("later", available_at=at(-10)), event("first", available_at=at(-20)))
         assert ids(await owner.due()) == ["first", "later"]
 
-    async def test_what_is_in_hand_is_left_out(self, harness: StoreHarness) -> None:
+    async def test_messages_in_flight_are_excluded(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c"))
         a, b, c = await owner.ready()
@@ -141,7 +141,7 @@ class ReadingConformance:
         assert await owner.ready(in_flight=[a.position], limit=1) == [b]
         assert await owner.ready(in_flight={a.position, b.position, c.position}, limit=1) == []
 
-    async def test_what_is_in_hand_is_told_by_place_and_destination(self, harness: StoreHarness) -> None:
+    async def test_messages_in_flight_are_identified_by_sequence_and_destination(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [whole] = await owner.ready()
@@ -151,21 +151,21 @@ class ReadingConformance:
         assert await owner.ready(in_flight=[x.position]) == [y]
         assert await owner.ready(in_flight=[whole.position], quota=1) != []
 
-    async def test_what_is_in_hand_is_left_out_of_the_due_ones(self, harness: StoreHarness) -> None:
+    async def test_messages_in_flight_are_excluded_from_due_ones(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"), event("b"))
         await owner.settle(Retry(delay=0, error="x"), *await owner.ready())
         a, b = sorted(await owner.due(), key=lambda m: m.event_id)
         assert await owner.due(in_flight=[a.position]) == [b]
 
-    async def test_much_in_hand_is_no_trouble(self, harness: StoreHarness) -> None:
+    async def test_many_messages_in_flight_are_accepted(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"{n:04}", f"key {n % 20}") for n in range(600)))
         first = await owner.ready(limit=500)
         rest = await owner.ready(in_flight=[m.position for m in first])
         assert sorted(ids(first) + ids(rest)) == [f"{n:04}" for n in range(600)]
 
-    async def test_a_message_that_was_not_settled_comes_back_as_it_was(self, harness: StoreHarness) -> None:
+    async def test_a_message_that_was_not_settled_is_fetched_again_unchanged(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [message] = await owner.ready()

@@ -11,21 +11,21 @@ from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import HOUR, at, event, line
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.owner import LONG, Owner, ids, slot
+from pillarbox.testing.conformance.lane_owner import LONG, Owner, ids, slot
 from pillarbox.testing.lookup import find_event
 
 LATER = Retry(delay=HOUR, error="no")
 
 
 class RequestConformance:
-    async def test_asking_alone_changes_nothing(self, harness: StoreHarness) -> None:
+    async def test_a_request_alone_changes_nothing(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         before = await owner.ready()
         await harness.store.admin.requests.add("discard", [("a", "")], by="op")
         assert await owner.ready() == before
 
-    async def test_a_story_tells_what_was_asked_for_until_it_is_done(self, harness: StoreHarness) -> None:
+    async def test_event_details_show_a_request_until_it_was_executed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"), event("b"))
         await harness.store.admin.requests.add("reschedule", [("a", "x"), ("b", "")], delay=HOUR, by="ada")
@@ -38,18 +38,18 @@ class RequestConformance:
             pass
         assert (await harness.store.admin.events.show("a")).requests == []
 
-    async def test_requests_have_ids_of_their_own_in_the_order_of_asking(self, harness: StoreHarness) -> None:
+    async def test_request_ids_increase_in_the_order_of_requests(self, harness: StoreHarness) -> None:
         requests = await harness.store.admin.requests.add("retry", [("b", ""), ("a", "x"), ("a", "")])
         requests += await harness.store.admin.requests.add("retry", [("b", "")])
         assert len(requests) == 4
         assert requests == sorted(set(requests))
 
-    async def test_whoever_asks_for_nothing_has_asked_nothing(self, harness: StoreHarness) -> None:
+    async def test_an_empty_request_requests_nothing(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         assert await harness.store.admin.requests.add("discard", []) == []
         assert await owner.carry_out() == 0
 
-    async def test_many_are_asked_for_at_once(self, harness: StoreHarness) -> None:
+    async def test_several_messages_can_be_requested_at_once(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         names = ["plain", "it's", '"quoted"', "\\", "é", "[1, 2]", "null"]
         await harness.commit(*(event(name, destination="x,y") for name in names), event("other"))
@@ -66,7 +66,7 @@ class RequestConformance:
         [message] = await owner.due()
         assert (message.event_id, message.attempts, message.held) == ("a", 0, None)
 
-    async def test_a_blocked_message_that_is_retried_stays_the_head_of_its_key(self, harness: StoreHarness) -> None:
+    async def test_a_blocked_message_that_is_retried_stays_first_of_its_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", "c"))
         a, b, _ = await owner.ready()
@@ -83,7 +83,7 @@ class RequestConformance:
         await owner.settle(DELIVERED, head)
         assert ids(await owner.waiting(slot(b))) == ["b"]
 
-    async def test_a_discarded_message_is_gone_and_its_key_goes_on(self, harness: StoreHarness) -> None:
+    async def test_a_discarded_message_is_deleted_and_its_key_continues(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         a, b = await owner.ready()
@@ -93,7 +93,7 @@ class RequestConformance:
         assert await owner.ready() == [b]
         assert await find_event(harness.store, "a") == []
 
-    async def test_a_rescheduled_message_waits_for_its_new_time(self, harness: StoreHarness) -> None:
+    async def test_a_rescheduled_message_is_due_at_its_new_time(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("soon"), event("late"))
         await owner.settle(LATER, *await owner.ready())
@@ -103,7 +103,9 @@ class RequestConformance:
         [message] = await owner.due()
         assert (message.event_id, message.attempts) == ("soon", 1)
 
-    async def test_a_message_rescheduled_beyond_all_times_waits_very_long(self, harness: StoreHarness) -> None:
+    async def test_a_message_rescheduled_beyond_the_time_range_is_delayed_to_its_end(
+        self, harness: StoreHarness
+    ) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await harness.store.admin.requests.add("reschedule", [("a", "")], delay=1e18)
@@ -118,7 +120,7 @@ class RequestConformance:
         assert await owner.ready() == []
         assert await owner.due() == []
 
-    async def test_a_rescheduled_message_keeps_its_key_waiting(self, harness: StoreHarness) -> None:
+    async def test_a_rescheduled_message_holds_its_key_back(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         await harness.store.admin.requests.add("reschedule", [("a", "")], delay=HOUR)
@@ -126,9 +128,7 @@ class RequestConformance:
         assert [(m.event_id, m.must_wait) for m in await owner.ready()] == [("b", True)]
 
     @pytest.mark.parametrize("action", ["retry", "reschedule"])
-    async def test_a_message_that_a_person_moved_was_not_tried_for_that(
-        self, harness: StoreHarness, action: Action
-    ) -> None:
+    async def test_an_operator_request_is_not_an_attempt(self, harness: StoreHarness, action: Action) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b"))
         await harness.store.admin.requests.add(action, [("a", "")])
@@ -143,7 +143,7 @@ class RequestConformance:
         await owner.settle(DELIVERED, *await owner.due())
         assert [one.retry_count for one in (await events.show("a")).events] == [0]
 
-    async def test_a_request_for_what_does_not_wait_is_closed(self, harness: StoreHarness) -> None:
+    async def test_a_request_for_a_message_that_is_not_pending_is_closed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(DELIVERED, *await owner.ready())
@@ -153,7 +153,7 @@ class RequestConformance:
         assert await owner.carry_out() == 0
         assert [row.status for row in await find_event(harness.store, "a")] == ["PUBLISHED"]
 
-    async def test_a_request_is_carried_out_once(self, harness: StoreHarness) -> None:
+    async def test_a_request_is_executed_once(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(LATER, *await owner.ready())
@@ -163,9 +163,7 @@ class RequestConformance:
         assert await owner.carry_out() == 0
         assert await owner.due() == []
 
-    async def test_several_requests_for_one_message_are_carried_out_in_the_order_they_were_asked(
-        self, harness: StoreHarness
-    ) -> None:
+    async def test_requests_for_one_message_are_executed_in_order(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"), event("b"))
         await harness.store.admin.requests.add("reschedule", [("a", "")], delay=HOUR)
@@ -184,7 +182,7 @@ class RequestConformance:
         assert await owner.carry_out() == 1
         assert [m.destination for m in await owner.ready()] == ["y"]
 
-    async def test_only_the_owner_of_the_lane_carries_out(self, harness: StoreHarness) -> None:
+    async def test_only_the_owner_of_the_lane_executes_a_request(self, harness: StoreHarness) -> None:
         if harness.store.lanes.count == 1:
             pytest.skip("this store has a single lane")
         await harness.commit(event("a"))
@@ -204,7 +202,7 @@ class RequestConformance:
         assert await owner.carry_out() == 1
         assert await owner.ready() == []
 
-    async def test_requests_for_the_lanes_of_others_stand_in_nobodys_way(self, harness: StoreHarness) -> None:
+    async def test_requests_for_other_lanes_do_not_block_own_requests(self, harness: StoreHarness) -> None:
         if harness.store.lanes.count == 1:
             pytest.skip("this store has a single lane")
         await harness.commit(*(event(f"{n}") for n in range(20)))
@@ -219,7 +217,7 @@ class RequestConformance:
         assert mine.event_id not in ids(await everything.ready())
         assert set(ids(others)) <= set(ids(await everything.ready()))
 
-    async def test_requests_are_carried_out_in_bites(self, harness: StoreHarness) -> None:
+    async def test_requests_are_executed_in_chunks(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"{n}") for n in range(5)))
         await harness.store.admin.requests.add("discard", [(f"{n}", "") for n in range(5)])
@@ -228,7 +226,7 @@ class RequestConformance:
         assert (await harness.store.writes.carry_out(owner.epochs, limit=3)).done == 2
 
 
-class FindConformance:
+class EventStatusConformance:
     async def test_an_unknown_event_is_not_found(self, harness: StoreHarness) -> None:
         assert await find_event(harness.store, "nothing") == []
 
@@ -239,7 +237,7 @@ class FindConformance:
         assert (row.event_type, row.key, row.attempts, row.retry_count) == ("thing.happened", "k", 0, 0)
         assert (row.last_error, row.published_at, row.locked_by) == (None, None, None)
 
-    async def test_an_event_that_waits_for_its_next_try_is_pending_and_says_when(self, harness: StoreHarness) -> None:
+    async def test_an_event_that_waits_for_its_retry_is_pending_and_shows_when(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(LATER, *await owner.ready())
@@ -248,7 +246,7 @@ class FindConformance:
         assert row.next_retry_at is not None
         assert at(HOUR - 60) < row.next_retry_at < at(HOUR + 60)
 
-    async def test_a_message_long_in_hand_is_processing_and_names_its_relay(self, harness: StoreHarness) -> None:
+    async def test_a_message_long_in_flight_is_processing_and_names_its_relay(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store, name="relay-a")
         await harness.commit(event("a", destination="x"), event("b", destination="x"))
         in_flight = [InFlightMessage(event_id="a", destination="x", seconds=3)]
@@ -260,7 +258,7 @@ class FindConformance:
         assert owner.relay in a.locked_by
         assert "relay-a" in a.locked_by
 
-    async def test_a_message_no_longer_in_hand_is_pending_again(self, harness: StoreHarness) -> None:
+    async def test_a_message_no_longer_in_flight_is_pending_again(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         in_flight = [InFlightMessage(event_id="a", destination="", seconds=3)]
@@ -269,7 +267,7 @@ class FindConformance:
         [row] = await find_event(harness.store, "a")
         assert (row.status, row.locked_by) == ("PENDING", None)
 
-    async def test_a_delivered_message_is_published_whatever_the_last_heartbeat_said(
+    async def test_a_delivered_message_is_published_whatever_the_last_heartbeat_reported(
         self, harness: StoreHarness
     ) -> None:
         owner = await Owner.of(harness.store)
