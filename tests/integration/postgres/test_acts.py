@@ -11,7 +11,7 @@ from tests.integration.postgres.test_fencing_race import waits_for_a_lock
 GROW = "UPDATE outbox_audit SET count = count + 1 WHERE audit_id = $1"
 
 
-async def test_relays_that_share_acts_wait_in_the_same_order(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
+async def test_relays_update_shared_bulk_actions_in_one_order(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
     owner = await Owner.of(store)
     await sql.execute(
         "INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('a', 't', ''), ('b', 't', '')"

@@ -112,7 +112,7 @@ async def shown(sql: Sql, view: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("statement", PRODUCER_INSERTS)
-async def test_a_foreign_producers_insert_records_the_event(statement: str, store: PostgresStore, sql: Sql) -> None:
+async def test_an_insert_of_another_producer_records_the_event(statement: str, store: PostgresStore, sql: Sql) -> None:
     await sql.execute(PRODUCER_INSERTS[statement])
     [message] = await read(store, await own_everything(store))
     assert message.event_id == "e-1"
@@ -120,7 +120,7 @@ async def test_a_foreign_producers_insert_records_the_event(statement: str, stor
     assert isinstance(json.loads(message.payload), dict)
 
 
-async def test_what_a_producer_inserts_is_kept(store: PostgresStore, sql: Sql) -> None:
+async def test_inserted_values_are_kept(store: PostgresStore, sql: Sql) -> None:
     for statement in PRODUCER_INSERTS.values():
         await sql.execute(statement.replace("'e-1'", f"'{statement.split('(')[0].split()[-1]}-{len(statement)}'"))
     by_type = {message.event_type: message for message in await read(store, await own_everything(store))}
@@ -134,7 +134,7 @@ async def test_what_a_producer_inserts_is_kept(store: PostgresStore, sql: Sql) -
     assert json.loads(absence.payload) == {"studentId": "s-1"}
 
 
-async def test_metadata_becomes_headers_and_is_kept(store: PostgresStore, sql: Sql) -> None:
+async def test_metadata_becomes_headers(store: PostgresStore, sql: Sql) -> None:
     metadata = {"correlation_id": "c-1", "n": 7, "flag": True, "nested": {"a": [1]}, "nothing": None}
     await sql.execute(
         "INSERT INTO event_outbox (event_id, event_type, payload, metadata) VALUES ('a', 'a', '{}', $1)",
@@ -148,7 +148,7 @@ async def test_metadata_becomes_headers_and_is_kept(store: PostgresStore, sql: S
 
 
 @pytest.mark.parametrize("view", ["event_outbox", "outbox_events"])
-async def test_returning_gives_what_was_recorded(view: str, sql: Sql) -> None:
+async def test_returning_returns_the_recorded_row(view: str, sql: Sql) -> None:
     row = await sql.fetchrow(
         f"INSERT INTO {view} (event_type, aggregate_id, payload, created_at)"
         " VALUES ('a', 7, '{}', '2026-02-13T10:30:00Z') RETURNING *"
@@ -160,7 +160,7 @@ async def test_returning_gives_what_was_recorded(view: str, sql: Sql) -> None:
     assert dict(row) == dict(await sql.fetchrow(f"SELECT * FROM {view}") or {})
 
 
-async def test_many_rows_and_the_rows_of_a_query_are_inserted_in_order(store: PostgresStore, sql: Sql) -> None:
+async def test_several_rows_are_inserted_in_order(store: PostgresStore, sql: Sql) -> None:
     returned = await sql.fetch(
         "INSERT INTO outbox_integration_event (id, event_type, payload_json)"
         " VALUES ('1', 'a', '{}'), ('2', 'a', '{}') RETURNING id, status"
@@ -176,7 +176,7 @@ async def test_many_rows_and_the_rows_of_a_query_are_inserted_in_order(store: Po
     assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 202
 
 
-async def test_an_event_with_a_time_waits_for_it(store: PostgresStore, sql: Sql) -> None:
+async def test_a_scheduled_event_waits_for_its_time(store: PostgresStore, sql: Sql) -> None:
     await sql.execute(
         "INSERT INTO outbox_events (event_id, event_type, payload, next_retry_at)"
         " VALUES ('later', 'a', '{}', now() + interval '1 hour')"
@@ -215,13 +215,13 @@ async def test_a_recorded_event_id_is_a_unique_violation(sql: Sql) -> None:
         ("event_outbox_dlq (event_id, destination) VALUES ('unknown', '')", "neither pending nor a dead letter"),
     ],
 )
-async def test_a_row_that_is_no_new_event_is_refused(statement: str, words: str, sql: Sql) -> None:
+async def test_only_new_events_can_be_inserted(statement: str, words: str, sql: Sql) -> None:
     with pytest.raises(asyncpg.PostgresError, match=words):
         await sql.execute(f"INSERT INTO {statement}")
     assert await sql.fetchval("SELECT count(*) FROM outbox_event") == 0
 
 
-async def test_each_outbox_sees_its_own_status_words(store: PostgresStore, sql: Sql) -> None:
+async def test_each_view_has_its_own_status_values(store: PostgresStore, sql: Sql) -> None:
     epochs = await own_everything(store)
     await insert(sql, "done", "tried", "dead", "deferred")
     done, tried, dead, deferred = sorted(await read(store, epochs), key=lambda m: m.id)
@@ -257,7 +257,7 @@ async def test_each_outbox_sees_its_own_status_words(store: PostgresStore, sql: 
     assert polled == [["deferred", "new", "tried"], ["new"]]
 
 
-async def test_dead_letters_are_moved_by_the_statements_people_know(store: PostgresStore, sql: Sql) -> None:
+async def test_dead_letters_are_moved_by_the_original_statements(store: PostgresStore, sql: Sql) -> None:
     epochs = await own_everything(store)
     await insert(sql, "dead", "stuck", "fresh")
     dead, stuck, _ = sorted(await read(store, epochs), key=lambda m: m.id)
@@ -286,7 +286,7 @@ async def test_dead_letters_are_moved_by_the_statements_people_know(store: Postg
     assert await sql.fetchval("SELECT count(*) FROM outbox_audit WHERE what = 'discard' AND subject = 'stuck'") == 1
 
 
-async def test_an_event_that_nobody_moved_is_not_deleted(sql: Sql) -> None:
+async def test_an_event_that_was_not_moved_is_not_deleted(sql: Sql) -> None:
     await insert(sql, "fresh")
     for view in ("event_outbox", "outbox_events", "outbox_integration_event"):
         with pytest.raises(asyncpg.CheckViolationError, match="not published"):
@@ -294,7 +294,7 @@ async def test_an_event_that_nobody_moved_is_not_deleted(sql: Sql) -> None:
     assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 1
 
 
-async def test_published_events_are_archived_and_deleted_by_the_statements_people_know(
+async def test_published_events_are_archived_and_deleted_by_the_original_statements(
     store: PostgresStore, sql: Sql
 ) -> None:
     epochs = await own_everything(store)
@@ -348,7 +348,7 @@ async def test_hostile_temporary_objects_do_not_change_what_the_triggers_do(sql:
     assert await sql.fetch(definers) == []
 
 
-async def test_the_ledger_is_read_and_changed_under_its_former_name(sql: Sql) -> None:
+async def test_the_ledger_has_its_compatibility_view(sql: Sql) -> None:
     await sql.execute("INSERT INTO processed_event (event_id, status) VALUES ('e-1', 'PROCESSING')")
     await sql.execute("UPDATE processed_event SET status = 'SUCCESS', processed_at = now() WHERE event_id = 'e-1'")
     assert await sql.fetchval("SELECT status FROM outbox_ledger WHERE processed_at IS NOT NULL") == "SUCCESS"

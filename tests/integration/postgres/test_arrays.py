@@ -39,7 +39,7 @@ LISTS = st.lists(st.lists(TEXTS) | st.lists(TEXTS | st.none()), max_size=30)
         [" ", "\n", "\x01"],
     ]
 )
-def test_any_text_arrives_as_it_was(postgres_url: str, lists: list[list[str | None]]) -> None:
+def test_any_text_round_trips(postgres_url: str, lists: list[list[str | None]]) -> None:
     async def back() -> list[list[str | None]]:
         connection = await asyncpg.connect(postgres_url)
         try:
@@ -62,14 +62,14 @@ def test_any_text_arrives_as_it_was(postgres_url: str, lists: list[list[str | No
         ("text", [None, None]),
     ],
 )
-async def test_other_values_arrive_as_they_were(sql: Sql, kind: str, values: list[object]) -> None:
+async def test_other_values_round_trip(sql: Sql, kind: str, values: list[object]) -> None:
     assert await sql.fetchval(f"SELECT $1::text::{kind}[]", literal(values)) == pytest.approx(values)
 
 
 STRANGE = ["NULL", '"', "\\", 'a","b', "{a,b}", "a b", "é\u2028𐍈", "'; --"]
 
 
-async def test_strange_names_are_read_and_settled(store: PostgresStore, sql: Sql) -> None:
+async def test_unusual_names_are_fetched_and_settled(store: PostgresStore, sql: Sql) -> None:
     for name in STRANGE:
         await sql.execute(
             "INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key)"
@@ -86,7 +86,7 @@ async def test_strange_names_are_read_and_settled(store: PostgresStore, sql: Sql
     assert [tuple(row) for row in rows] == [(name, f"{name}!", 0.25) for name in STRANGE]
 
 
-async def test_no_connection_of_a_relay_asks_for_types(store: PostgresStore, sql: Sql) -> None:
+async def test_no_connection_of_a_relay_queries_types(store: PostgresStore, sql: Sql) -> None:
     """To learn one array type costs the server more than a whole batch, on every new connection."""
     asked: list[str] = []
     for connection in (store.messages._connection, store.writes._connection, store.lanes._connection):

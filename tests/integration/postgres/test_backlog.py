@@ -17,13 +17,13 @@ async def load(url: str) -> None:
     await sql.close()
 
 
-async def test_it_is_estimated_without_waiting_for_an_analyze(store: PostgresStore, postgres_url: str) -> None:
+async def test_a_large_backlog_is_estimated_without_an_analyze(store: PostgresStore, postgres_url: str) -> None:
     await load(postgres_url)
     seen = await store.admin.inspection.overview()
     assert (seen.backlog, seen.exact) == (MANY, False)
 
 
-async def test_it_is_counted_as_far_as_somebody_asks(store: PostgresStore, postgres_url: str) -> None:
+async def test_the_backlog_is_counted_up_to_the_requested_limit(store: PostgresStore, postgres_url: str) -> None:
     await load(postgres_url)
     seen = await store.admin.inspection.overview(counted=MANY)
     assert (seen.backlog, seen.exact) == (MANY, True)

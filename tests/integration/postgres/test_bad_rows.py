@@ -54,12 +54,12 @@ async def settled(sql: Sql, table: str, count: int) -> bool:
 
 @pytest.mark.parametrize("moment", BEYOND)
 @pytest.mark.parametrize("column", ["occurred_at", "recorded_at", "available_at", "first_failed_at", "last_attempt_at"])
-async def test_a_time_that_python_cannot_decode_is_refused_by_the_insert(column: str, moment: str, sql: Sql) -> None:
+async def test_an_unsupported_time_is_rejected_by_the_insert(column: str, moment: str, sql: Sql) -> None:
     with pytest.raises(asyncpg.CheckViolationError):
         await insert(sql, "bad", **{column: f"'{moment}'"})
 
 
-async def test_rows_with_such_times_become_dead_letters_and_all_others_flow(store: PostgresStore, sql: Sql) -> None:
+async def test_rows_with_unsupported_times_become_dead_letters(store: PostgresStore, sql: Sql) -> None:
     await sql.execute(NO_BOUNDS)
     bad = []
     for number, moment in enumerate(BEYOND):
@@ -98,7 +98,7 @@ async def test_rows_with_such_times_become_dead_letters_and_all_others_flow(stor
     assert set(handled) == set(bad)
 
 
-async def test_lowering_the_payload_limit_stops_nothing_that_was_recorded(postgres_url: str, sql: Sql) -> None:
+async def test_lowering_the_payload_limit_does_not_affect_recorded_events(postgres_url: str, sql: Sql) -> None:
     await sql.execute(
         "INSERT INTO outbox_message (event_id, event_type, payload, ordering_key) "
         "SELECT 'e' || n, 't', convert_to(repeat('1', 3000), 'UTF8'), 'k' || n % 3 FROM generate_series(1, 9) n"
@@ -126,7 +126,7 @@ async def test_lowering_the_payload_limit_stops_nothing_that_was_recorded(postgr
     await store.aclose()
 
 
-async def test_a_producer_cannot_claim_to_be_the_relay(postgres_url: str, roles: dict[str, str], sql: Sql) -> None:
+async def test_a_producer_cannot_act_as_a_relay(postgres_url: str, roles: dict[str, str], sql: Sql) -> None:
     producer = await asyncpg.connect(postgres_url, user=roles["producer"])
     await producer.execute("SET pillarbox.internal = 'on'")
     with pytest.raises(asyncpg.CheckViolationError, match="max_payload"):
@@ -142,7 +142,7 @@ async def claimed(store: PostgresStore) -> tuple[Epochs, list[Message]]:
     return epochs, await store.messages.read(Ready(lanes=list(epochs)))
 
 
-async def test_a_row_that_no_settlement_may_change_becomes_a_dead_letter(store: PostgresStore, sql: Sql) -> None:
+async def test_a_row_that_cannot_be_settled_becomes_a_dead_letter(store: PostgresStore, sql: Sql) -> None:
     for number in range(20):
         await insert(sql, f"e{number}", attempts="5" if number in (3, 17) else "0")
     await sql.execute("ALTER TABLE outbox_message ADD CONSTRAINT few CHECK (attempts < 6)")
@@ -155,7 +155,7 @@ async def test_a_row_that_no_settlement_may_change_becomes_a_dead_letter(store: 
     assert await sql.fetchval("SELECT count(*) FROM outbox_message WHERE attempts = 1") == 18
 
 
-async def test_a_history_that_refuses_a_row_keeps_no_other_from_being_settled(store: PostgresStore, sql: Sql) -> None:
+async def test_a_row_that_the_history_rejects_does_not_affect_others(store: PostgresStore, sql: Sql) -> None:
     for number in range(10):
         await insert(sql, f"e{number}")
     await sql.execute("ALTER TABLE outbox_history ADD CONSTRAINT odd CHECK (event_id <> 'e4')")
@@ -166,7 +166,7 @@ async def test_a_history_that_refuses_a_row_keeps_no_other_from_being_settled(st
     assert (letter.event_id, "it was delivered" in letter.error) == ("e4", True)
 
 
-async def test_counters_end_where_the_table_ends(store: PostgresStore, sql: Sql) -> None:
+async def test_counters_stop_at_their_maximum(store: PostgresStore, sql: Sql) -> None:
     await insert(sql, "e", attempts="1000000000", deferrals="1000000000")
     epochs, [message] = await claimed(store)
     assert (await store.writes.note(epochs, [Resolved(message, "x")], error="no")).count == 1
@@ -177,7 +177,9 @@ async def test_counters_end_where_the_table_ends(store: PostgresStore, sql: Sql)
         await insert(sql, "f", attempts="2147483647")
 
 
-async def test_a_row_that_can_neither_be_settled_nor_dead_lettered_waits_alone(store: PostgresStore, sql: Sql) -> None:
+async def test_a_row_that_can_neither_be_settled_nor_dead_lettered_affects_no_other(
+    store: PostgresStore, sql: Sql
+) -> None:
     for number in range(10):
         await insert(sql, f"e{number}")
     await sql.execute(
@@ -203,7 +205,7 @@ async def test_a_row_that_can_neither_be_settled_nor_dead_lettered_waits_alone(s
 
 
 @pytest.mark.parametrize("in_flight", [False, True])
-async def test_a_request_that_the_database_refuses_is_closed_with_the_reason(
+async def test_a_rejected_operator_request_is_closed_with_the_reason(
     store: PostgresStore, sql: Sql, in_flight: bool
 ) -> None:
     for number in range(4):
@@ -248,7 +250,7 @@ LONG_ENTRY = "CREATE INDEX wide ON outbox_history (payload)"
         pytest.param(LONG_ENTRY, id="index"),
     ],
 )
-async def test_whatever_others_attach_to_the_history_refuses_one_row_only(
+async def test_a_trigger_on_the_history_affects_only_its_row(
     attached: str, postgres_url: str, roles: dict[str, str], sql: Sql
 ) -> None:
     random = "(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 2000) n)"

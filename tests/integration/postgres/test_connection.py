@@ -27,18 +27,18 @@ CANARY = "canary-password"
         "postgresql://app:12/{canary}@127.0.0.1:{port}/shop",
     ],
 )
-async def test_connect_errors_name_the_place_and_never_the_password(url: str) -> None:
+async def test_connection_errors_name_the_server_and_never_the_password(url: str) -> None:
     with pytest.raises(PillarboxError) as raised:
         await PostgresStore(url.format(canary=CANARY, port=free_port())).schema.status()
     assert CANARY not in str(raised.value) + repr(raised.value)
 
 
-async def test_a_wrong_url_is_refused_before_anything_connects() -> None:
+async def test_an_invalid_url_is_rejected_before_connecting() -> None:
     with pytest.raises(ConfigurationError, match="postgresql://"):
         PostgresStore("shop.db")
 
 
-async def test_a_server_that_says_nothing_is_an_error_and_another_connection_is_made(postgres_url: str) -> None:
+async def test_a_server_that_does_not_respond_is_an_error_and_the_store_reconnects(postgres_url: str) -> None:
     connection = Connection(postgres_url, answer_within=0.5)
     [(pid,)] = await connection.fetch("SELECT pg_backend_pid()")
     os.kill(pid, signal.SIGSTOP)
@@ -52,7 +52,7 @@ async def test_a_server_that_says_nothing_is_an_error_and_another_connection_is_
     await connection.aclose()
 
 
-async def test_a_terminated_connection_is_an_error_once_and_replaced(store: PostgresStore, sql: Sql) -> None:
+async def test_a_terminated_connection_fails_once_and_is_replaced(store: PostgresStore, sql: Sql) -> None:
     await store.lanes.join(RelayCard(id="a"), lease=60)
     await sql.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pillarbox'")
 
@@ -65,7 +65,7 @@ async def test_a_terminated_connection_is_an_error_once_and_replaced(store: Post
     assert await eventually(works_again)
 
 
-async def test_a_cancelled_read_leaves_a_store_that_works(store: PostgresStore, meddler: Sql) -> None:
+async def test_a_cancelled_fetch_leaves_a_working_store(store: PostgresStore, meddler: Sql) -> None:
     await store.lanes.join(RelayCard(id="a"), lease=60)
     holding = meddler.transaction()
     await holding.start()
@@ -83,7 +83,7 @@ async def test_a_cancelled_read_leaves_a_store_that_works(store: PostgresStore, 
     assert await store.lanes.take("a", most=64)
 
 
-async def test_closing_twice_is_fine(store: PostgresStore) -> None:
+async def test_closing_twice_is_allowed(store: PostgresStore) -> None:
     await store.schema.check()
     await store.aclose()
     await store.aclose()

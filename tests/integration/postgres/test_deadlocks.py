@@ -29,9 +29,7 @@ async def many_in_hand(store: PostgresStore, sql: Sql) -> tuple[list[Message], E
     return messages, epochs
 
 
-async def test_a_settlement_that_a_deadlock_ends_is_simply_done_again(
-    store: PostgresStore, sql: Sql, meddler: Sql
-) -> None:
+async def test_a_settlement_is_repeated_after_a_deadlock(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
     messages, epochs = await many_in_hand(store, sql)
     decisions = [Decision(message, DELIVERED, "orders") for message in messages]
     first, *_, last = sorted({message.lane for message in messages})
@@ -53,7 +51,7 @@ async def test_a_settlement_that_a_deadlock_ends_is_simply_done_again(
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == COUNT
 
 
-async def test_settlements_over_the_same_lanes_wait_for_each_other(store: PostgresStore, sql: Sql) -> None:
+async def test_settlements_lock_lanes_in_one_order(store: PostgresStore, sql: Sql) -> None:
     """However the lanes are told, they are locked in their order: no number of settlements makes a ring."""
     messages, epochs = await many_in_hand(store, sql)
     backwards = {lane: epochs[lane] for lane in sorted(epochs, reverse=True)}

@@ -42,7 +42,7 @@ async def let_in(connection: Connection) -> set[str]:
     return {name for name, [(value,)] in found if value == DEFAULTS[name]}
 
 
-async def test_no_default_of_a_role_or_database_reaches_the_store(postgres_url: str, sql: Sql) -> None:
+async def test_defaults_of_role_and_database_do_not_affect_the_store(postgres_url: str, sql: Sql) -> None:
     database = await sql.fetchval("SELECT current_database()")
     await sql.execute("INSERT INTO outbox_message (event_type, payload) SELECT 'a', '{}' FROM generate_series(1, 3)")
     for name, value in DEFAULTS.items():
@@ -72,9 +72,7 @@ async def test_no_default_of_a_role_or_database_reaches_the_store(postgres_url: 
 
 
 @pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
-async def test_an_event_is_recorded_in_whatever_isolation_its_transaction_has(
-    isolation: str, postgres_url: str, sql: Sql
-) -> None:
+async def test_events_can_be_recorded_in_any_isolation_level(isolation: str, postgres_url: str, sql: Sql) -> None:
     database = await sql.fetchval("SELECT current_database()")
     await sql.execute(f"ALTER DATABASE \"{database}\" SET default_transaction_isolation = '{isolation}'")
     connection = await asyncpg.connect(postgres_url)

@@ -7,7 +7,7 @@ from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql
 
 
-async def test_who_set_what_is_remembered(store: PostgresStore, sql: Sql) -> None:
+async def test_overrides_are_audited(store: PostgresStore, sql: Sql) -> None:
     await store.admin.requests.override("orders", paused=True, rate_limit=5, by="ann")
     await store.admin.requests.override(EVERYWHERE, breaker=None, by="bob")
     rows = await sql.fetch("SELECT who, what, subject, detail FROM outbox_audit ORDER BY audit_id")
@@ -18,17 +18,17 @@ async def test_who_set_what_is_remembered(store: PostgresStore, sql: Sql) -> Non
     assert await sql.fetchval("SELECT changed_by FROM outbox_destination WHERE destination = 'orders'") == "ann"
 
 
-async def test_whoever_gives_no_name_is_known_by_the_name_of_the_session(store: PostgresStore, sql: Sql) -> None:
+async def test_without_a_name_the_session_user_is_audited(store: PostgresStore, sql: Sql) -> None:
     await store.admin.requests.override("orders", paused=True)
     assert await sql.fetchval("SELECT who FROM outbox_audit") == await sql.fetchval("SELECT current_user")
 
 
-async def test_changing_nothing_is_not_remembered(store: PostgresStore, sql: Sql) -> None:
+async def test_an_unchanged_override_is_not_audited(store: PostgresStore, sql: Sql) -> None:
     await store.admin.requests.override("orders", by="ann")
     assert await sql.fetchval("SELECT count(*) FROM outbox_audit") == 0
 
 
-async def test_a_report_is_not_the_deed_of_a_person(store: PostgresStore, sql: Sql) -> None:
+async def test_a_report_of_a_relay_is_not_audited(store: PostgresStore, sql: Sql) -> None:
     await store.admin.requests.override("orders", paused=True, by="ann")
     changed = "SELECT changed_at, changed_by FROM outbox_destination"
     before = await sql.fetchrow(changed)
@@ -37,7 +37,7 @@ async def test_a_report_is_not_the_deed_of_a_person(store: PostgresStore, sql: S
     assert await sql.fetchval("SELECT count(*) FROM outbox_audit") == 1
 
 
-async def test_a_report_that_says_nothing_new_writes_nothing(store: PostgresStore, sql: Sql) -> None:
+async def test_an_unchanged_report_writes_nothing(store: PostgresStore, sql: Sql) -> None:
     await store.destinations.report("orders", error="down", next_attempt=None)
     version = "SELECT xmin::text FROM outbox_destination"
     before = await sql.fetchval(version)
@@ -45,7 +45,7 @@ async def test_a_report_that_says_nothing_new_writes_nothing(store: PostgresStor
     assert await sql.fetchval(version) == before
 
 
-async def test_a_store_beside_another_has_the_same_schema_and_prefix(postgres_url: str, sql: Sql) -> None:
+async def test_a_sibling_store_has_the_same_schema_and_prefix(postgres_url: str, sql: Sql) -> None:
     store = PostgresStore(postgres_url, schema="elsewhere", prefix="shop_", max_payload=2048)
     await store.schema.apply()
     await store.aclose()

@@ -51,7 +51,7 @@ def somebody_who_answers() -> Iterator[tuple[int, bytearray]]:
 
 
 @pytest.mark.parametrize(("mode", "gives"), [("", False), ("?sslmode=require", False), ("?sslmode=prefer", True)])
-async def test_whoever_answers_is_not_given_the_password(mode: str, gives: bool) -> None:
+async def test_an_unverified_server_does_not_get_the_password(mode: str, gives: bool) -> None:
     with somebody_who_answers() as (port, told):
         store = PostgresStore(f"postgresql://app:{CANARY}@0.0.0.0:{port}/shop{mode}")
         with pytest.raises(PillarboxError) as refused:
@@ -116,7 +116,7 @@ async def test_a_server_is_trusted_by_its_certificate(secure: tuple[PostgresServ
         ("postgresql:///shop?host=localhost,db", ["db"]),
     ],
 )
-def test_which_hosts_are_beyond_this_machine(url: str, beyond: list[str]) -> None:
+def test_loopback_addresses_are_recognized(url: str, beyond: list[str]) -> None:
     assert hosts_beyond(url) == beyond
     assert (encryption(url) is not None) is bool(beyond)
     join = "&" if "?" in url else "?"

@@ -58,7 +58,7 @@ async def test_a_lane_is_not_taken_from_a_settlement_in_progress(
     assert not await settled_under_a_lost_lane(store, other_store, sql, meddler)
 
 
-async def test_without_the_lock_both_would_win(
+async def test_without_the_lock_both_would_write(
     store: PostgresStore, other_store: PostgresStore, sql: Sql, meddler: Sql
 ) -> None:
     assert LOCK in store.writes._deliver

@@ -61,15 +61,13 @@ async def deliver_one(store: PostgresStore, sql: Sql) -> str:
     return place
 
 
-async def test_a_delivered_message_goes_to_its_day(store: PostgresStore, sql: Sql) -> None:
+async def test_a_delivered_message_goes_to_the_partition_of_its_day(store: PostgresStore, sql: Sql) -> None:
     before = table(today())
     assert await deliver_one(store, sql) in (before, table(today()))
 
 
 @pytest.mark.parametrize("zone", ["America/Los_Angeles", "Pacific/Kiritimati"])
-async def test_days_change_at_midnight_utc_whatever_the_session_thinks(
-    zone: str, store: PostgresStore, sql: Sql
-) -> None:
+async def test_days_change_at_midnight_utc(zone: str, store: PostgresStore, sql: Sql) -> None:
     await sql.execute("DROP TABLE " + ", ".join(await days(sql)))
     database = await sql.fetchval("SELECT current_database()")
     await sql.execute(f"ALTER DATABASE \"{database}\" SET timezone = '{zone}'")
@@ -82,7 +80,7 @@ async def test_days_change_at_midnight_utc_whatever_the_session_thinks(
     assert await sql.fetchval(PUT, "after", midnight) == table(midnight)
 
 
-async def test_seven_days_are_made_ahead_and_made_once(store: PostgresStore, sql: Sql) -> None:
+async def test_partitions_are_created_seven_days_ahead(store: PostgresStore, sql: Sql) -> None:
     await store.schema.prepare()
     made = await days(sql)
     assert made == [table(today() + timedelta(days=number)) for number in range(8)]
@@ -90,7 +88,7 @@ async def test_seven_days_are_made_ahead_and_made_once(store: PostgresStore, sql
     assert await days(sql) == made
 
 
-async def test_without_any_day_settlements_go_on(store: PostgresStore, sql: Sql) -> None:
+async def test_settlements_work_without_partitions(store: PostgresStore, sql: Sql) -> None:
     await sql.execute("DROP TABLE " + ", ".join(await days(sql)))
     assert await deliver_one(store, sql) == "outbox_history_default"
 
@@ -101,7 +99,7 @@ async def test_without_any_day_settlements_go_on(store: PostgresStore, sql: Sql)
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 1
 
 
-async def test_old_days_are_dropped_whole_and_young_ones_stay(store: PostgresStore, sql: Sql) -> None:
+async def test_expired_partitions_are_dropped(store: PostgresStore, sql: Sql) -> None:
     yesterday, before, old = await make_past_days(sql, 3)
     for day in (yesterday, before, old):
         await sql.fetchval(PUT, "x", day)
@@ -110,7 +108,9 @@ async def test_old_days_are_dropped_whole_and_young_ones_stay(store: PostgresSto
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 2
 
 
-async def test_a_reader_keeps_its_day_and_nobody_waits_for_him(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
+async def test_a_reader_delays_the_drop_of_its_partition_without_blocking(
+    store: PostgresStore, sql: Sql, meddler: Sql
+) -> None:
     [yesterday] = await make_past_days(sql, 1)
     reading = meddler.transaction()
     await reading.start()
@@ -125,9 +125,7 @@ async def test_a_reader_keeps_its_day_and_nobody_waits_for_him(store: PostgresSt
     assert table(yesterday) not in await days(sql)
 
 
-async def test_days_are_not_made_against_a_reader_and_come_with_the_next_call(
-    store: PostgresStore, sql: Sql, meddler: Sql
-) -> None:
+async def test_partitions_are_not_created_against_a_reader(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
     last = table(today() + timedelta(days=7))
     await sql.execute(f"DROP TABLE {last}")
     reading = meddler.transaction()
@@ -140,7 +138,7 @@ async def test_days_are_not_made_against_a_reader_and_come_with_the_next_call(
     assert last in await days(sql)
 
 
-async def test_what_no_day_took_is_pruned_in_bites(store: PostgresStore, sql: Sql) -> None:
+async def test_the_default_partition_is_pruned_in_batches(store: PostgresStore, sql: Sql) -> None:
     for number in range(25):
         await sql.fetchval(PUT, f"old {number}", today() - timedelta(days=30))
     assert await store.upkeep.prune(Retention(history=7 * DAY), most=10) == 10
@@ -149,7 +147,7 @@ async def test_what_no_day_took_is_pruned_in_bites(store: PostgresStore, sql: Sq
     assert await store.upkeep.prune(Retention(history=7 * DAY), most=10) == 0
 
 
-async def test_a_day_that_others_depend_on_is_emptied_and_the_other_days_go(store: PostgresStore, sql: Sql) -> None:
+async def test_a_referenced_partition_is_emptied_instead_of_dropped(store: PostgresStore, sql: Sql) -> None:
     past = await make_past_days(sql, 4)
     for day in past:
         await sql.fetchval(PUT, f"of {day:%d}", day)
@@ -167,7 +165,7 @@ async def test_a_day_that_others_depend_on_is_emptied_and_the_other_days_go(stor
     assert await store.upkeep.prune(kept) == 0
 
 
-async def test_rows_that_a_foreign_key_keeps_keep_no_others(store: PostgresStore, sql: Sql) -> None:
+async def test_rows_kept_by_a_foreign_key_do_not_affect_others(store: PostgresStore, sql: Sql) -> None:
     await sql.execute(
         "INSERT INTO outbox_audit (what, at) SELECT 'retry', now() - interval '9 days' FROM generate_series(1, 3)"
     )
@@ -184,7 +182,7 @@ async def test_rows_that_a_foreign_key_keeps_keep_no_others(store: PostgresStore
         await store.upkeep.prune(kept)
 
 
-async def test_a_relay_tells_what_a_foreign_key_keeps_and_goes_on(store: PostgresStore, sql: Sql) -> None:
+async def test_a_relay_reports_rows_kept_by_a_foreign_key(store: PostgresStore, sql: Sql) -> None:
     await sql.execute("CREATE TABLE case_file (letter bigint REFERENCES outbox_dead_letter)")
     await sql.execute(
         "INSERT INTO outbox_dead_letter (id, event_id, destination, event_type, payload, content_type, headers,"

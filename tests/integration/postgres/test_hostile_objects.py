@@ -57,7 +57,7 @@ async def lay_traps(caller: Sql) -> None:
     await caller.execute(FUNCTIONS)
 
 
-async def test_no_temporary_object_of_the_relay_runs_in_the_owners_name(
+async def test_no_temporary_object_runs_with_the_privileges_of_the_owner(
     postgres_url: str, sql: Sql, roles: dict[str, str]
 ) -> None:
     await sql.execute("CREATE TABLE business_20200101 (id integer)")
@@ -85,16 +85,16 @@ async def test_no_temporary_object_of_the_relay_runs_in_the_owners_name(
     assert await sql.fetchval("SELECT to_regclass('outbox_history_20200101') IS NULL")
 
 
-async def test_every_function_in_the_owners_name_searches_the_temporary_schema_last(
-    store: PostgresStore, sql: Sql
-) -> None:
+async def test_security_definer_functions_search_the_temporary_schema_last(store: PostgresStore, sql: Sql) -> None:
     await store.schema.apply(aliases=True)
     for function in await sql.fetch(DEFINERS):
         assert "search_path=pg_catalog, pg_temp" in (function["proconfig"] or []), function["name"]
 
 
 @pytest.mark.parametrize("duty", ["producer", "reader"])
-async def test_only_the_relay_may_call_what_runs_in_the_owners_name(duty: str, sql: Sql, roles: dict[str, str]) -> None:
+async def test_only_the_relay_role_may_call_security_definer_functions(
+    duty: str, sql: Sql, roles: dict[str, str]
+) -> None:
     for function in await sql.fetch(DEFINERS):
         for role, expected in ((roles[duty], False), (roles["relay"], True)):
             able = await sql.fetchval("SELECT has_function_privilege($1, $2::oid, 'EXECUTE')", role, function["oid"])

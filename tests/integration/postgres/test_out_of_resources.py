@@ -16,7 +16,7 @@ CREATE TRIGGER refuse BEFORE INSERT ON outbox_history FOR EACH ROW EXECUTE FUNCT
 
 
 @pytest.mark.parametrize("state", ["53100", "53200", "53400", "25006"])
-async def test_settlements_wait_and_nothing_is_sent_twice(store: PostgresStore, sql: Sql, state: str) -> None:
+async def test_settlements_are_retried_and_nothing_is_sent_twice(store: PostgresStore, sql: Sql, state: str) -> None:
     handled: list[str] = []
     told: list[Observation] = []
     handlers = Handlers()

@@ -39,11 +39,11 @@ async def read_around_a_late_commit(store: PostgresStore, sql: Sql, slow: Sql) -
     return [message.event_id for message in in_flight]
 
 
-async def test_a_late_commit_keeps_its_place_in_its_key(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
+async def test_a_late_commit_keeps_its_order_within_its_key(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
     assert await read_around_a_late_commit(store, sql, meddler) == ["other-1", "ship-1", "ship-2"]
 
 
-async def test_from_a_position_it_would_be_overtaken(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
+async def test_fetching_from_a_position_would_break_the_order(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
     not_in_flight = PostgresStatements(Names(schema="public")).render("{not_in_flight}")
     assert not_in_flight in store.messages._ready.plain
     store.messages._ready.plain = store.messages._ready.plain.replace(not_in_flight, FROM_A_POSITION)

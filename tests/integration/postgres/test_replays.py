@@ -12,7 +12,7 @@ from pillarbox.testing.conformance.lane_owner import Owner
 from tests.databases import Sql
 
 
-async def test_a_key_keeps_its_order_where_the_times_of_recording_say_another(
+async def test_a_replay_keeps_the_order_of_the_key_not_of_recording_times(
     store: PostgresStore, sql: Sql, meddler: Sql
 ) -> None:
     """A transaction that began first and recorded last bears the earlier time and stands later in line."""
@@ -32,7 +32,7 @@ async def test_a_key_keeps_its_order_where_the_times_of_recording_say_another(
     assert [copy.headers[REPLAY_OF] for copy in sorted(await owner.ready())] == ["first", "second"]
 
 
-async def test_of_two_who_go_on_at_the_same_moment_one_does(
+async def test_of_two_concurrent_resumes_one_continues(
     store: PostgresStore, other_store: PostgresStore, sql: Sql
 ) -> None:
     async with sql.transaction():
@@ -52,7 +52,7 @@ async def test_of_two_who_go_on_at_the_same_moment_one_does(
     assert len(await owner.ready()) == 50
 
 
-async def test_a_key_longer_than_an_ordering_key_may_be_is_kept(store: PostgresStore, sql: Sql) -> None:
+async def test_a_long_key_is_kept(store: PostgresStore, sql: Sql) -> None:
     """The history has the key only: of aggregate type and id it is made again, anything else is given."""
     long = "x" * 250
     async with sql.transaction():

@@ -45,7 +45,7 @@ async def strict(postgres_url: str, sql: Sql) -> AsyncIterator[PostgresStore]:
 
 
 @pytest.mark.parametrize("retry", [by_store, by_function, by_view])
-async def test_a_dead_letter_is_sent_again_whatever_limit_ledger_and_history_say(
+async def test_a_dead_letter_is_retried_despite_limit_ledger_and_history(
     strict: PostgresStore, sql: Sql, retry: Retry
 ) -> None:
     await retry(strict, sql)
@@ -62,9 +62,7 @@ async def test_a_dead_letter_is_sent_again_whatever_limit_ledger_and_history_say
     assert (set(entry.detail), entry.detail["destination"]) == ({"destination", "dead_letter_id"}, "x")
 
 
-async def test_the_limit_holds_again_after_the_function_in_the_same_transaction(
-    strict: PostgresStore, sql: Sql
-) -> None:
+async def test_the_limit_applies_again_after_the_function(strict: PostgresStore, sql: Sql) -> None:
     async with sql.transaction():
         await by_function(strict, sql)
         with pytest.raises(asyncpg.CheckViolationError, match="max_payload"):

@@ -22,7 +22,7 @@ async def operator(postgres_url: str) -> AsyncIterator[Sql]:
 
 
 @pytest.mark.parametrize("in_sql", [False, True])
-async def test_a_dead_letter_that_somebody_else_sends_again_is_left_to_them(
+async def test_a_concurrently_retried_dead_letter_is_skipped(
     store: PostgresStore, sql: Sql, meddler: Sql, operator: Sql, in_sql: bool
 ) -> None:
     message, epochs = await one_in_hand(store, sql)

@@ -97,7 +97,7 @@ async def test_the_matrix_of_grants(deed: str, postgres_url: str, roles: dict[st
     assert able == expected
 
 
-async def test_the_relay_role_suffices_for_everything_a_store_does(postgres_url: str, roles: dict[str, str]) -> None:
+async def test_the_relay_role_can_run_every_store_operation(postgres_url: str, roles: dict[str, str]) -> None:
     url = postgres_url.replace("postgres@", f"{roles['relay']}@")
     async with aclosing(PostgresStore(url)) as store:
         async with logged_in(postgres_url, roles["producer"]) as producer:

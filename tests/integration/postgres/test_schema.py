@@ -39,7 +39,7 @@ async def applied(url: str, **options: bool) -> list[str]:
         await store.aclose()
 
 
-async def test_the_script_and_the_migrations_make_the_same_schema(
+async def test_script_and_migrations_create_the_same_schema(
     postgres_server: PostgresServer, empty_postgres_url: str
 ) -> None:
     store = PostgresStore(empty_postgres_url)
@@ -50,7 +50,7 @@ async def test_the_script_and_the_migrations_make_the_same_schema(
         assert dump(scripted) == dump(empty_postgres_url)
 
 
-async def test_each_migration_alone_leads_to_the_same_schema(
+async def test_migrations_one_by_one_create_the_same_schema(
     postgres_server: PostgresServer, empty_postgres_url: str
 ) -> None:
     """An installation that was upgraded release by release looks like a new one."""
@@ -72,7 +72,7 @@ async def test_applying_twice_changes_nothing(empty_postgres_url: str) -> None:
     assert dump(empty_postgres_url) == before
 
 
-async def test_processes_that_apply_at_once_run_each_migration_once(empty_postgres_url: str) -> None:
+async def test_concurrent_processes_run_each_migration_once(empty_postgres_url: str) -> None:
     apply = [sys.executable, "-m", "pillarbox", "schema", "apply", "--json"]
     environment = {"PILLARBOX_STORE": empty_postgres_url, "PYTHONPATH": ":".join(sys.path)}
     running = [
@@ -84,7 +84,7 @@ async def test_processes_that_apply_at_once_run_each_migration_once(empty_postgr
     assert sorted(len(json.loads(output)["applied"]) for output, _ in outputs) == [0, 0, len(MIGRATIONS)]
 
 
-async def test_a_newer_schema_is_refused(store: PostgresStore, sql: Sql) -> None:
+async def test_a_newer_schema_is_rejected(store: PostgresStore, sql: Sql) -> None:
     await sql.execute("INSERT INTO outbox_schema (version, name) VALUES (999, 'from the future')")
     with pytest.raises(SchemaError, match="upgrade Pillarbox"):
         await store.schema.apply()
@@ -100,7 +100,7 @@ async def test_an_older_schema_is_named(store: PostgresStore, sql: Sql) -> None:
     assert (status.version, status.pending, status.ok) == (len(MIGRATIONS) - 1, (LAST,), False)
 
 
-async def test_tables_that_are_missing_are_an_error_that_says_what_to_do(empty_postgres_url: str) -> None:
+async def test_missing_tables_are_an_error_with_advice(empty_postgres_url: str) -> None:
     store = PostgresStore(empty_postgres_url)
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
         await store.lanes.take("a", most=1)
@@ -109,7 +109,7 @@ async def test_tables_that_are_missing_are_an_error_that_says_what_to_do(empty_p
     await store.aclose()
 
 
-async def test_a_held_table_makes_apply_give_up_instead_of_queueing(postgres_url: str, meddler: Sql) -> None:
+async def test_apply_times_out_on_a_locked_table(postgres_url: str, meddler: Sql) -> None:
     """A writer waits for whoever changes the table, and whoever queues for a change stops every writer behind it."""
     holding = meddler.transaction()
     await holding.start()
@@ -123,7 +123,7 @@ async def test_a_held_table_makes_apply_give_up_instead_of_queueing(postgres_url
         await holding.rollback()
 
 
-async def test_an_interrupted_concurrent_index_is_built_again(store: PostgresStore, sql: Sql) -> None:
+async def test_an_invalid_index_is_rebuilt(store: PostgresStore, sql: Sql) -> None:
     await sql.execute(BACK_BEFORE_OPERATORS)
     await sql.execute("DELETE FROM outbox_schema WHERE version = 6")
     await sql.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
@@ -131,7 +131,7 @@ async def test_an_interrupted_concurrent_index_is_built_again(store: PostgresSto
     assert await sql.fetchval("SELECT indisvalid FROM pg_index WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
 
 
-async def test_a_migration_is_given_its_time_and_nothing_else_is(empty_postgres_url: str) -> None:
+async def test_only_migrations_have_a_long_timeout(empty_postgres_url: str) -> None:
     sql = await asyncpg.connect(empty_postgres_url)
     await sql.execute("""
         CREATE FUNCTION dawdle() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1.2); END';
@@ -147,7 +147,7 @@ async def test_a_migration_is_given_its_time_and_nothing_else_is(empty_postgres_
         await connection.aclose()
 
 
-async def test_prefix_and_schema_are_the_users(empty_postgres_url: str) -> None:
+async def test_prefix_and_schema_can_be_chosen(empty_postgres_url: str) -> None:
     """Two outboxes in one database, neither in the other's way."""
     for prefix, schema in (("Shop_outbox_", "public"), ("outbox_", "Billing")):
         store = PostgresStore(empty_postgres_url, prefix=prefix, schema=schema)
@@ -177,13 +177,13 @@ async def test_the_limit_of_payloads_can_be_changed(postgres_url: str, sql: Sql)
     await small.aclose()
 
 
-async def test_a_database_that_hashes_lanes_differently_is_noticed(store: PostgresStore, sql: Sql) -> None:
+async def test_another_hash_function_for_lanes_is_detected(store: PostgresStore, sql: Sql) -> None:
     await sql.execute("UPDATE outbox_schema SET lane_hash = lane_hash + 1")
     with pytest.raises(SchemaError, match="drain the outbox"):
         await store.schema.check()
 
 
-async def test_missing_lanes_are_noticed(store: PostgresStore, sql: Sql) -> None:
+async def test_missing_lanes_are_detected(store: PostgresStore, sql: Sql) -> None:
     await sql.execute("DELETE FROM outbox_lane WHERE lane = 63")
     with pytest.raises(SchemaError, match="64 rows"):
         await store.schema.check()

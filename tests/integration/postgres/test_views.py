@@ -106,13 +106,13 @@ async def one_of_each(store: PostgresStore, sql: Sql) -> Epochs:
     return epochs
 
 
-async def test_the_view_has_its_columns(sql: Sql) -> None:
+async def test_the_view_has_the_documented_columns(sql: Sql) -> None:
     statement = await sql.prepare("SELECT * FROM outbox_event")
     assert [attribute.name for attribute in statement.get_attributes()] == COLUMNS
 
 
 @pytest.mark.usefixtures("one_of_each")
-async def test_statuses_are_one_vocabulary(sql: Sql) -> None:
+async def test_statuses_are_consistent(sql: Sql) -> None:
     rows = {row["event_id"]: row for row in await sql.fetch("SELECT * FROM outbox_event")}
     assert {name: row["status"] for name, row in rows.items()} == {
         "done": "PUBLISHED",
@@ -138,7 +138,7 @@ async def test_operator_queries_run_as_typed(query: str, sql: Sql) -> None:
 
 
 @pytest.mark.usefixtures("one_of_each")
-async def test_operator_queries_tell_the_truth(sql: Sql) -> None:
+async def test_operator_queries_return_correct_results(sql: Sql) -> None:
     recent = {row["event_id"]: row for row in await sql.fetch(OPERATOR_QUERIES["recent events"])}
     assert (recent["done"]["status"], recent["done"]["retry_count"]) == ("SENT", 0)
     assert recent["done"]["sent_at"] is not None
@@ -152,7 +152,7 @@ async def test_operator_queries_tell_the_truth(sql: Sql) -> None:
     assert failed["event_id"] == "dead"
 
 
-async def test_a_failed_event_is_republished_by_the_update_people_know(
+async def test_a_failed_event_is_republished_by_the_documented_update(
     one_of_each: Epochs, store: PostgresStore, sql: Sql
 ) -> None:
     place = await sql.fetchval("SELECT id FROM outbox_events WHERE status = 'FAILED'")
@@ -167,7 +167,7 @@ async def test_a_failed_event_is_republished_by_the_update_people_know(
         await sql.execute("UPDATE outbox_events SET status = 'SENT' WHERE event_id = 'fresh'")
 
 
-async def test_outbox_retry_sends_a_dead_letter_again_and_asks_for_one_that_waits(
+async def test_outbox_retry_retries_dead_letters_and_pending_events(
     one_of_each: Epochs, store: PostgresStore, sql: Sql
 ) -> None:
     assert await sql.fetchval("SELECT outbox_retry('dead')") == 1
@@ -180,7 +180,7 @@ async def test_outbox_retry_sends_a_dead_letter_again_and_asks_for_one_that_wait
     assert await sql.fetchval("SELECT next_retry_at <= now() FROM outbox_event WHERE event_id = 'tried'")
 
 
-async def test_what_is_in_hand_for_long_is_shown_as_processing(store: PostgresStore, sql: Sql) -> None:
+async def test_a_message_in_flight_for_long_is_processing(store: PostgresStore, sql: Sql) -> None:
     epochs = await own_everything(store)
     await sql.execute("INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('slow', 'a', '{}')")
     await read(store, epochs)
@@ -192,7 +192,7 @@ async def test_what_is_in_hand_for_long_is_shown_as_processing(store: PostgresSt
     assert await sql.fetchval("SELECT status FROM outbox_events") == "PENDING"
 
 
-async def test_in_an_outage_the_next_try_is_the_destinations(store: PostgresStore, sql: Sql) -> None:
+async def test_in_an_outage_the_next_attempt_is_that_of_the_destination(store: PostgresStore, sql: Sql) -> None:
     epochs = await own_everything(store)
     await sql.execute(
         "INSERT INTO outbox_message (event_id, event_type, payload, destination) VALUES ('a', 'a', '{}', 'docs')"
@@ -214,7 +214,7 @@ SET min_parallel_index_scan_size = 0; SET max_parallel_workers_per_gather = 2; S
 """
 
 
-async def test_the_view_is_read_where_the_planner_prefers_parallel_plans(sql: Sql) -> None:
+async def test_the_view_works_with_parallel_plans(sql: Sql) -> None:
     """A malformed payload needs a subtransaction, which a parallel worker cannot begin.
 
     A few rows do: where parallel plans are forced, PostgreSQL starts a worker for every call of the function.
@@ -232,7 +232,7 @@ async def test_the_view_is_read_where_the_planner_prefers_parallel_plans(sql: Sq
     assert len(await sql.fetch("SELECT id FROM outbox_events WHERE payload IS NULL")) == 10
 
 
-async def test_no_function_that_catches_exceptions_is_offered_to_parallel_workers(sql: Sql) -> None:
+async def test_functions_that_catch_exceptions_are_parallel_unsafe(sql: Sql) -> None:
     offered = await sql.fetch(
         "SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'public'::regnamespace "
         "AND prosrc ~* 'exception\\s+when' AND proparallel <> 'u'"

@@ -44,7 +44,7 @@ async def notify(times: int, *sessions: Sql) -> None:
         await sql.execute(f'NOTIFY "{Names(schema="public").channel}"')
 
 
-async def test_asked_many_times_it_sleeps_once_and_is_awake_at_once(store: PostgresStore, sql: Sql) -> None:
+async def test_repeated_sleep_requests_take_one_lock(store: PostgresStore, sql: Sql) -> None:
     await store.wakeup.request("a", LONG)
     await store.wakeup.request("a", LONG)
     assert await sleepers(sql) == 1
@@ -55,7 +55,7 @@ async def test_asked_many_times_it_sleeps_once_and_is_awake_at_once(store: Postg
     assert await sleepers(sql) == 1
 
 
-async def test_a_session_that_ends_no_longer_sleeps_and_a_new_one_does(store: PostgresStore, sql: Sql) -> None:
+async def test_a_new_session_takes_the_sleep_lock_again(store: PostgresStore, sql: Sql) -> None:
     await store.wakeup.request("a", LONG)
     await sql.execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
     await eventually(lambda: awake(sql))
@@ -64,9 +64,7 @@ async def test_a_session_that_ends_no_longer_sleeps_and_a_new_one_does(store: Po
     assert await sleepers(sql) == 1
 
 
-async def test_many_notifications_stop_for_a_moment_and_the_relay_is_woken_when_they_begin_again(
-    store: PostgresStore, sql: Sql, postgres_url: str
-) -> None:
+async def test_too_many_notifications_are_paused_and_resumed(store: PostgresStore, sql: Sql, postgres_url: str) -> None:
     await store.wakeup.request("a", LONG)
     second = await asyncpg.connect(postgres_url)
     woken: list[int] = []
@@ -101,9 +99,7 @@ async def test_many_notifications_stop_for_a_moment_and_the_relay_is_woken_when_
     await second.close()
 
 
-async def test_asked_to_sleep_while_notifications_are_stopped_it_waits_for_the_end_of_the_pause(
-    store: PostgresStore, sql: Sql
-) -> None:
+async def test_a_sleep_request_during_a_pause_waits_for_its_end(store: PostgresStore, sql: Sql) -> None:
     await store.wakeup.request("a", LONG)
     store.wakeup._limit.begin_pause(asyncio.get_running_loop().time())
     await store.wakeup.request("a", 0)
@@ -113,7 +109,7 @@ async def test_asked_to_sleep_while_notifications_are_stopped_it_waits_for_the_e
     assert await sleepers(sql) == 1
 
 
-async def test_awake_at_the_end_of_the_pause_it_does_not_sleep_again(store: PostgresStore, sql: Sql) -> None:
+async def test_a_relay_awake_at_the_end_of_a_pause_does_not_sleep(store: PostgresStore, sql: Sql) -> None:
     await store.wakeup.request("a", LONG)
     store.wakeup._limit.begin_pause(asyncio.get_running_loop().time())
     await store.wakeup.request("a", 0)
@@ -131,7 +127,7 @@ def _relay(store: PostgresStore, handled: list[str]) -> Relay:
     return Relay(store=store, transports={"handlers": handlers}, config=RelayConfig(poll_interval="1h"))
 
 
-async def test_an_event_recorded_before_the_relay_slept_and_committed_after_is_delivered(
+async def test_an_event_committed_after_the_relay_slept_is_delivered(
     store: PostgresStore, sql: Sql, postgres_url: str
 ) -> None:
     handled: list[str] = []
@@ -147,7 +143,7 @@ async def test_an_event_recorded_before_the_relay_slept_and_committed_after_is_d
     await producer.close()
 
 
-async def test_a_relay_that_stops_no_longer_asks_for_notifications(store: PostgresStore, sql: Sql) -> None:
+async def test_a_stopped_relay_requests_no_notifications(store: PostgresStore, sql: Sql) -> None:
     async with _relay(store, []):
         await eventually(lambda: asleep(sql))
     assert await sleepers(sql) == 0

@@ -37,7 +37,7 @@ def failing_url(postgres_url: str) -> str:
     return postgres_url
 
 
-async def test_a_serialization_failure_stays_one(failing_url: str) -> None:
+async def test_a_serialization_failure_is_raised_unchanged(failing_url: str) -> None:
     with psycopg.connect(failing_url) as connection, pytest.raises(errors.SerializationFailure):
         Outbox().record(connection, EVENT)
     with (
@@ -53,7 +53,7 @@ async def test_a_serialization_failure_stays_one(failing_url: str) -> None:
     await own.close()
 
 
-def test_a_lost_connection_stays_one(postgres_url: str) -> None:
+def test_a_lost_connection_is_raised_unchanged(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection, psycopg.connect(postgres_url) as other:
         connection.execute("SELECT 1")
         other.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
@@ -62,7 +62,7 @@ def test_a_lost_connection_stays_one(postgres_url: str) -> None:
     assert committed_ids(postgres_url) == []
 
 
-def test_a_busy_sqlite_stays_busy(sqlite_path: str) -> None:
+def test_a_busy_error_of_sqlite_is_raised_unchanged(sqlite_path: str) -> None:
     with (
         closing(sqlite3.connect(sqlite_path)) as holder,
         closing(sqlite3.connect(sqlite_path, timeout=0)) as connection,
@@ -72,7 +72,7 @@ def test_a_busy_sqlite_stays_busy(sqlite_path: str) -> None:
             Outbox().record(connection, EVENT)
 
 
-def test_a_table_stricter_than_the_outbox_says_so(postgres_url: str, sqlite_path: str) -> None:
+def test_a_violated_constraint_is_a_record_error(postgres_url: str, sqlite_path: str) -> None:
     lax, large = Outbox(max_payload="2 MiB"), Event("large", bytes(1024**2 + 1))
     with psycopg.connect(postgres_url) as postgres, pytest.raises(RecordError, match="rejects an event"):
         lax.record(postgres, large)
@@ -94,7 +94,7 @@ def refuse(postgres_url: str) -> None:
         connection.execute(STRICTER)
 
 
-async def test_what_a_table_refuses_shows_no_payload_whatever_the_driver(postgres_url: str) -> None:
+async def test_the_error_of_a_rejected_row_has_no_payload(postgres_url: str) -> None:
     """PostgreSQL's DETAIL has the whole row, and SQLAlchemy adds the parameters."""
     refuse(postgres_url)
     large = Event("large", CANARY)
@@ -119,7 +119,7 @@ async def test_what_a_table_refuses_shows_no_payload_whatever_the_driver(postgre
         assert CANARY.hex() not in shown(error)
 
 
-async def test_what_the_store_is_refused_shows_no_payload(postgres_url: str) -> None:
+async def test_the_error_of_a_rejected_settlement_has_no_payload(postgres_url: str) -> None:
     refuse(postgres_url)
     connection = Connection(postgres_url)
     with pytest.raises(RowsRefusedError, match="never") as refused:
@@ -131,7 +131,7 @@ async def test_what_the_store_is_refused_shows_no_payload(postgres_url: str) -> 
     assert CANARY.decode() not in str(mistyped.value)
 
 
-def test_what_a_handlers_own_database_says_is_told_without_its_rows(postgres_url: str) -> None:
+def test_the_database_error_of_a_handler_has_no_rows(postgres_url: str) -> None:
     refuse(postgres_url)
     insert = "INSERT INTO outbox_message (event_type, payload) VALUES ('large', %s)"
     with psycopg.connect(postgres_url) as connection, pytest.raises(errors.CheckViolation) as caught:

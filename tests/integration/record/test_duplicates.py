@@ -18,9 +18,7 @@ ONCE = Event("order.placed", {"id": 1}, event_id="evt-001")
 OTHER = Event("order.placed", {"id": 2}, event_id="evt-002")
 
 
-async def test_a_repeated_id_is_an_error_that_names_it_and_keeps_its_cause(
-    way: Way, database: str, committed: EventIds
-) -> None:
+async def test_a_duplicate_id_is_an_error_with_its_cause(way: Way, database: str, committed: EventIds) -> None:
     async with way.transaction(database) as connection:
         await way.record(Outbox(), connection, ONCE)
     with pytest.raises(DuplicateEventError, match=r"evt-001 is in the outbox already") as caught:
@@ -31,9 +29,7 @@ async def test_a_repeated_id_is_an_error_that_names_it_and_keeps_its_cause(
     assert committed() == ["evt-001"]
 
 
-async def test_after_a_duplicate_the_savepoint_around_it_can_be_rolled_back(
-    way: Way, database: str, committed: EventIds
-) -> None:
+async def test_after_a_duplicate_the_savepoint_can_be_rolled_back(way: Way, database: str, committed: EventIds) -> None:
     async with way.transaction(database) as connection:
         await way.record(Outbox(), connection, ONCE)
         # PostgreSQL tells which one it was.
@@ -45,9 +41,7 @@ async def test_after_a_duplicate_the_savepoint_around_it_can_be_rolled_back(
     assert committed() == ["evt-001", "evt-003"]
 
 
-async def test_where_repeats_are_ignored_they_are_left_out_and_the_others_kept(
-    way: Way, database: str, committed: EventIds
-) -> None:
+async def test_ignored_duplicates_do_not_affect_other_events(way: Way, database: str, committed: EventIds) -> None:
     outbox = Outbox(duplicate="ignore")
     async with way.transaction(database) as connection:
         await way.record(outbox, connection, ONCE)
@@ -55,7 +49,9 @@ async def test_where_repeats_are_ignored_they_are_left_out_and_the_others_kept(
     assert committed() == ["evt-001", "evt-002"]
 
 
-async def test_the_same_id_for_another_destination_is_no_repeat(way: Way, database: str, committed: EventIds) -> None:
+async def test_the_same_id_for_another_destination_is_not_a_duplicate(
+    way: Way, database: str, committed: EventIds
+) -> None:
     async with way.transaction(database) as connection:
         for destination in ("", "billing", "mail"):
             event = Event("order.placed", {}, event_id="evt-001", destination=destination)

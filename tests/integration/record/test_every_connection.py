@@ -22,16 +22,14 @@ class Undo(Exception):
     pass
 
 
-async def test_what_is_recorded_is_seen_after_the_commit_and_not_before(
-    way: Way, database: str, committed: EventIds
-) -> None:
+async def test_an_event_is_visible_after_the_commit(way: Way, database: str, committed: EventIds) -> None:
     async with way.transaction(database) as connection:
         assert await way.record(Outbox(), connection, FIRST, SECOND) == ["first", "second"]
         assert committed() == []
     assert committed() == ["first", "second"]
 
 
-async def test_a_rollback_leaves_nothing(way: Way, database: str, committed: EventIds) -> None:
+async def test_a_rollback_discards_the_event(way: Way, database: str, committed: EventIds) -> None:
     with pytest.raises(Undo):
         async with way.transaction(database) as connection:
             await way.record(Outbox(), connection, FIRST)
@@ -39,9 +37,7 @@ async def test_a_rollback_leaves_nothing(way: Way, database: str, committed: Eve
     assert committed() == []
 
 
-async def test_a_savepoint_rolled_back_forgets_what_was_recorded_in_it(
-    way: Way, database: str, committed: EventIds
-) -> None:
+async def test_a_rolled_back_savepoint_discards_its_events(way: Way, database: str, committed: EventIds) -> None:
     async with way.transaction(database) as connection:
         await way.record(Outbox(), connection, FIRST)
         with pytest.raises(Undo):
@@ -51,7 +47,7 @@ async def test_a_savepoint_rolled_back_forgets_what_was_recorded_in_it(
     assert committed() == ["first"]
 
 
-async def test_a_connection_that_commits_by_itself_is_refused_and_nothing_is_written(
+async def test_an_autocommit_connection_is_rejected_before_anything_is_written(
     way: Way, database: str, committed: EventIds
 ) -> None:
     async with way.autocommit(database) as connection:
@@ -60,7 +56,7 @@ async def test_a_connection_that_commits_by_itself_is_refused_and_nothing_is_wri
     assert committed() == []
 
 
-async def test_the_verb_of_the_other_kind_is_refused_and_names_the_right_one(
+async def test_the_wrong_method_is_rejected_and_the_right_one_named(
     way: Way, database: str, committed: EventIds
 ) -> None:
     async with way.transaction(database) as connection:

@@ -49,7 +49,7 @@ def _time(stored: Any) -> datetime:
     return stored if isinstance(stored, datetime) else datetime.fromisoformat(stored)
 
 
-async def test_every_field_arrives_as_it_was_given(way: Way, database: str) -> None:
+async def test_every_field_is_stored_as_given(way: Way, database: str) -> None:
     event = Event(
         AWKWARD,
         b"\x00\xff\\x00'%s" + bytes(range(256)),
@@ -80,7 +80,7 @@ async def test_every_field_arrives_as_it_was_given(way: Way, database: str) -> N
         assert row[name] == getattr(event, name)
 
 
-async def test_what_is_left_out_gets_its_default_beside_events_that_say_it(way: Way, database: str) -> None:
+async def test_omitted_fields_get_defaults_in_a_mixed_batch(way: Way, database: str) -> None:
     full = Event("a", {}, occurred_at=OCCURRED, available_at=AVAILABLE, aggregate_type="T", aggregate_id="1")
     async with way.transaction(database) as connection:
         await way.record(Outbox(), connection, full, Event("b", {"ä": [1, None]}), Event("c", b""))
@@ -95,7 +95,7 @@ async def test_what_is_left_out_gets_its_default_beside_events_that_say_it(way: 
         assert second[name] is None
 
 
-async def test_the_places_in_line_follow_the_order_given(way: Way, database: str, committed: EventIds) -> None:
+async def test_the_sequence_follows_the_order_of_the_call(way: Way, database: str, committed: EventIds) -> None:
     events = [Event("counted", {"n": n}, event_id=f"{n * 7919 % 1000:03}") for n in range(1000)]
     async with way.transaction(database) as connection:
         ids = await way.record(Outbox(), connection, *events)
@@ -103,7 +103,7 @@ async def test_the_places_in_line_follow_the_order_given(way: Way, database: str
     assert committed() == ids
 
 
-async def test_any_time_of_the_calendar_can_be_recorded(way: Way, database: str) -> None:
+async def test_any_supported_time_can_be_recorded(way: Way, database: str) -> None:
     async with way.transaction(database) as connection:
         for at in EXTREMES:
             await way.record(Outbox(), connection, Event("a", {}, occurred_at=at), Event("b", {}, available_at=at))

@@ -15,26 +15,26 @@ EVENT = Event("order.placed", {"id": 1})
 
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
-async def test_an_empty_postgres_is_told_to_apply_the_schema(way: Way, empty_postgres_url: str) -> None:
+async def test_an_empty_postgres_is_an_error_with_advice(way: Way, empty_postgres_url: str) -> None:
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
         async with way.transaction(empty_postgres_url) as connection:
             await way.record(Outbox(), connection, EVENT)
 
 
 @pytest.mark.parametrize("way", SQLITE, ids=str)
-async def test_an_empty_sqlite_is_told_to_apply_the_schema(way: Way, tmp_path: Path) -> None:
+async def test_an_empty_sqlite_is_an_error_with_advice(way: Way, tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
         async with way.transaction(str(tmp_path / "empty.db")) as connection:
             await way.record(Outbox(), connection, EVENT)
 
 
 @pytest.mark.parametrize("outbox", [Outbox(schema="nowhere"), Outbox(schema="nowhere", wakeup="none")])
-def test_a_schema_that_is_not_there_is_named(postgres_url: str, outbox: Outbox) -> None:
+def test_a_missing_schema_is_named(postgres_url: str, outbox: Outbox) -> None:
     with psycopg.connect(postgres_url) as connection, pytest.raises(SchemaError, match="nowhere"):
         outbox.record(connection, EVENT)
 
 
-def test_a_table_of_an_older_release_is_told_to_apply_the_schema() -> None:
+def test_a_table_of_an_older_release_is_an_error_with_advice() -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE outbox_message (event_id TEXT)")
         with pytest.raises(SchemaError, match="pillarbox schema apply"):

@@ -27,7 +27,7 @@ async def test_a_sleeping_relay_is_notified_at_the_commit(way: Way, postgres_url
 
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
-async def test_however_much_a_transaction_records_it_notifies_once(way: Way, postgres_url: str) -> None:
+async def test_a_transaction_notifies_once(way: Way, postgres_url: str) -> None:
     with sleeping_relay(postgres_url), Listener(postgres_url) as listener:
         async with way.transaction(postgres_url) as connection:
             await way.record(Outbox(), connection, event(1))
@@ -37,7 +37,7 @@ async def test_however_much_a_transaction_records_it_notifies_once(way: Way, pos
 
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
-async def test_a_savepoint_that_is_rolled_back_notifies_nobody(way: Way, postgres_url: str) -> None:
+async def test_a_rolled_back_savepoint_does_not_notify(way: Way, postgres_url: str) -> None:
     with sleeping_relay(postgres_url), Listener(postgres_url) as listener:
         async with way.transaction(postgres_url) as connection:
             with pytest.raises(ZeroDivisionError):
@@ -47,7 +47,7 @@ async def test_a_savepoint_that_is_rolled_back_notifies_nobody(way: Way, postgre
         assert not listener.notified()
 
 
-def test_nobody_is_notified_once_the_relay_is_awake(postgres_url: str) -> None:
+def test_an_awake_relay_is_not_notified(postgres_url: str) -> None:
     with Listener(postgres_url) as listener:
         with sleeping_relay(postgres_url):
             pass
@@ -57,7 +57,7 @@ def test_nobody_is_notified_once_the_relay_is_awake(postgres_url: str) -> None:
         assert not listener.notified()
 
 
-def test_a_rollback_notifies_nobody(postgres_url: str) -> None:
+def test_a_rollback_does_not_notify(postgres_url: str) -> None:
     with sleeping_relay(postgres_url), Listener(postgres_url) as listener:
         with psycopg.connect(postgres_url) as connection:
             Outbox().record(connection, event())
@@ -65,7 +65,7 @@ def test_a_rollback_notifies_nobody(postgres_url: str) -> None:
         assert not listener.notified()
 
 
-def test_a_relay_that_fell_asleep_after_the_snapshot_of_the_transaction_is_notified(postgres_url: str) -> None:
+def test_a_relay_that_slept_after_the_snapshot_is_notified(postgres_url: str) -> None:
     with Listener(postgres_url) as listener, psycopg.connect(postgres_url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
         connection.execute("SELECT count(*) FROM outbox_relay")
@@ -75,7 +75,7 @@ def test_a_relay_that_fell_asleep_after_the_snapshot_of_the_transaction_is_notif
         assert listener.notified()
 
 
-def test_one_of_two_relays_still_sleeps(postgres_url: str) -> None:
+def test_one_sleeping_relay_of_two_is_notified(postgres_url: str) -> None:
     with Listener(postgres_url) as listener, sleeping_relay(postgres_url):
         with sleeping_relay(postgres_url):
             pass
@@ -84,7 +84,7 @@ def test_one_of_two_relays_still_sleeps(postgres_url: str) -> None:
         assert listener.notified()
 
 
-def test_a_record_leaves_no_lock_behind_in_its_session(postgres_url: str) -> None:
+def test_recording_leaves_no_lock(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         Outbox().record(connection, event())
         Outbox().record(connection, event(), event())

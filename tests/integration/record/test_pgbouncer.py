@@ -66,7 +66,7 @@ Open = Callable[[str], AbstractAsyncContextManager[Any]]
 
 
 @awaited
-async def test_records_commit_again_and_again(behind: str, postgres_url: str, transaction: Open) -> None:
+async def test_records_commit_repeatedly(behind: str, postgres_url: str, transaction: Open) -> None:
     ids = [f"evt-{number}" for number in range(5)]
     for event_id in ids:
         async with transaction(behind) as connection:
@@ -75,7 +75,7 @@ async def test_records_commit_again_and_again(behind: str, postgres_url: str, tr
 
 
 @awaited
-async def test_a_rollback_leaves_nothing(behind: str, postgres_url: str, transaction: Open) -> None:
+async def test_a_rollback_discards_the_event(behind: str, postgres_url: str, transaction: Open) -> None:
     with pytest.raises(Undo):
         async with transaction(behind) as connection:
             await OUTBOX.arecord(connection, EVENT)
@@ -96,7 +96,7 @@ def test_a_session_records_and_rolls_back(behind: str, postgres_url: str, driver
     assert committed_ids(postgres_url) == ["evt-001"]
 
 
-def test_autocommit_is_refused_here_too(behind: str, postgres_url: str) -> None:
+def test_autocommit_is_rejected(behind: str, postgres_url: str) -> None:
     with psycopg.connect(behind, autocommit=True) as connection, pytest.raises(NotInTransactionError):
         OUTBOX.record(connection, EVENT)
     assert committed_ids(postgres_url) == []

@@ -44,7 +44,7 @@ def test_psql_records_backslashes_through_convert_to(postgres_url: str) -> None:
     assert row == (AWKWARD.replace("''", "'").encode(), "FILE:7")
 
 
-def test_a_rollback_in_psql_leaves_nothing(postgres_url: str) -> None:
+def test_a_rollback_in_psql_discards_the_event(postgres_url: str) -> None:
     _psql(postgres_url, "BEGIN; INSERT INTO outbox_message (event_type, payload) VALUES ('never', ''); ROLLBACK")
     with psycopg.connect(postgres_url) as connection:
         assert connection.execute("SELECT count(*) FROM outbox_message").fetchone() == (0,)

@@ -81,7 +81,7 @@ async def record(connection: Any, *events: Event, awaited: bool) -> list[str]:
 
 
 @pytest.mark.parametrize(("opened", "database", "awaited"), EVERY, indirect=["database"], ids=NAMES)
-async def test_events_are_committed_in_a_transaction_of_their_own(
+async def test_events_are_committed_in_their_own_transaction(
     opened: Opened, database: str, awaited: bool, committed: EventIds
 ) -> None:
     async with opened(database) as connection:
@@ -103,18 +103,18 @@ async def test_all_events_of_a_call_are_recorded_or_none(
 
 
 @pytest.mark.parametrize(("opened", "database", "awaited"), EVERY, indirect=["database"], ids=NAMES)
-async def test_the_other_verb_is_named(opened: Opened, database: str, awaited: bool) -> None:
+async def test_the_right_method_is_named(opened: Opened, database: str, awaited: bool) -> None:
     async with opened(database) as connection:
         with pytest.raises(RecordError, match=r"call outbox\.record" if not awaited else r"call await outbox\.arecord"):
             await record(connection, FIRST, awaited=not awaited)
 
 
-async def test_an_engine_that_commits_each_statement_is_refused(postgres_url: str) -> None:
+async def test_an_autocommit_engine_is_rejected(postgres_url: str) -> None:
     with engine_for(postgres_url, "psycopg") as opened, pytest.raises(NotInTransactionError):
         Outbox().record(opened.execution_options(isolation_level="AUTOCOMMIT"), FIRST)
 
 
-async def test_a_consumer_cannot_be_admitted_apart_from_its_effect(postgres_url: str) -> None:
+async def test_admit_rejects_engines_and_pools(postgres_url: str) -> None:
     """Only recording may stand alone: an admission that commits before the effect would lose it."""
     async with asyncpg_pool(postgres_url) as pool:
         with pytest.raises(RecordError, match=r"pool\.acquire\(\) as connection, connection\.transaction\(\)"):

@@ -22,26 +22,26 @@ class Order:
 
 
 @pytest.mark.parametrize("row_factory", [dict_row, scalar_row, class_row(Order)])
-def test_any_row_factory(postgres_url: str, row_factory: Any) -> None:
+def test_any_row_factory_works(postgres_url: str, row_factory: Any) -> None:
     with psycopg.connect(postgres_url, row_factory=row_factory) as connection:
         Outbox().record(connection, EVENT)
     assert committed_ids(postgres_url) == ["evt-001"]
 
 
 @pytest.mark.parametrize("cursor_factory", [psycopg.RawCursor, psycopg.ClientCursor])
-def test_any_cursor_factory(postgres_url: str, cursor_factory: Any) -> None:
+def test_any_cursor_factory_works(postgres_url: str, cursor_factory: Any) -> None:
     with psycopg.connect(postgres_url, cursor_factory=cursor_factory) as connection:
         Outbox().record(connection, EVENT, Event("with bytes", b"\x00%s\xff"))
     assert len(committed_ids(postgres_url)) == 2
 
 
-async def test_any_awaited_cursor_factory(postgres_url: str) -> None:
+async def test_any_async_cursor_factory_works(postgres_url: str) -> None:
     async with await psycopg.AsyncConnection.connect(postgres_url, cursor_factory=psycopg.AsyncRawCursor) as connection:
         await Outbox().arecord(connection, EVENT)
     assert committed_ids(postgres_url) == ["evt-001"]
 
 
-def test_in_a_pipeline_a_transaction_is_found_although_replies_are_outstanding(postgres_url: str) -> None:
+def test_a_transaction_is_recognized_in_a_pipeline(postgres_url: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as connection, connection.pipeline():
         with connection.transaction():
             connection.execute("SELECT 1")
@@ -52,14 +52,14 @@ def test_in_a_pipeline_a_transaction_is_found_although_replies_are_outstanding(p
     assert committed_ids(postgres_url) == ["evt-001"]
 
 
-def test_a_read_only_statement_before_it_changes_nothing(postgres_url: str) -> None:
+def test_a_preceding_select_changes_nothing(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         connection.execute("SELECT 1")
         Outbox().record(connection, EVENT)
     assert committed_ids(postgres_url) == ["evt-001"]
 
 
-async def test_in_a_pipeline_a_duplicate_comes_to_light_where_it_was_recorded(postgres_url: str) -> None:
+async def test_a_duplicate_in_a_pipeline_is_raised_by_record(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         Outbox().record(connection, EVENT)
     with psycopg.connect(postgres_url) as connection, connection.pipeline(), pytest.raises(DuplicateEventError):

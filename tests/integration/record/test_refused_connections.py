@@ -48,12 +48,12 @@ async def _refused_awaited(connection: Any, next_step: str) -> None:
     assert caught.value.field == "connection"
 
 
-async def test_an_unknown_object_is_told_what_is_accepted() -> None:
+async def test_an_unknown_object_is_rejected_with_the_accepted_types() -> None:
     _refused(object(), r"builtins\.object is not a transaction .* SQLAlchemy Session.*sqlite3\.Connection")
     await _refused_awaited(None, r"asyncpg connection")
 
 
-def test_a_cursor_is_told_to_pass_its_connection(postgres_url: str) -> None:
+def test_a_cursor_is_rejected_with_advice(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection, connection.cursor() as cursor:
         _refused(cursor, r"the cursor's `\.connection`")
     with closing(psycopg2.connect(postgres_url)) as psycopg2_connection, psycopg2_connection.cursor() as cursor2:
@@ -62,13 +62,13 @@ def test_a_cursor_is_told_to_pass_its_connection(postgres_url: str) -> None:
         _refused(sqlite_cursor, r"the cursor's `\.connection`")
 
 
-def test_an_asynchronous_psycopg2_connection_is_refused(postgres_url: str) -> None:
+def test_an_asynchronous_psycopg2_connection_is_rejected(postgres_url: str) -> None:
     with closing(psycopg2.connect(postgres_url, async_=True)) as connection:
         psycopg2.extras.wait_select(connection)
         _refused(connection, r"opened without async_")
 
 
-async def test_a_closed_connection_is_refused(postgres_url: str, engine: Engine, async_engine: AsyncEngine) -> None:
+async def test_a_closed_connection_is_rejected(postgres_url: str, engine: Engine, async_engine: AsyncEngine) -> None:
     with psycopg.connect(postgres_url) as connection:
         pass
     _refused(connection, "closed")
@@ -87,7 +87,7 @@ async def test_a_closed_connection_is_refused(postgres_url: str, engine: Engine,
     await _refused_awaited(async_engine.connect(), r"async with engine\.begin\(\)")
 
 
-async def test_a_connection_that_went_back_to_its_pool_is_refused(postgres_url: str) -> None:
+async def test_a_connection_returned_to_its_pool_is_rejected(postgres_url: str) -> None:
     async with asyncpg.create_pool(postgres_url, min_size=0, max_size=1) as pool:
         async with pool.acquire() as connection:
             pass
@@ -95,7 +95,7 @@ async def test_a_connection_that_went_back_to_its_pool_is_refused(postgres_url: 
 
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
-async def test_a_transaction_that_has_failed_is_told_to_roll_back_first(way: Way, postgres_url: str) -> None:
+async def test_a_failed_transaction_must_be_rolled_back_first(way: Way, postgres_url: str) -> None:
     poisoned = Outbox(schema="not_there")
     with pytest.raises(RecordError, match=r"has already failed.*roll back first"):
         async with way.transaction(postgres_url) as connection:
@@ -105,7 +105,7 @@ async def test_a_transaction_that_has_failed_is_told_to_roll_back_first(way: Way
     assert committed_ids(postgres_url) == []
 
 
-def test_a_connection_refused_for_autocommit_can_begin_afterwards(postgres_url: str) -> None:
+def test_a_connection_rejected_for_autocommit_can_begin_afterwards(postgres_url: str) -> None:
     with engine_for(postgres_url, "psycopg") as engine, engine.connect() as connection:
         connection.execution_options(isolation_level="AUTOCOMMIT")
         with pytest.raises(NotInTransactionError):

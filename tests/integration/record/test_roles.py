@@ -60,9 +60,7 @@ async def _transaction(role: Role) -> AsyncIterator[Any]:
 
 
 @pytest.mark.parametrize(("wakeup", "notified"), [("notify", True), ("none", False)])
-async def test_the_right_to_insert_is_all_that_a_producer_needs(
-    postgres_url: str, role: Role, wakeup: Any, notified: bool
-) -> None:
+async def test_the_insert_privilege_is_enough(postgres_url: str, role: Role, wakeup: Any, notified: bool) -> None:
     role.grant("INSERT ON outbox_message")
     with sleeping_relay(postgres_url), Listener(postgres_url) as listener:
         async with _transaction(role) as connection:
@@ -72,14 +70,14 @@ async def test_the_right_to_insert_is_all_that_a_producer_needs(
 
 
 @pytest.mark.parametrize("outbox", [Outbox(duplicate="ignore"), Outbox(strict_order=True)])
-async def test_no_setting_needs_more_than_insert(postgres_url: str, role: Role, outbox: Outbox) -> None:
+async def test_no_setting_needs_more_than_the_insert_privilege(postgres_url: str, role: Role, outbox: Outbox) -> None:
     role.grant("INSERT ON outbox_message")
     async with _transaction(role) as connection:
         await outbox.arecord(connection, EVENT)
     assert committed_ids(postgres_url) == ["evt-001"]
 
 
-async def test_a_duplicate_is_named_although_the_database_does_not_tell_which(role: Role) -> None:
+async def test_a_duplicate_of_a_batch_is_named_with_its_candidates(role: Role) -> None:
     role.grant("INSERT ON outbox_message")
     async with _transaction(role) as connection:
         await Outbox().arecord(connection, EVENT)
@@ -89,7 +87,7 @@ async def test_a_duplicate_is_named_although_the_database_does_not_tell_which(ro
 
 
 @pytest.mark.parametrize("wakeup", ["notify", "none"])
-async def test_a_role_that_may_not_insert_is_told_the_grant_it_needs(role: Role, wakeup: Any) -> None:
+async def test_a_missing_insert_privilege_is_named(role: Role, wakeup: Any) -> None:
     with pytest.raises(RecordError, match=r'GRANT INSERT ON "public"\."outbox_message"') as caught:
         async with _transaction(role) as connection:
             await Outbox(wakeup=wakeup).arecord(connection, EVENT)

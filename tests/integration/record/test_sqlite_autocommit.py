@@ -21,7 +21,7 @@ def _connect(path: str, autocommit: Any) -> sqlite3.Connection:
     return connection
 
 
-def test_autocommit_is_refused_unless_a_transaction_is_open(sqlite_path: str) -> None:
+def test_autocommit_is_rejected_unless_a_transaction_is_open(sqlite_path: str) -> None:
     with closing(_connect(sqlite_path, True)) as connection:
         with pytest.raises(NotInTransactionError):
             Outbox().record(connection, EVENT)

@@ -71,7 +71,7 @@ async def test_other_keys_and_events_without_key_do_not_wait(postgres_url: str, 
     assert sorted(committed_ids(postgres_url)) == ["first", "no key", "other key"]
 
 
-async def test_without_strict_order_nobody_waits(postgres_url: str, connect: Connect) -> None:
+async def test_without_strict_order_writers_do_not_wait(postgres_url: str, connect: Connect) -> None:
     first, second = await connect(), await connect()
     async with first.transaction(), asyncio.timeout(BOUND):
         await Outbox().arecord(first, _placed("42", "first"))
@@ -80,9 +80,7 @@ async def test_without_strict_order_nobody_waits(postgres_url: str, connect: Con
     assert sorted(committed_ids(postgres_url)) == ["first", "second"]
 
 
-async def test_writers_that_name_their_keys_in_opposite_orders_do_not_deadlock(
-    postgres_url: str, connect: Connect
-) -> None:
+async def test_writers_with_keys_in_opposite_order_do_not_deadlock(postgres_url: str, connect: Connect) -> None:
     keys = [str(number) for number in range(50)]
     rounds = 20
 

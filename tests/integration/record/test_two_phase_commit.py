@@ -22,7 +22,7 @@ async def test_without_notifications_a_record_can_be_prepared_and_committed_late
         await connection.close()
 
 
-async def test_with_notifications_the_database_refuses_to_prepare_and_nothing_is_half_done(postgres_url: str) -> None:
+async def test_with_notifications_prepare_fails_and_nothing_is_recorded(postgres_url: str) -> None:
     with sleeping_relay(postgres_url):
         connection = await asyncpg.connect(postgres_url)
         await connection.execute("BEGIN")

@@ -86,7 +86,7 @@ async def check(store: AdminStore, inserted: set[str]) -> None:
 
 
 @pytest.mark.parametrize(("seed", "upgraded"), [(1, False), (2, False), (3, True), (4, True)])
-async def test_each_row_in_postgresql_ends_and_its_neighbours_flow(
+async def test_any_row_in_postgresql_reaches_an_outcome_without_affecting_others(
     postgres_url: str, rabbitmq_server: RabbitMQServer, seed: int, upgraded: bool
 ) -> None:
     inserted = set()
@@ -126,7 +126,7 @@ async def test_each_row_in_postgresql_ends_and_its_neighbours_flow(
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_each_row_in_sqlite_ends_and_its_neighbours_flow(tmp_path: Path, seed: int) -> None:
+async def test_any_row_in_sqlite_reaches_an_outcome_without_affecting_others(tmp_path: Path, seed: int) -> None:
     handlers = Handlers()
 
     @handlers.on("*", name="one")

@@ -70,7 +70,7 @@ def assert_bounded(transport: Weighing, peak: int, *, events: int, most: int) ->
 
 
 @pytest.mark.parametrize("heavy", ["payload", "headers", *IDS])
-async def test_many_large_events_on_postgresql(postgres_url: str, heavy: str) -> None:
+async def test_memory_is_bounded_for_large_events_on_postgresql(postgres_url: str, heavy: str) -> None:
     text = "repeat('x', (CASE WHEN {large} THEN 10 ELSE 1 END * 1024 * 1024 - 20)::int)"
     value = {
         "payload": f"convert_to({text.format(large='false')}, 'UTF8')",
@@ -90,7 +90,7 @@ async def test_many_large_events_on_postgresql(postgres_url: str, heavy: str) ->
 
 
 @pytest.mark.parametrize("heavy", ["payload", "headers", *IDS])
-async def test_many_large_events_on_sqlite(tmp_path: Path, heavy: str) -> None:
+async def test_memory_is_bounded_for_large_events_on_sqlite(tmp_path: Path, heavy: str) -> None:
     async with aclosing(SqliteStore(tmp_path / "large.db")) as store:
         await store.schema.apply()
         value = {"payload": b"x" * MIB, "headers": '{"h": "' + "x" * MIB + '"}'}.get(heavy, "x" * MIB)

@@ -47,7 +47,7 @@ async def test_every_handler_of_a_type_gets_the_event_in_order(store: SqliteStor
         assert [number for who, number in seen if who == name] == list(range(20))
 
 
-async def test_a_handler_that_fails_is_tried_again_and_one_that_says_never_is_given_up(
+async def test_a_failed_handler_is_retried_and_a_permanent_error_is_dead_lettered(
     store: SqliteStore, record: object
 ) -> None:
     assert callable(record)

@@ -124,7 +124,7 @@ def scene() -> Iterator[Scene]:
 
 
 @pytest.mark.parametrize("kind", ["hanging", "stubborn"])
-async def test_a_handler_that_hangs_holds_up_its_own_events_only(scene: Scene, kind: str) -> None:
+async def test_a_handler_that_hangs_delays_only_its_own_events(scene: Scene, kind: str) -> None:
     handlers = scene.handlers()
     getattr(scene, kind)(handlers, "bad")
     scene.good(handlers, "sync")
@@ -147,7 +147,7 @@ async def test_a_handler_that_hangs_holds_up_its_own_events_only(scene: Scene, k
 
 
 @pytest.mark.parametrize("kind", ["hanging", "stubborn"])
-async def test_the_answer_to_one_call_waits_for_no_other_that_began_with_it(scene: Scene, kind: str) -> None:
+async def test_the_result_of_a_call_does_not_wait_for_others(scene: Scene, kind: str) -> None:
     handlers = scene.handlers(timeout="0s")
     getattr(scene, kind)(handlers, "bad")
     scene.good(handlers, "sync")
@@ -180,7 +180,7 @@ async def test_a_call_that_overruns_keeps_its_key_until_it_returns(scene: Scene,
 
 
 @pytest.mark.parametrize("kind", ["hanging", "stubborn"])
-async def test_events_behind_a_call_that_hangs_take_no_probe_from_other_keys(scene: Scene, kind: str) -> None:
+async def test_events_waiting_for_a_hanging_call_use_no_probe(scene: Scene, kind: str) -> None:
     scene.store = MemoryStore(lanes=1)  # so that the others come first in every look
     handlers = scene.handlers()
     getattr(scene, kind)(handlers, "bad")
@@ -197,7 +197,7 @@ async def test_events_behind_a_call_that_hangs_take_no_probe_from_other_keys(sce
     scene.assert_in_order("bad")
 
 
-async def test_many_handlers_that_hang_leave_every_other_one_a_thread(scene: Scene) -> None:
+async def test_hanging_handlers_leave_a_thread_for_every_other(scene: Scene) -> None:
     handlers = scene.handlers(workers=4)
     for n in range(20):
         scene.hanging(handlers, f"bad {n}")
@@ -210,7 +210,7 @@ async def test_many_handlers_that_hang_leave_every_other_one_a_thread(scene: Sce
 
 
 @pytest.mark.parametrize("kind", ["hanging", "stubborn"])
-async def test_a_relay_stops_in_time_whatever_hangs(scene: Scene, kind: str) -> None:
+async def test_a_relay_stops_in_time_with_hanging_handlers(scene: Scene, kind: str) -> None:
     handlers = scene.handlers(timeout="0s")
     getattr(scene, kind)(handlers, "bad")
     scene.record("bad", 50)
@@ -221,7 +221,7 @@ async def test_a_relay_stops_in_time_whatever_hangs(scene: Scene, kind: str) -> 
     await scene.until(lambda: calls_of(handlers, "bad") == 0)
 
 
-async def test_what_still_hangs_from_before_is_told_and_counted(scene: Scene) -> None:
+async def test_calls_that_still_hang_are_reported_and_counted(scene: Scene) -> None:
     handlers = scene.handlers(timeout="0s", workers=2)
     scene.hanging(handlers, "bad")
     scene.record("bad", 10)
@@ -241,7 +241,7 @@ async def test_what_still_hangs_from_before_is_told_and_counted(scene: Scene) ->
     await handlers.aclose()
 
 
-async def test_a_relay_without_a_free_thread_gives_its_lanes_to_one_that_has_some(scene: Scene) -> None:
+async def test_a_relay_without_a_free_thread_releases_its_lanes(scene: Scene) -> None:
     stuck, free = scene.handlers(workers=2), scene.handlers()
     scene.hanging(stuck, "work")
     with scene.store.transaction() as transaction:

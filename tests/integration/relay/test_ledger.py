@@ -76,7 +76,7 @@ async def sql(postgres_url: str) -> AsyncIterator[Sql]:
 
 
 @pytest.mark.parametrize("point", ["before-send:2", "after-confirm:1", "after-confirm:2", "before-settle:1"])
-def test_one_event_for_two_destinations_reaches_both_though_the_relay_is_killed_in_between(
+def test_an_event_reaches_both_destinations_after_a_crash_in_between(
     postgres_url: str, rabbitmq_server: RabbitMQServer, tmp_path: Path, point: str
 ) -> None:
     queue = f"ledger {point}"
@@ -127,7 +127,7 @@ async def record(sql: Sql, number: int) -> None:
         await Outbox().arecord(sql, *(Event("a", {}, event_id=f"{n:03}", key="k") for n in range(number)))
 
 
-async def test_an_entry_says_what_was_begun_and_what_became_of_it(sql: Sql, postgres_url: str) -> None:
+async def test_an_entry_has_start_and_result(sql: Sql, postgres_url: str) -> None:
     async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
         assert store.ledger is not None
         owner = await Owner.of(store)
@@ -145,7 +145,7 @@ async def test_an_entry_says_what_was_begun_and_what_became_of_it(sql: Sql, post
         assert done["created_at"] < done["updated_at"] == done["processed_at"]
 
 
-async def test_postgresql_takes_one_entry_each_and_known_states_only(sql: Sql) -> None:
+async def test_an_entry_is_unique_and_has_a_known_state(sql: Sql) -> None:
     entry = "INSERT INTO outbox_ledger (event_id, destination, status) VALUES ($1, $2, $3)"
     for status in ("PROCESSING", "SUCCESS", "FAILED"):
         await sql.execute(entry, "evt-001", status, status)
@@ -159,7 +159,7 @@ async def test_postgresql_takes_one_entry_each_and_known_states_only(sql: Sql) -
             await sql.execute(entry, *refused)
 
 
-async def test_a_ledger_that_is_locked_loses_nothing(sql: Sql, postgres_url: str) -> None:
+async def test_a_locked_ledger_loses_nothing(sql: Sql, postgres_url: str) -> None:
     await record(sql, 20)
     async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
         shop = Shop(store)
@@ -182,7 +182,7 @@ WAITS = (
 )
 
 
-async def test_a_ledger_in_a_deadlock_is_asked_again(sql: Sql, postgres_url: str) -> None:
+async def test_a_deadlock_in_the_ledger_is_retried(sql: Sql, postgres_url: str) -> None:
     await record(sql, 20)
     stranger = await asyncpg.connect(postgres_url)
     # Whoever looks for a deadlock first is the one to end: not the stranger.
@@ -206,7 +206,7 @@ async def test_a_ledger_in_a_deadlock_is_asked_again(sql: Sql, postgres_url: str
     await stranger.close()
 
 
-async def test_a_ledger_that_is_cut_off_loses_nothing(sql: Sql, postgres_url: str) -> None:
+async def test_a_lost_connection_to_the_ledger_loses_nothing(sql: Sql, postgres_url: str) -> None:
     await record(sql, 200)
     async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
         shop = Shop(store)

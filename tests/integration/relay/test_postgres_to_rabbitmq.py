@@ -46,7 +46,7 @@ def orders(number: int) -> Event:
     return Event("order.placed", {"n": number}, event_id=f"e{number}", key=f"order {number % KEYS}")
 
 
-async def test_everything_committed_arrives_once_and_in_order_and_nothing_else(
+async def test_committed_events_arrive_once_and_in_order(
     postgres_url: str, rabbitmq_server: RabbitMQServer, sql: Sql
 ) -> None:
     for first in range(0, EVENTS, 100):
@@ -75,7 +75,7 @@ async def test_everything_committed_arrives_once_and_in_order_and_nothing_else(
     assert await sql.fetchval("SELECT count(*) FROM outbox_history WHERE attempts = 0") == EVENTS
 
 
-async def test_without_any_route_an_event_goes_to_the_queue_of_its_type(
+async def test_without_routes_an_event_goes_to_the_queue_of_its_type(
     postgres_url: str, rabbitmq_server: RabbitMQServer, sql: Sql
 ) -> None:
     await record(sql, Event("invoice.sent", {"n": 1}, event_id="i1"))
@@ -87,9 +87,7 @@ async def test_without_any_route_an_event_goes_to_the_queue_of_its_type(
     assert received(rabbitmq_server, "invoice.sent") == [("i1", b'{"n":1}')]
 
 
-async def test_several_destinations_get_a_copy_each_with_progress_of_its_own(
-    postgres_url: str, rabbitmq_server: RabbitMQServer, sql: Sql
-) -> None:
+async def test_each_destination_gets_its_own_copy(postgres_url: str, rabbitmq_server: RabbitMQServer, sql: Sql) -> None:
     await record(sql, orders(1), orders(21))
     async with (
         aclosing(PostgresStore(postgres_url)) as store,
@@ -142,7 +140,7 @@ async def test_a_sleeping_relay_is_woken_by_a_record_and_drains_on_stop(
         assert await sql.fetchval("SELECT count(*) FROM outbox_lane WHERE owner IS NOT NULL") == 0
 
 
-async def test_two_relays_share_the_lanes_and_carry_everything_once(
+async def test_two_relays_share_the_lanes_and_deliver_everything_once(
     postgres_url: str, rabbitmq_server: RabbitMQServer, sql: Sql
 ) -> None:
     for first in range(0, EVENTS, 100):

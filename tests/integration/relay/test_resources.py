@@ -39,7 +39,7 @@ async def connections(sql: Sql) -> int:
     return found
 
 
-async def test_connections_and_what_is_in_hand_do_not_grow_with_the_backlog(sql: Sql, postgres_url: str) -> None:
+async def test_connections_and_messages_in_flight_do_not_grow_with_the_backlog(sql: Sql, postgres_url: str) -> None:
     handlers = Handlers()
     seen: list[int] = []
     counted: list[int] = []
@@ -66,7 +66,7 @@ async def _none(sql: Sql) -> bool:
     return await connections(sql) == 0
 
 
-async def test_several_relays_in_one_process_share_the_lanes_and_the_work(sql: Sql, postgres_url: str) -> None:
+async def test_several_relays_in_one_process_share_the_lanes(sql: Sql, postgres_url: str) -> None:
     handled: list[str] = []
     lanes: dict[str, int] = {}
 

@@ -87,7 +87,7 @@ def record(url: str, *events: Event) -> None:
         Outbox().record(connection, *events)
 
 
-async def test_an_answer_from_before_a_lane_was_lost_and_regained_changes_nothing(postgres_url: str, sql: Sql) -> None:
+async def test_a_result_from_before_a_lane_was_lost_is_discarded(postgres_url: str, sql: Sql) -> None:
     transport, observed = Answered(), list[Observation]()
     observers = [observed.append]
     async with aclosing(PostgresStore(postgres_url)) as store:
@@ -115,7 +115,7 @@ async def test_an_answer_from_before_a_lane_was_lost_and_regained_changes_nothin
     assert [one.error for one in observed if isinstance(one, EventRetried)] == ["RejectedError: not now"]
 
 
-async def test_a_dead_letter_that_is_edited_during_its_send_is_sent_as_edited(postgres_url: str, sql: Sql) -> None:
+async def test_a_dead_letter_edited_during_its_send_is_sent_as_edited(postgres_url: str, sql: Sql) -> None:
     transport = Answered()
 
     async def value(query: str) -> Any:

@@ -15,7 +15,7 @@ from pillarbox.testing.lookup import find_event
 from pillarbox.transports.handlers import ReceivedEvent
 
 
-async def test_a_wedged_loop_gives_its_lanes_away_and_says_where_it_hangs() -> None:
+async def test_a_blocked_loop_loses_its_lanes_and_reports_where_it_hangs() -> None:
     store, handlers = MemoryStore(), Handlers()
     told: list[str] = []
     let_go = threading.Event()
@@ -44,7 +44,7 @@ async def test_a_wedged_loop_gives_its_lanes_away_and_says_where_it_hangs() -> N
         assert len(await other.lanes.take("other", most=64)) == 64
 
 
-async def test_a_loop_blocked_for_longer_than_its_lease_but_not_for_too_long_keeps_its_lanes() -> None:
+async def test_a_briefly_blocked_loop_keeps_its_lanes() -> None:
     store, handlers = MemoryStore(), Handlers()
     longer_than_the_lease = threading.Event()
     handled: list[str] = []

@@ -87,7 +87,7 @@ def said(pages: Pages, words: str) -> None:
     wait_until(lambda: words in pages.story(), bound=60, what=f"it says {words!r}: {pages.story()[-2000:]}")
 
 
-def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:
+def test_the_relay_waits_for_its_database(tmp_path: Path) -> None:
     with available(lambda: PostgresServer(durable=False)) as database:
         database.create_database("shop")
         url = database.url("shop")
@@ -109,7 +109,7 @@ def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:
             assert pages.stop() == 0
 
 
-def test_a_password_that_is_rejected_is_tried_again_and_said(postgres_url: str, tmp_path: Path) -> None:
+def test_a_rejected_password_is_logged_and_retried(postgres_url: str, tmp_path: Path) -> None:
     url = f"postgresql://nobody:canary@{postgres_url.rpartition('@')[2]}"
     ways = {"PILLARBOX_STORE": url, "PILLARBOX_TRANSPORT": "stdout://"}
     assert "nobody" in refused(tmp_path, **ways)
@@ -120,7 +120,7 @@ def test_a_password_that_is_rejected_is_tried_again_and_said(postgres_url: str, 
         assert pages.stop() == 0
 
 
-async def test_a_read_only_replica_is_left_for_the_primary(postgres_url: str, tmp_path: Path) -> None:
+async def test_the_relay_leaves_a_read_only_replica_for_the_primary(postgres_url: str, tmp_path: Path) -> None:
     """As after a failover, when the address led to a replica first: its connections stay open."""
     address, _, name = postgres_url.rpartition("/")
     primary = int(address.rpartition(":")[2])
@@ -144,12 +144,12 @@ async def test_a_read_only_replica_is_left_for_the_primary(postgres_url: str, tm
                 await asyncio.to_thread(said, pages, "delivered event")
 
 
-def test_tables_that_are_missing_are_not_waited_for(tmp_path: Path) -> None:
+def test_missing_tables_are_an_error_at_the_start(tmp_path: Path) -> None:
     done = fresh_pillarbox("relay", cwd=tmp_path, PILLARBOX_TRANSPORT="stdout://")
     assert (done.returncode, "pillarbox schema apply" in done.stderr) == (1, True)
 
 
-async def test_a_broker_that_comes_later_is_waited_for_and_its_topology_declared(
+async def test_the_relay_waits_for_its_broker_and_declares_the_topology(
     shop: Path, rabbitmq_server: RabbitMQServer, queue: str
 ) -> None:
     direct = rabbitmq_server.url()
@@ -176,7 +176,7 @@ async def test_a_broker_that_comes_later_is_waited_for_and_its_topology_declared
             assert await asyncio.to_thread(pages.stop) == 0
 
 
-def test_what_the_broker_lost_is_declared_again_with_the_next_connection(
+def test_a_lost_topology_is_declared_again_on_reconnect(
     shop: Path, rabbitmq_server: RabbitMQServer, queue: str
 ) -> None:
     configure(shop, url=rabbitmq_server.url(), queue=queue)
@@ -188,7 +188,7 @@ def test_what_the_broker_lost_is_declared_again_with_the_next_connection(
         wait_until(lambda: depth(rabbitmq_server.url(), queue) == 1, bound=60, what="the event is in a new queue")
 
 
-def test_a_topology_that_differs_is_a_clear_error_and_goes_on_once_it_does_not(
+def test_a_different_topology_is_an_error_until_it_is_corrected(
     shop: Path, rabbitmq_server: RabbitMQServer, queue: str
 ) -> None:
     configure(shop, url=rabbitmq_server.url(), queue=queue)
@@ -204,7 +204,7 @@ def test_a_topology_that_differs_is_a_clear_error_and_goes_on_once_it_does_not(
         wait_until(lambda: depth(rabbitmq_server.url(), queue) == 1, bound=60, what="the event arrives")
 
 
-def test_a_host_that_no_name_server_knows_is_waited_for(shop: Path) -> None:
+def test_the_relay_waits_for_an_unknown_host(shop: Path) -> None:
     nowhere = {"PILLARBOX_TRANSPORT": "amqp://guest:guest@nowhere.invalid:5672/"}
     assert "nowhere.invalid" in refused(shop, **nowhere)
     with relay(shop, **nowhere) as pages:
@@ -214,7 +214,7 @@ def test_a_host_that_no_name_server_knows_is_waited_for(shop: Path) -> None:
     assert "nowhere.invalid" in refused(shop, **store)
 
 
-def test_a_consumer_waits_for_its_broker_unless_it_is_to_fail_fast(tmp_path: Path) -> None:
+def test_a_consumer_waits_for_its_broker_unless_fail_fast_is_set(tmp_path: Path) -> None:
     (tmp_path / "billing.py").write_text(
         f"""
 import sqlite3

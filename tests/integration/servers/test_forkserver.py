@@ -25,7 +25,7 @@ def told(statement: str, folder: Path, **environment: str) -> str:
     return done.stdout.splitlines()[0]
 
 
-def test_it_has_a_folder_an_environment_and_a_session_of_its_own_and_no_file_of_others(tmp_path: Path) -> None:
+def test_a_fork_has_its_own_folder_environment_and_session(tmp_path: Path) -> None:
     # timeit puts "." in front of the path.
     look = "import os, sys; print(os.getcwd(), sys.path[1], dict(os.environ), os.getsid(0) == os.getpid())"
     assert told(look, tmp_path, NAME="value") == f"{tmp_path} {tmp_path} {{'NAME': 'value'}} True"
@@ -33,12 +33,12 @@ def test_it_has_a_folder_an_environment_and_a_session_of_its_own_and_no_file_of_
     assert told("import os; print(sorted(os.listdir('/proc/self/fd')))", tmp_path) == "['0', '1', '2', '3']"
 
 
-def test_it_imports_our_modules_itself(tmp_path: Path) -> None:
+def test_a_fork_imports_our_modules_itself(tmp_path: Path) -> None:
     look = "import sys; print('sqlalchemy' in sys.modules, 'pillarbox' in sys.modules, 'apps' in sys.modules)"
     assert told(look, tmp_path) == "True False False"
 
 
-def test_its_end_is_known_by_its_status_or_its_signal(tmp_path: Path) -> None:
+def test_the_exit_status_or_signal_of_a_fork_is_known(tmp_path: Path) -> None:
     refused = forkserver.run("timeit", "--no-such-option", folder=tmp_path, environment={})
     assert (refused.returncode, refused.stdout) == (
         2,
@@ -53,7 +53,7 @@ def test_its_end_is_known_by_its_status_or_its_signal(tmp_path: Path) -> None:
     assert process.wait(90) == process.poll() == -signal.SIGKILL
 
 
-def test_two_ends_are_told_apart(tmp_path: Path) -> None:
+def test_exit_statuses_of_two_forks_are_distinguished(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
         good, bad = (
             forkserver.start("timeit", *words, folder=tmp_path, environment={}, log=log)

@@ -73,7 +73,7 @@ def test_a_database_is_cloned_from_a_template_and_dropped_under_a_session(
     postgres_server.drop_database("original")
 
 
-def test_a_server_that_cannot_start_says_why_and_leaves_nothing() -> None:
+def test_a_server_that_cannot_start_is_an_error_and_cleans_up() -> None:
     server = available(lambda: PostgresServer(settings={"max_connections": "many"}))
     with pytest.raises(ServerFailed, match="max_connections"), server:
         pass

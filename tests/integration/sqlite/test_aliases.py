@@ -31,7 +31,7 @@ def insert(sql: sqlite3.Connection, *event_ids: str) -> None:
     )
 
 
-async def test_foreign_producers_insert_through_the_views(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_other_producers_insert_through_the_views(owner: Owner, sql: sqlite3.Connection) -> None:
     sql.execute(
         "INSERT INTO event_outbox"
         " (event_id, event_type, aggregate_type, aggregate_id, status, payload, metadata, created_at)"
@@ -53,7 +53,7 @@ async def test_foreign_producers_insert_through_the_views(owner: Owner, sql: sql
     assert sql.execute("SELECT created_at FROM event_outbox WHERE id = 'a'").fetchone() == ("2026-02-13T10:30:00.000Z",)
 
 
-async def test_a_recorded_event_id_is_refused_or_ignored(sql: sqlite3.Connection) -> None:
+async def test_a_duplicate_event_id_is_rejected_or_ignored(sql: sqlite3.Connection) -> None:
     insert(sql, "a")
     with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
         insert(sql, "a")
@@ -79,13 +79,13 @@ async def test_a_recorded_event_id_is_refused_or_ignored(sql: sqlite3.Connection
         ("event_outbox_dlq (event_id, destination) VALUES ('unknown', '')", "neither pending nor a dead letter"),
     ],
 )
-async def test_a_row_that_is_no_new_event_is_refused(statement: str, words: str, sql: sqlite3.Connection) -> None:
+async def test_only_new_events_can_be_inserted(statement: str, words: str, sql: sqlite3.Connection) -> None:
     with pytest.raises(sqlite3.Error, match=words):
         sql.execute(f"INSERT INTO {statement}")
     assert shown(sql, "event_outbox") == {}
 
 
-async def test_each_outbox_sees_its_own_status_words(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_each_view_has_its_own_status_values(owner: Owner, sql: sqlite3.Connection) -> None:
     insert(sql, "done", "tried", "dead", "new", "deferred")
     done, tried, dead, _, deferred = await owner.ready()
     await owner.settle(DELIVERED, done)
@@ -131,7 +131,7 @@ async def test_dead_letters_are_moved_and_published_events_archived(owner: Owner
         sql.execute("DELETE FROM outbox_events WHERE id = 'fresh'")
 
 
-async def test_the_ledger_is_read_and_changed_under_its_former_name(sql: sqlite3.Connection) -> None:
+async def test_the_ledger_has_its_compatibility_view(sql: sqlite3.Connection) -> None:
     sql.execute("INSERT INTO processed_event (event_id, status) VALUES ('e-1', 'PROCESSING')")
     sql.execute("UPDATE processed_event SET status = 'SUCCESS', processed_at = '2026-11-16' WHERE event_id = 'e-1'")
     assert sql.execute("SELECT status FROM outbox_ledger WHERE processed_at IS NOT NULL").fetchall() == [("SUCCESS",)]

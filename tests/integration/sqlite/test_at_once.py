@@ -41,7 +41,7 @@ def delivered(*messages: Message) -> list[Decision]:
     return [Decision(message, DELIVERED, "x") for message in messages]
 
 
-async def test_a_look_is_one_statement_and_so_is_a_settlement(lean: SqliteStore, rows: sqlite3.Connection) -> None:
+async def test_a_fetch_and_a_settlement_are_one_statement_each(lean: SqliteStore, rows: sqlite3.Connection) -> None:
     owner = await Owner.of(lean)
     rows.executemany(INSERT, [(f"e{number}", b"{}", "") for number in range(9)])
     first, *others = await owner.ready()
@@ -55,9 +55,7 @@ async def test_a_look_is_one_statement_and_so_is_a_settlement(lean: SqliteStore,
     assert rows.execute("SELECT count(*) FROM outbox_message").fetchone() == (0,)
 
 
-async def test_a_lane_that_was_lost_since_the_last_settlement_is_not_written(
-    lean: SqliteStore, rows: sqlite3.Connection
-) -> None:
+async def test_a_lost_lane_is_not_written(lean: SqliteStore, rows: sqlite3.Connection) -> None:
     owner = await Owner.of(lean)
     rows.executemany(INSERT, [("a", b"", ""), ("b", b"", ""), ("c", b"", "")])
     first, second, third = await owner.ready()
@@ -71,7 +69,7 @@ async def test_a_lane_that_was_lost_since_the_last_settlement_is_not_written(
     assert rows.execute("SELECT crashes FROM outbox_lane").fetchone() == (0,)
 
 
-async def test_a_settlement_removes_its_own_places_only(lean: SqliteStore, rows: sqlite3.Connection) -> None:
+async def test_a_settlement_deletes_only_its_own_messages(lean: SqliteStore, rows: sqlite3.Connection) -> None:
     owner = await Owner.of(lean)
     rows.executemany(INSERT, [("a", b"", ""), ("b", b"", 'ö "x"'), ("c", b"", "")])
     rows.execute(
@@ -87,7 +85,7 @@ async def test_a_settlement_removes_its_own_places_only(lean: SqliteStore, rows:
     assert await owner.ready() == [third]
 
 
-async def test_what_is_kept_of_deliveries_has_its_own_destination_and_seconds(
+async def test_history_rows_have_destination_and_duration(
     sqlite_template: Path, path: Path, rows: sqlite3.Connection
 ) -> None:
     async with aclosing(SqliteStore(shutil.copy(sqlite_template, path), ledger=True)) as store:
@@ -106,7 +104,9 @@ async def test_what_is_kept_of_deliveries_has_its_own_destination_and_seconds(
     assert noted == [(name, destination, "SUCCESS") for name, (destination, _) in zip("abcd", answers, strict=True)]
 
 
-async def test_a_row_that_may_not_go_is_named_and_the_others_go(lean: SqliteStore, rows: sqlite3.Connection) -> None:
+async def test_a_row_that_cannot_be_deleted_is_named_and_the_others_are_settled(
+    lean: SqliteStore, rows: sqlite3.Connection
+) -> None:
     owner = await Owner.of(lean)
     rows.executemany(INSERT, [(f"e{number}", b"", "") for number in range(9)])
     rows.execute(
@@ -119,7 +119,7 @@ async def test_a_row_that_may_not_go_is_named_and_the_others_go(lean: SqliteStor
     assert rows.execute("SELECT event_id FROM outbox_dead_letter").fetchall() == [("e6",)]
 
 
-async def test_large_messages_come_row_by_row_and_whole(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_large_messages_are_fetched_row_by_row(owner: Owner, sql: sqlite3.Connection) -> None:
     payloads = [bytes([number]) * (TOGETHER // 4) for number in range(6)]
     sql.executemany(INSERT, [(f"e{number}", payload, "") for number, payload in enumerate(payloads)])
     assert [message.payload for message in await owner.ready()] == payloads
@@ -130,7 +130,7 @@ async def test_large_messages_come_row_by_row_and_whole(owner: Owner, sql: sqlit
     assert cut.left_out.event_id == "e3"
 
 
-async def test_payloads_of_any_bytes_come_as_they_are(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_payloads_of_any_bytes_round_trip(owner: Owner, sql: sqlite3.Connection) -> None:
     payloads = [b"", b"\x00", bytes(range(256)), b"", '"ö"'.encode(), b"\xff\xfe"]
     sql.executemany(INSERT, [(f"e{number}", payload, "") for number, payload in enumerate(payloads)])
     sql.execute(INSERT, ("text", '"ö"', ""))

@@ -14,7 +14,7 @@ MANY = COUNTED + 500
     ("counted", "backlog", "exact"),
     [(COUNTED, COUNTED + 1, False), (MANY - 1, MANY, False), (MANY, MANY, True)],
 )
-async def test_it_is_counted_as_far_as_somebody_asks(
+async def test_the_backlog_is_counted_up_to_the_requested_limit(
     store: SqliteStore, sql: sqlite3.Connection, counted: int, backlog: int, exact: bool
 ) -> None:
     numbers = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MANY})"

@@ -53,7 +53,7 @@ def insert(sql: sqlite3.Connection, event_id: str, **columns: str) -> None:
 
 
 @pytest.mark.parametrize("columns", REFUSED.values(), ids=REFUSED.keys())
-async def test_what_no_relay_could_settle_is_refused_by_the_insert(
+async def test_a_row_that_cannot_be_settled_is_rejected_by_the_insert(
     owner: Owner, sql: sqlite3.Connection, columns: dict[str, str]
 ) -> None:
     insert(sql, "first")
@@ -64,19 +64,21 @@ async def test_what_no_relay_could_settle_is_refused_by_the_insert(
 
 
 @pytest.mark.parametrize("text", ["é", "\U0001f600", "\ufffd", "\ufffe", "\uffff", "a\u202eb"])
-async def test_every_text_is_let_in(owner: Owner, sql: sqlite3.Connection, text: str) -> None:
+async def test_any_text_can_be_inserted(owner: Owner, sql: sqlite3.Connection, text: str) -> None:
     insert(sql, text, ordering_key=f"'{text}'", event_type=f"'{text}'")
     [message] = await owner.ready()
     assert (message.event_id, message.key, message.event_type) == (text, text, text)
 
 
-async def test_texts_that_no_relay_could_name_are_refused_by_an_update(sql: sqlite3.Connection) -> None:
+async def test_invalid_texts_are_rejected_by_an_update(sql: sqlite3.Connection) -> None:
     insert(sql, "e")
     with pytest.raises(sqlite3.IntegrityError, match="UTF-8"):
         sql.execute("UPDATE outbox_message SET destination = CAST(x'FF' AS TEXT)")
 
 
-async def test_rows_with_such_texts_from_before_flow_in_order(store: SqliteStore, sql: sqlite3.Connection) -> None:
+async def test_earlier_rows_with_invalid_texts_are_delivered_in_order(
+    store: SqliteStore, sql: sqlite3.Connection
+) -> None:
     sql.execute("DROP TRIGGER outbox_message_texts_inserted")
     sql.execute("DROP TRIGGER outbox_message_texts_updated")
     sql.execute("DELETE FROM outbox_schema WHERE version >= 13")
@@ -102,9 +104,7 @@ async def test_rows_with_such_texts_from_before_flow_in_order(store: SqliteStore
     assert sql.execute("SELECT count(*) FROM outbox_message").fetchone() == (0,)
 
 
-async def test_times_that_are_none_are_listed_and_told_as_such(
-    owner: Owner, store: SqliteStore, sql: sqlite3.Connection
-) -> None:
+async def test_invalid_times_are_listed_and_reported(owner: Owner, store: SqliteStore, sql: sqlite3.Connection) -> None:
     insert(sql, "bad")
     insert(sql, "good")
     sql.execute("PRAGMA ignore_check_constraints = ON")
@@ -118,7 +118,7 @@ async def test_times_that_are_none_are_listed_and_told_as_such(
     assert [event.event_id for event in (await store.admin.events.show("bad")).events] == ["bad"]
 
 
-async def test_a_row_that_no_settlement_may_change_becomes_a_dead_letter(
+async def test_a_row_that_cannot_be_settled_becomes_a_dead_letter(
     owner: Owner, store: SqliteStore, sql: sqlite3.Connection
 ) -> None:
     for number in range(20):
@@ -153,7 +153,7 @@ async def test_a_row_that_can_neither_be_settled_nor_dead_lettered_is_named(
 
 
 @pytest.mark.parametrize("in_flight", [False, True])
-async def test_a_request_that_the_database_refuses_is_closed_with_the_reason(
+async def test_a_rejected_operator_request_is_closed_with_the_reason(
     owner: Owner, store: SqliteStore, sql: sqlite3.Connection, in_flight: bool
 ) -> None:
     for number in range(4):
@@ -170,7 +170,7 @@ async def test_a_request_that_the_database_refuses_is_closed_with_the_reason(
     assert "e1 stays" in results[1]
 
 
-async def test_counters_end_where_the_table_ends(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_counters_stop_at_their_maximum(owner: Owner, sql: sqlite3.Connection) -> None:
     insert(sql, "e", attempts="1000000000", deferrals="1000000000")
     [message] = await owner.ready()
     assert (await owner.settle(Retry(delay=0, error="no"), message)).count == 1

@@ -53,7 +53,7 @@ async def leases(store: SqliteStore) -> list[float]:
     return [relay.lease for relay in (await store.admin.inspection.overview()).relays]
 
 
-async def test_a_jump_ahead_takes_nothing_from_a_relay_that_lives(
+async def test_a_jump_forward_takes_no_lane_from_a_running_relay(
     store: SqliteStore, sql: sqlite3.Connection, host: Host
 ) -> None:
     owner = await Owner.of(store, lease=LEASE)
@@ -69,14 +69,14 @@ async def test_a_jump_ahead_takes_nothing_from_a_relay_that_lives(
     assert await store.lanes.renew(owner.relay, lease=LEASE) is not None
 
 
-async def test_a_relay_may_take_lanes_after_a_jump_ahead(store: SqliteStore, sql: sqlite3.Connection) -> None:
+async def test_a_relay_can_acquire_lanes_after_a_jump_forward(store: SqliteStore, sql: sqlite3.Connection) -> None:
     relay = await join(store, lease=LEASE)
     jump(sql, HOUR)
     assert len(await store.lanes.take(relay, most=1)) == 1
 
 
 @pytest.mark.parametrize("jumped", [0, HOUR, -HOUR])
-async def test_a_frozen_relay_loses_its_lanes_after_its_lease_although_it_holds_its_lock(
+async def test_a_frozen_relay_loses_its_lanes_after_its_lease(
     store: SqliteStore, sql: sqlite3.Connection, host: Host, jumped: int
 ) -> None:
     frozen = await Owner.of(store, lease=LEASE)
@@ -89,7 +89,7 @@ async def test_a_frozen_relay_loses_its_lanes_after_its_lease_although_it_holds_
     assert await store.lanes.renew(frozen.relay, lease=LEASE) is None
 
 
-async def test_a_jump_back_does_not_prolong_the_lease_of_a_dead_relay_without_lock(
+async def test_a_jump_back_does_not_prolong_the_lease_of_a_crashed_relay(
     store: SqliteStore, sql: sqlite3.Connection, host: Host
 ) -> None:
     await Owner.of(store, lease=LEASE)
@@ -102,7 +102,7 @@ async def test_a_jump_back_does_not_prolong_the_lease_of_a_dead_relay_without_lo
 
 
 @pytest.mark.parametrize("jumped", [HOUR, -HOUR])
-async def test_a_dead_relay_whose_lock_is_free_is_replaced_at_once(
+async def test_a_crashed_relay_is_replaced_at_once(
     store: SqliteStore, path: Path, sql: sqlite3.Connection, host: Host, jumped: int
 ) -> None:
     heartbeat = SqliteStore(path, clock=host)
@@ -116,7 +116,7 @@ async def test_a_dead_relay_whose_lock_is_free_is_replaced_at_once(
 
 
 @pytest.mark.parametrize("up", [0.0, 60.0, UPTIME - LEASE])
-async def test_after_a_restart_of_the_host_no_lease_of_before_runs(store: SqliteStore, host: Host, up: float) -> None:
+async def test_leases_end_with_a_restart_of_the_host(store: SqliteStore, host: Host, up: float) -> None:
     await Owner.of(store, lease=LEASE)
     host.up += 1
     last = await Owner.of(store, lease=LEASE)
@@ -126,9 +126,7 @@ async def test_after_a_restart_of_the_host_no_lease_of_before_runs(store: Sqlite
     assert len((await Owner.of(store, lease=LEASE)).leases) == 1
 
 
-async def test_a_lease_of_before_a_restart_that_seems_to_run_ends_after_its_length(
-    store: SqliteStore, host: Host
-) -> None:
+async def test_a_lease_from_before_a_restart_ends_after_its_duration(store: SqliteStore, host: Host) -> None:
     await Owner.of(store, lease=LEASE)
     heir = await Owner.of(store, lease=LEASE)
     assert heir.leases == []
@@ -151,7 +149,7 @@ async def test_a_relay_of_an_older_version_keeps_its_lanes_until_its_lease_ends(
     assert len(await heir.take(1)) == 1
 
 
-async def test_a_heartbeat_beside_the_store_counts_by_the_same_clock(store: SqliteStore, host: Host) -> None:
+async def test_the_heartbeat_uses_the_same_clock(store: SqliteStore, host: Host) -> None:
     owner = await Owner.of(store, lease=LEASE)
     beside = store.beside()
     host.up += LEASE - 1

@@ -26,23 +26,23 @@ def test_three_slashes_are_relative_and_four_absolute(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "url", ["sqlite://", "sqlite://host/shop.db", "sqlite:///", "sqlite:///:memory:", "mysql://db"]
 )
-def test_a_url_that_names_no_file_is_refused(url: str) -> None:
+def test_a_url_without_a_file_is_rejected(url: str) -> None:
     with pytest.raises(ConfigurationError):
         SqliteStore(url)
 
 
-def test_options_are_refused_and_no_part_of_the_name(tmp_path: Path) -> None:
+def test_options_in_the_url_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"has options \(\?mode=ro\)"):
         SqliteStore(f"sqlite:///{tmp_path / 'shop.db'}?mode=ro")
 
 
-def test_a_sqlite_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+def test_an_old_sqlite_is_rejected(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
     with pytest.raises(ConfigurationError, match=r"3\.35\.0 or newer"):
         SqliteStore(path)
 
 
-def test_nothing_is_opened_before_it_is_needed(path: Path) -> None:
+def test_the_file_is_opened_on_first_use(path: Path) -> None:
     asyncio.run(SqliteStore(path).aclose())
     assert not path.exists()
 
@@ -56,7 +56,7 @@ async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> No
     await store.aclose()
 
 
-async def test_whoever_looks_makes_no_file(path: Path) -> None:
+async def test_reading_creates_no_file(path: Path) -> None:
     store, before = SqliteStore(path), os.listdir(path.parent)
     for look in (store.schema.check, store.admin.inspection.overview, store.admin.audit.list):
         with pytest.raises(SchemaError, match=r"there is no file .*schema apply"):
@@ -74,14 +74,14 @@ def no_database(path: Path) -> Path:
     return path
 
 
-async def test_a_file_that_is_no_database_is_unavailable(no_database: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_unavailable(no_database: Path) -> None:
     store = SqliteStore(no_database)
     with pytest.raises(StoreUnavailableError, match=r"not a database\): is store.url the right file\?"):
         await store.schema.status()
     await store.aclose()
 
 
-async def test_a_writer_that_stays_too_long_makes_the_store_unavailable_not_broken(
+async def test_a_long_writer_makes_the_store_unavailable(
     store: SqliteStore, sql: sqlite3.Connection, path: Path
 ) -> None:
     impatient = SqliteStore(path, busy_timeout="10ms")
@@ -94,7 +94,7 @@ async def test_a_writer_that_stays_too_long_makes_the_store_unavailable_not_brok
     await impatient.aclose()
 
 
-async def test_a_closed_store_says_so(store: SqliteStore) -> None:
+async def test_a_closed_store_is_an_error(store: SqliteStore) -> None:
     await store.aclose()
     with pytest.raises(StoreUnavailableError, match="is closed"):
         await dead_letters(store)
@@ -118,7 +118,7 @@ async def test_a_cancelled_caller_leaves_no_transaction_open(store: SqliteStore,
     sql.execute("COMMIT")
 
 
-async def test_a_heartbeat_may_live_in_another_event_loop(store: SqliteStore) -> None:
+async def test_the_heartbeat_can_run_in_another_event_loop(store: SqliteStore) -> None:
     owner = await Owner.of(store)
 
     def heart() -> int:

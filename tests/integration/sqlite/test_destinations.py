@@ -8,7 +8,7 @@ from pillarbox.core.store import EVERYWHERE
 from pillarbox.stores.sqlite import SqliteStore
 
 
-async def test_who_set_what_is_remembered(store: SqliteStore, sql: sqlite3.Connection) -> None:
+async def test_overrides_are_audited(store: SqliteStore, sql: sqlite3.Connection) -> None:
     await store.admin.requests.override("orders", paused=True, rate_limit=5, by="ann")
     await store.admin.requests.override(EVERYWHERE, breaker=None, by="bob")
     await store.admin.requests.override("nobody", by="carl")
@@ -19,7 +19,7 @@ async def test_who_set_what_is_remembered(store: SqliteStore, sql: sqlite3.Conne
     ]
 
 
-async def test_a_report_is_not_the_deed_of_a_person(store: SqliteStore, sql: sqlite3.Connection) -> None:
+async def test_a_report_of_a_relay_is_not_audited(store: SqliteStore, sql: sqlite3.Connection) -> None:
     await store.admin.requests.override("orders", paused=True, by="ann")
     changed = "SELECT changed_at, changed_by FROM outbox_destination"
     before = sql.execute(changed).fetchall()
@@ -28,7 +28,7 @@ async def test_a_report_is_not_the_deed_of_a_person(store: SqliteStore, sql: sql
     assert sql.execute("SELECT count(*) FROM outbox_audit").fetchone() == (1,)
 
 
-async def test_a_store_beside_another_has_the_same_file_and_prefix(tmp_path: Path) -> None:
+async def test_a_sibling_store_has_the_same_file_and_prefix(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "shop.db", prefix="shop_", max_payload=2048)
     await store.schema.apply()
     await store.aclose()

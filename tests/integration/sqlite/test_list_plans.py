@@ -97,12 +97,12 @@ async def test_the_count_before_a_replay(sql: sqlite3.Connection, variants: tupl
         ("overview", "outbox_message_blocked_idx"),
     ],
 )
-async def test_what_else_is_read_goes_by_an_index(sql: sqlite3.Connection, name: str, said: str) -> None:
+async def test_other_reads_use_an_index(sql: sqlite3.Connection, name: str, said: str) -> None:
     steps = plan(sql, STATEMENTS.get(name), OLD | {"event_id": "e", "counted": 9, "most": 9})
     assert any(said in step for step in steps), steps
 
 
-async def test_consumers_are_found_along_the_keys_and_no_table_is_walked(sql: sqlite3.Connection) -> None:
+async def test_consumers_are_found_without_a_table_scan(sql: sqlite3.Connection) -> None:
     steps = plan(sql, STATEMENTS.get("list_consumers"), {"limit": 9, "most": 9, "lately": 9})
     assert [step for step in steps if step.startswith("SCAN") and "inbox" in step] == []
     assert [step for step in steps if re.match("SCAN [rt]( |$)", step)] == []
@@ -111,7 +111,7 @@ async def test_consumers_are_found_along_the_keys_and_no_table_is_walked(sql: sq
     )
 
 
-async def test_keys_that_stand_still_are_found_by_hopping_from_line_to_line(sql: sqlite3.Connection) -> None:
+async def test_blocked_keys_are_found_by_skip_scans(sql: sqlite3.Connection) -> None:
     steps = plan(sql, STATEMENTS.get("keys_blocked"), {"limit": 9, "most": 9, "queues": 9})
     scanned = {step for step in steps if re.match("SCAN (m|b|x|h|outbox_message)( |$)", step)}
     assert scanned == {"SCAN m USING INDEX outbox_message_blocked_idx"}, steps

@@ -26,7 +26,7 @@ IDS = (
 
 
 @pytest.mark.parametrize("id", IDS)
-async def test_any_id_has_a_lock_of_its_own_beside_the_database(store: SqliteStore, path: Path, id: str) -> None:
+async def test_any_relay_id_has_its_own_lock_file(store: SqliteStore, path: Path, id: str) -> None:
     heartbeat, watcher = SqliteStore(path), await join(store)
     await store.lanes.join(RelayCard(id=id), lease=LONG)
     before = set(path.parent.parent.rglob("*"))
@@ -42,7 +42,7 @@ async def test_any_id_has_a_lock_of_its_own_beside_the_database(store: SqliteSto
 
 
 @pytest.mark.parametrize("id", [*IDS, b"\xff/..\x00"])
-async def test_a_row_that_a_stranger_wrote_costs_no_file_and_no_lane(
+async def test_a_forged_relay_row_affects_no_file_and_no_lane(
     store: SqliteStore, path: Path, sql: sqlite3.Connection, id: str | bytes
 ) -> None:
     outside = path.parent.parent / "outside"
@@ -65,9 +65,7 @@ async def test_different_ids_never_share_a_lock(store: SqliteStore, path: Path) 
     assert len({made.name.lower() for made in path.parent.glob(f"{path.name}-relay-*")}) == len(IDS)
 
 
-async def test_a_living_relay_whose_lock_file_was_removed_has_another_one_with_its_next_renewal(
-    store: SqliteStore, path: Path
-) -> None:
+async def test_a_removed_lock_file_is_created_again_by_the_next_renewal(store: SqliteStore, path: Path) -> None:
     heartbeat, watcher = SqliteStore(path), await Owner.of(store, most=0)
     owner = await Owner.of(store)
     await heartbeat.lanes.renew(owner.relay, lease=LONG)

@@ -12,7 +12,7 @@ from pillarbox.testing.lookup import dead_letters
 INSERT = "INSERT INTO outbox_message (event_id, event_type, ordering_key, payload) VALUES (?, 't', 'k', '')"
 
 
-async def test_places_go_on_after_the_table_was_empty(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_the_sequence_continues_after_the_table_was_empty(owner: Owner, sql: sqlite3.Connection) -> None:
     last = 0
     for turn in range(3):
         sql.execute(INSERT, (f"e{turn}",))
@@ -22,7 +22,7 @@ async def test_places_go_on_after_the_table_was_empty(owner: Owner, sql: sqlite3
         await owner.settle(DELIVERED, message)
 
 
-async def test_a_place_taken_by_a_copy_is_given_to_nobody_else(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_the_sequence_number_of_a_copy_is_not_reused(owner: Owner, sql: sqlite3.Connection) -> None:
     sql.execute(INSERT, ("whole",))
     [whole] = await owner.ready()
     await owner.split(whole, "x", "y", "z")
@@ -34,7 +34,7 @@ async def test_a_place_taken_by_a_copy_is_given_to_nobody_else(owner: Owner, sql
     assert sorted(copy.destination for copy in await owner.ready()) == ["x", "y", "z"]
 
 
-async def test_a_copy_of_a_copy_keeps_the_place(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_a_copy_of_a_copy_keeps_the_sequence_number(owner: Owner, sql: sqlite3.Connection) -> None:
     sql.execute(INSERT, ("whole",))
     [whole] = await owner.ready()
     await owner.split(whole, "x")
@@ -43,7 +43,7 @@ async def test_a_copy_of_a_copy_keeps_the_place(owner: Owner, sql: sqlite3.Conne
     assert [copy.id for copy in await owner.ready()] == [whole.id, whole.id]
 
 
-async def test_retried_dead_letters_line_up_at_the_end_in_their_old_order(
+async def test_retried_dead_letters_are_appended_in_their_old_order(
     store: SqliteStore, owner: Owner, sql: sqlite3.Connection
 ) -> None:
     for name in ("a", "b", "c"):
@@ -58,7 +58,7 @@ async def test_retried_dead_letters_line_up_at_the_end_in_their_old_order(
     assert sql.execute("SELECT count(*) FROM outbox_message WHERE shared_id IS NOT NULL").fetchone() == (0,)
 
 
-async def test_a_lowered_limit_stops_neither_copies_nor_retries(store: SqliteStore, sql: sqlite3.Connection) -> None:
+async def test_a_lowered_limit_affects_neither_copies_nor_retries(store: SqliteStore, sql: sqlite3.Connection) -> None:
     sql.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('t', zeroblob(5000)), ('t', zeroblob(5000))")
     path = sql.execute("PRAGMA database_list").fetchone()[2]
     strict = SqliteStore(path, max_payload=1000)
@@ -75,7 +75,7 @@ async def test_a_lowered_limit_stops_neither_copies_nor_retries(store: SqliteSto
         await strict.aclose()
 
 
-async def test_recorded_events_and_shell_events_stand_in_one_line(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_recorded_and_shell_events_share_one_sequence(owner: Owner, sql: sqlite3.Connection) -> None:
     outbox = Outbox()
     sql.execute("BEGIN")
     outbox.record(sql, Event("t", {}, event_id="recorded", key="k"))

@@ -108,7 +108,7 @@ def _scanned(plan: list[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("name", READS)
-async def test_a_read_uses_its_indexes_and_scans_nothing_large(planner: sqlite3.Connection, name: str) -> None:
+async def test_a_fetch_uses_its_indexes_and_scans_no_large_table(planner: sqlite3.Connection, name: str) -> None:
     given, indexes = READS[name]
     plan = _plan(planner, name, given)
     assert {found for step in plan for found in re.findall(r"outbox_message_\w+_idx", step)} == indexes
@@ -116,16 +116,14 @@ async def test_a_read_uses_its_indexes_and_scans_nothing_large(planner: sqlite3.
 
 
 @pytest.mark.parametrize("name", ["ready", "due", "parked", "waiting"])
-async def test_a_read_at_once_uses_the_indexes_of_the_read_and_of_the_fetch(
-    planner: sqlite3.Connection, name: str
-) -> None:
+async def test_a_single_statement_fetch_uses_the_same_indexes(planner: sqlite3.Connection, name: str) -> None:
     given, indexes = READS[f"pick_{name}"]
     plan = _plan(planner, f"fetch_{name}", given | {"judge": True, "most": 1})
     assert {found for step in plan for found in re.findall(r"outbox_message_\w+_idx", step)} == indexes | HOLD_BACK
     assert _scanned(plan) <= SMALL, plan
 
 
-async def test_whether_anything_holds_back_is_the_first_entry_of_three_indexes(planner: sqlite3.Connection) -> None:
+async def test_the_check_for_waiting_messages_reads_three_index_entries(planner: sqlite3.Connection) -> None:
     probes = [step for step in _plan_of(planner, STATEMENTS.render("{any_holds_back}"), {}) if " w " in step]
     assert [re.sub(r" \(.*", "", step) for step in probes] == [
         "SCAN w USING INDEX outbox_message_holding_idx",
@@ -135,23 +133,23 @@ async def test_whether_anything_holds_back_is_the_first_entry_of_three_indexes(p
 
 
 @pytest.mark.parametrize("name", ["pick_ready", "pick_due"])
-async def test_the_hot_looks_need_no_sorting(planner: sqlite3.Connection, name: str) -> None:
+async def test_hot_fetches_need_no_sorting(planner: sqlite3.Connection, name: str) -> None:
     assert not [step for step in _plan(planner, name, READS[name][0]) if "TEMP B-TREE" in step]
 
 
 @pytest.mark.parametrize("name", WRITES)
-async def test_a_write_scans_nothing_large(planner: sqlite3.Connection, name: str) -> None:
+async def test_a_write_scans_no_large_table(planner: sqlite3.Connection, name: str) -> None:
     plan = _plan(planner, name, WRITES[name])
     assert _scanned(plan) <= SMALL, plan
 
 
 @pytest.mark.parametrize("name", ["deliver", "ledger_settle"])
-async def test_what_is_kept_of_a_delivery_is_found_by_its_row(planner: sqlite3.Connection, name: str) -> None:
+async def test_history_rows_are_written_by_rowid(planner: sqlite3.Connection, name: str) -> None:
     plan = _plan_of(planner, STATEMENTS.get(name, "at_once"), WRITES["remove_delivered"])
     assert _scanned(plan) <= SMALL, plan
 
 
-async def test_lines_are_hopped_over_by_seeking(planner: sqlite3.Connection) -> None:
+async def test_ordering_queues_are_skipped_by_index_seeks(planner: sqlite3.Connection) -> None:
     plan = _plan(planner, "find_orphaned_queues", READS["find_orphaned_queues"][0])
     hops = [step for step in plan if step.startswith("SEARCH x")]
     assert all(re.search(r"\((key>\?|key=\? AND destination>\?)\)", step) for step in hops), hops

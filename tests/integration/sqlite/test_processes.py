@@ -36,7 +36,7 @@ asyncio.run(main())
 """
 
 
-async def test_a_commit_of_another_process_rings(store: SqliteStore, owner: Owner, shell: Shell) -> None:
+async def test_a_commit_of_another_process_wakes_the_relay(store: SqliteStore, owner: Owner, shell: Shell) -> None:
     assert await owner.ready() == []
     nap = asyncio.create_task(store.wakeup.wait(LONG_NAP))
     await asyncio.to_thread(shell, INSERT % "a")
@@ -63,9 +63,7 @@ async def test_a_killed_owner_is_replaced_when_its_lease_ends(store: SqliteStore
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-async def test_a_process_holds_its_lock_until_it_is_killed_and_then_its_lane_is_free_at_once(
-    store: SqliteStore, path: Path, frozen: bool
-) -> None:
+async def test_the_lane_of_a_killed_process_is_free_at_once(store: SqliteStore, path: Path, frozen: bool) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", OWNER, str(path), "renew", stdin=PIPE, stdout=PIPE
     )
@@ -90,7 +88,7 @@ async def test_a_process_holds_its_lock_until_it_is_killed_and_then_its_lane_is_
     assert list(path.parent.glob(f"{path.name}-relay-*")) == []
 
 
-async def test_an_old_epoch_writes_nothing_whoever_took_over(store: SqliteStore, path: Path, shell: Shell) -> None:
+async def test_an_old_epoch_writes_nothing(store: SqliteStore, path: Path, shell: Shell) -> None:
     stale = await Owner.of(store)
     shell(INSERT % "a")
     [message] = await stale.ready()

@@ -22,15 +22,13 @@ def recorded(owner: Owner, sql: sqlite3.Connection) -> None:
 @pytest.mark.parametrize(
     ("after", "comes"), [(RECORDED - MICROSECOND, True), (RECORDED, True), (RECORDED + MICROSECOND, False)]
 )
-async def test_the_beginning_of_a_range_may_lie_between_two_milliseconds(
-    owner: Owner, after: datetime, comes: bool
-) -> None:
+async def test_a_range_can_start_between_two_milliseconds(owner: Owner, after: datetime, comes: bool) -> None:
     assert bool(await owner.ready(recorded_after=after)) is comes
     assert bool(await owner.ready(recorded_before=after)) is not comes
 
 
 @pytest.mark.usefixtures("recorded")
-async def test_a_range_may_be_told_in_any_time_zone(owner: Owner) -> None:
+async def test_a_range_can_have_any_time_zone(owner: Owner) -> None:
     local = RECORDED.astimezone(timezone(timedelta(hours=-11)))
     assert await owner.ready(recorded_after=local) != []
     assert await owner.ready(recorded_before=local) == []

@@ -40,7 +40,7 @@ async def strict(path: Path, sql: sqlite3.Connection) -> AsyncIterator[SqliteSto
 
 
 @pytest.mark.parametrize("retry", [by_store, by_view])
-async def test_a_dead_letter_is_sent_again_whatever_limit_ledger_and_history_say(
+async def test_a_dead_letter_is_retried_despite_limit_ledger_and_history(
     strict: SqliteStore, sql: sqlite3.Connection, retry: Retry
 ) -> None:
     await retry(strict, sql)

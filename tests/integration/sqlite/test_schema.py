@@ -42,7 +42,7 @@ def _schema(path: Path) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("aliases", [False, True])
-async def test_the_script_in_the_shell_makes_what_apply_makes(tmp_path: Path, shell: Shell, aliases: bool) -> None:
+async def test_script_and_apply_create_the_same_schema(tmp_path: Path, shell: Shell, aliases: bool) -> None:
     store = SqliteStore(tmp_path / "applied.db")
     await store.schema.apply(aliases=aliases)
     shell(store.schema.sql(aliases=aliases))
@@ -54,7 +54,7 @@ async def test_the_script_in_the_shell_makes_what_apply_makes(tmp_path: Path, sh
     assert _schema(tmp_path / "applied.db") == _schema(tmp_path / "shop.db")
 
 
-async def test_processes_that_apply_at_once_run_each_migration_once(path: Path) -> None:
+async def test_concurrent_processes_run_each_migration_once(path: Path) -> None:
     # All of them wait for the last one, so that they begin together on a file that is not there yet.
     processes = [
         await asyncio.create_subprocess_exec(sys.executable, "-c", APPLY, str(path), stdin=PIPE, stdout=PIPE)
@@ -68,7 +68,7 @@ async def test_processes_that_apply_at_once_run_each_migration_once(path: Path) 
     assert sorted(int(out.split()[-1]) for out, _ in outputs) == [0, 0, STEPS]
 
 
-async def test_a_newer_schema_is_refused(store: SqliteStore, sql: sqlite3.Connection) -> None:
+async def test_a_newer_schema_is_rejected(store: SqliteStore, sql: sqlite3.Connection) -> None:
     sql.execute("INSERT INTO outbox_schema (version, name) VALUES (99, '0099_future')")
     with pytest.raises(SchemaError, match="upgrade Pillarbox"):
         await store.schema.apply()
@@ -77,7 +77,7 @@ async def test_a_newer_schema_is_refused(store: SqliteStore, sql: sqlite3.Connec
     assert not (await store.schema.status()).ok
 
 
-async def test_missing_tables_say_what_to_run(path: Path) -> None:
+async def test_missing_tables_are_an_error_with_advice(path: Path) -> None:
     store = SqliteStore(path)
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
         await dead_letters(store)
@@ -93,7 +93,7 @@ async def test_a_dropped_index_is_named(store: SqliteStore, sql: sqlite3.Connect
         await store.schema.check()
 
 
-async def test_another_limit_for_payloads_is_a_problem_until_it_is_applied(store: SqliteStore, path: Path) -> None:
+async def test_another_payload_limit_is_reported_until_it_is_applied(store: SqliteStore, path: Path) -> None:
     other = SqliteStore(path, max_payload=10)
     with pytest.raises(SchemaError, match="limit for payloads"):
         await other.schema.check()
@@ -119,7 +119,7 @@ async def test_a_failed_migration_leaves_nothing(path: Path) -> None:
     await store.aclose()
 
 
-async def test_two_outboxes_live_in_one_file_under_their_prefixes(store: SqliteStore, path: Path) -> None:
+async def test_two_outboxes_can_share_one_file(store: SqliteStore, path: Path) -> None:
     other = SqliteStore(path, prefix="shop_outbox_")
     assert len(await other.schema.apply(aliases=True)) == STEPS
     connection = sqlite3.connect(path, isolation_level=None)
@@ -133,6 +133,6 @@ async def test_two_outboxes_live_in_one_file_under_their_prefixes(store: SqliteS
 
 
 @pytest.mark.parametrize("prefix", ["", "out box", 'x"; DROP TABLE y; --', "1st", "x" * 40])
-def test_a_prefix_that_is_no_plain_name_is_refused(path: Path, prefix: str) -> None:
+def test_an_invalid_prefix_is_rejected(path: Path, prefix: str) -> None:
     with pytest.raises(ConfigurationError, match="prefix"):
         SqliteStore(path, prefix=prefix)

@@ -13,7 +13,7 @@ from pillarbox.testing.conformance.lane_owner import Owner
 from tests.integration.sqlite.conftest import Shell
 
 
-async def test_two_columns_make_an_event(owner: Owner, shell: Shell) -> None:
+async def test_two_columns_are_enough_for_an_event(owner: Owner, shell: Shell) -> None:
     shell("""INSERT INTO outbox_message (event_type, payload) VALUES ('order.placed', '{"id": 42, "by": "é"}');""")
     [message] = await owner.ready()
     assert (message.event_type, message.payload) == ("order.placed", '{"id": 42, "by": "é"}'.encode())
@@ -23,7 +23,7 @@ async def test_two_columns_make_an_event(owner: Owner, shell: Shell) -> None:
     assert now - timedelta(minutes=1) < message.recorded_at == message.occurred_at <= now + timedelta(seconds=1)
 
 
-async def test_the_database_makes_ids_of_version_7(owner: Owner, shell: Shell) -> None:
+async def test_the_database_generates_ids_of_version_7(owner: Owner, shell: Shell) -> None:
     shell("INSERT INTO outbox_message (event_type, payload) VALUES ('a', ''), ('b', ''), ('c', '');")
     messages = await owner.ready()
     ids = [UUID(message.event_id) for message in messages]
@@ -50,7 +50,7 @@ async def test_the_database_derives_the_key(
     assert message.key == key
 
 
-async def test_a_transaction_of_the_shell_is_one_for_events_too(owner: Owner, shell: Shell) -> None:
+async def test_a_transaction_of_the_shell_is_atomic_for_events(owner: Owner, shell: Shell) -> None:
     place = "INSERT INTO orders VALUES (1); INSERT INTO outbox_message (event_type, payload) VALUES ('%s', '');"
     shell("CREATE TABLE orders (id);")
     shell(f"BEGIN; {place % 'undone'} ROLLBACK; BEGIN; {place % 'done'} COMMIT;")
@@ -91,9 +91,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("columns", REFUSED.values(), ids=REFUSED.keys())
-async def test_what_a_reader_or_a_broker_would_choke_on_is_refused(
-    owner: Owner, shell: Shell, columns: dict[str, str]
-) -> None:
+async def test_invalid_values_are_rejected(owner: Owner, shell: Shell, columns: dict[str, str]) -> None:
     row = {"event_type": "'t'", "payload": "''"} | columns
     script = f"INSERT INTO outbox_message ({', '.join(row)}) VALUES ({', '.join(row.values())});"
     with pytest.raises(subprocess.CalledProcessError) as refused:
@@ -103,7 +101,7 @@ async def test_what_a_reader_or_a_broker_would_choke_on_is_refused(
     assert await owner.due() == []
 
 
-async def test_every_millisecond_of_a_minute_is_a_time(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_every_millisecond_is_a_valid_time(owner: Owner, sql: sqlite3.Connection) -> None:
     times = [f"2020-12-31T23:59:{second:02}.{ms:03}Z" for second in range(60) for ms in range(0, 1000, 7)]
     sql.execute("BEGIN")
     sql.executemany(
@@ -114,9 +112,7 @@ async def test_every_millisecond_of_a_minute_is_a_time(owner: Owner, sql: sqlite
     assert [message.available_at for message in messages] == [datetime.fromisoformat(time) for time in times]
 
 
-async def test_a_payload_above_the_limit_is_refused_and_the_limit_moves_with_the_setting(
-    store: SqliteStore, owner: Owner, shell: Shell
-) -> None:
+async def test_a_payload_above_the_limit_is_rejected(store: SqliteStore, owner: Owner, shell: Shell) -> None:
     insert = "INSERT INTO outbox_message (event_type, payload) VALUES ('t', zeroblob(%d));"
     with pytest.raises(subprocess.CalledProcessError) as refused:
         shell(insert % (1024 * 1024 + 1))
@@ -132,7 +128,7 @@ async def test_a_payload_counts_in_bytes_not_in_characters(store: SqliteStore, o
     assert len(await owner.ready(max_bytes=12)) == 2
 
 
-async def test_text_cast_from_bytes_that_are_no_utf8_stops_nothing(
+async def test_invalid_utf8_does_not_affect_other_events(
     owner: Owner, sql: sqlite3.Connection, store: SqliteStore
 ) -> None:
     bad = "CAST(x'6180ff' AS TEXT)"

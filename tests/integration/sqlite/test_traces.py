@@ -12,9 +12,7 @@ from pillarbox.testing.lookup import dead_letters
 INSERT = "INSERT INTO outbox_message (event_id, event_type, payload) VALUES (?, 't', '')"
 
 
-async def test_every_failed_send_is_remembered_with_the_destination_it_went_to(
-    owner: Owner, sql: sqlite3.Connection
-) -> None:
+async def test_every_failed_send_is_stored_with_its_destination(owner: Owner, sql: sqlite3.Connection) -> None:
     sql.execute(INSERT, ("a",))
     await owner.settle(Retry(delay=0, error="one"), *await owner.ready(), to="x")
     await owner.settle(Retry(delay=0, error="two", counted=False), *await owner.due())
@@ -23,7 +21,7 @@ async def test_every_failed_send_is_remembered_with_the_destination_it_went_to(
     assert attempts == [("a", "x", 1, 1, "one"), ("a", "x", 2, 0, "two"), ("a", "x", 3, 1, "three")]
 
 
-async def test_what_was_never_sent_is_no_attempt(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_a_message_that_was_not_sent_has_no_attempt(owner: Owner, sql: sqlite3.Connection) -> None:
     sql.execute(INSERT, ("a",))
     sql.execute(INSERT, ("b",))
     a, b = await owner.ready()
@@ -32,7 +30,7 @@ async def test_what_was_never_sent_is_no_attempt(owner: Owner, sql: sqlite3.Conn
     assert sql.execute("SELECT count(*) FROM outbox_attempt").fetchone() == (0,)
 
 
-async def test_the_first_failure_is_remembered_through_all_later_ones(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_the_time_of_the_first_failure_is_kept(owner: Owner, sql: sqlite3.Connection) -> None:
     sql.execute(INSERT, ("a",))
     await owner.settle(Retry(delay=0, error="one"), *await owner.ready())
     (first,) = sql.execute("SELECT first_failed_at FROM outbox_message").fetchone()
@@ -41,7 +39,7 @@ async def test_the_first_failure_is_remembered_through_all_later_ones(owner: Own
     assert sql.execute("SELECT first_failed_at FROM outbox_dead_letter").fetchone() == (first,)
 
 
-async def test_requests_say_what_came_of_them_and_who_asked(
+async def test_requests_have_their_result_and_operator(
     store: SqliteStore, owner: Owner, sql: sqlite3.Connection
 ) -> None:
     sql.execute(INSERT, ("a",))
@@ -56,7 +54,7 @@ async def test_requests_say_what_came_of_them_and_who_asked(
     assert audited == [("ann", "reschedule", "a"), ("ben", "discard", "b")]
 
 
-async def test_a_rescheduled_message_holds_its_key_meanwhile(store: SqliteStore, sql: sqlite3.Connection) -> None:
+async def test_a_rescheduled_message_blocks_its_key_meanwhile(store: SqliteStore, sql: sqlite3.Connection) -> None:
     owner = await Owner.of(store)
     for name in ("a", "b"):
         sql.execute(
@@ -68,7 +66,7 @@ async def test_a_rescheduled_message_holds_its_key_meanwhile(store: SqliteStore,
     assert (b.event_id, b.must_wait) == ("b", True)
 
 
-async def test_dead_letters_retried_and_dropped_name_the_person(
+async def test_retried_and_discarded_dead_letters_have_their_operator(
     store: SqliteStore, owner: Owner, sql: sqlite3.Connection
 ) -> None:
     for name in ("a", "b"):
@@ -81,14 +79,14 @@ async def test_dead_letters_retried_and_dropped_name_the_person(
     assert audited == [("ann", "retry", "a"), ("ben", "discard", "b")]
 
 
-async def test_a_delay_beyond_all_calendars_waits_until_the_last_of_days(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_a_delay_beyond_the_calendar_is_limited_to_its_end(owner: Owner, sql: sqlite3.Connection) -> None:
     sql.execute(INSERT, ("a",))
     await owner.settle(Retry(delay=1e15, error="no"), *await owner.ready())
     assert sql.execute("SELECT available_at FROM outbox_message").fetchone() == ("9999-12-31T23:59:59.999Z",)
     assert await owner.due() == []
 
 
-async def test_what_is_put_aside_keeps_the_time_it_was_given(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_a_parked_message_keeps_its_time(owner: Owner, sql: sqlite3.Connection) -> None:
     due = "2020-01-01T00:00:00.000Z"
     sql.execute("INSERT INTO outbox_message (event_type, payload, available_at) VALUES ('t', '', ?)", (due,))
     await owner.hold(Held.PARKED, *await owner.due(), to="x")

@@ -37,23 +37,23 @@ async def busy_day(aliases: None, owner: Owner, sql: sqlite3.Connection) -> Owne
     return owner
 
 
-async def test_the_view_has_the_columns_people_know(store: SqliteStore, sql: sqlite3.Connection) -> None:
+async def test_the_view_has_the_documented_columns(store: SqliteStore, sql: sqlite3.Connection) -> None:
     assert ", ".join(column for column, *_ in sql.execute("SELECT * FROM outbox_event").description) == COLUMNS
 
 
-async def test_events_by_status(busy_day: Owner, sql: sqlite3.Connection) -> None:
+async def test_events_can_be_counted_by_status(busy_day: Owner, sql: sqlite3.Connection) -> None:
     rows = sql.execute("SELECT status, COUNT(*)\nFROM outbox_event\nGROUP BY status;").fetchall()
     assert sorted(rows) == [("FAILED", 2), ("PENDING", 2), ("PUBLISHED", 1)]
 
 
-async def test_failed_events(busy_day: Owner, sql: sqlite3.Connection) -> None:
+async def test_failed_events_can_be_listed(busy_day: Owner, sql: sqlite3.Connection) -> None:
     rows = sql.execute(
         "SELECT event_id, last_error, next_retry_at FROM outbox_event WHERE status = 'FAILED' ORDER BY occurred_at DESC"
     ).fetchall()
     assert sorted(rows) == [("blocked", "stuck", None), ("dead", "never", None)]
 
 
-async def test_the_newest_events_by_their_sending(busy_day: Owner, sql: sqlite3.Connection) -> None:
+async def test_the_newest_events_can_be_listed(busy_day: Owner, sql: sqlite3.Connection) -> None:
     rows = sql.execute(
         "SELECT id, event_id, event_type, aggregate_id, status, retry_count, created_at, sent_at "
         "FROM outbox_events ORDER BY created_at DESC LIMIT 5;"
@@ -68,14 +68,14 @@ async def test_the_newest_events_by_their_sending(busy_day: Owner, sql: sqlite3.
     }
 
 
-async def test_pending_events_and_why(busy_day: Owner, sql: sqlite3.Connection) -> None:
+async def test_pending_events_have_their_error(busy_day: Owner, sql: sqlite3.Connection) -> None:
     rows = sql.execute(
         "SELECT event_id, status, retry_count, next_retry_at, last_error FROM outbox_events WHERE status = 'PENDING';"
     ).fetchall()
     assert sorted((row[0], row[2], row[4]) for row in rows) == [("retried", 1, "refused"), ("waiting", 0, None)]
 
 
-async def test_health_in_one_row(busy_day: Owner, sql: sqlite3.Connection) -> None:
+async def test_health_is_one_row(busy_day: Owner, sql: sqlite3.Connection) -> None:
     row = sql.execute(
         "SELECT COUNT(*) FILTER (WHERE published_at IS NULL), COUNT(*) FILTER (WHERE retry_count > 0), "
         "MAX(retry_count) FROM event_outbox WHERE created_at > strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-1 hour')"
@@ -83,7 +83,7 @@ async def test_health_in_one_row(busy_day: Owner, sql: sqlite3.Connection) -> No
     assert row == (4, 3, 1)
 
 
-async def test_a_failed_event_is_set_back_to_pending_by_hand(busy_day: Owner, sql: sqlite3.Connection) -> None:
+async def test_a_failed_event_can_be_reset_to_pending(busy_day: Owner, sql: sqlite3.Connection) -> None:
     again = (
         "UPDATE outbox_events SET status = 'PENDING', retry_count = 0, last_error = NULL, next_retry_at = NULL "
         "WHERE event_id = ?"
@@ -98,7 +98,7 @@ async def test_a_failed_event_is_set_back_to_pending_by_hand(busy_day: Owner, sq
     assert audited == [("retry", "dead"), ("retry", "blocked")]
 
 
-async def test_nothing_else_is_changed_by_hand(busy_day: Owner, sql: sqlite3.Connection) -> None:
+async def test_no_other_update_is_allowed(busy_day: Owner, sql: sqlite3.Connection) -> None:
     with pytest.raises(sqlite3.IntegrityError, match="only FAILED to PENDING"):
         sql.execute("UPDATE outbox_events SET status = 'SENT' WHERE event_id = 'waiting'")
     with pytest.raises(sqlite3.IntegrityError, match="not published"):
@@ -107,13 +107,13 @@ async def test_nothing_else_is_changed_by_hand(busy_day: Owner, sql: sqlite3.Con
         sql.execute("DELETE FROM outbox_event")
 
 
-async def test_published_events_are_deleted_by_hand(busy_day: Owner, sql: sqlite3.Connection) -> None:
+async def test_published_events_can_be_deleted(busy_day: Owner, sql: sqlite3.Connection) -> None:
     sql.execute("DELETE FROM event_outbox WHERE published_at < '2999'")
     assert await find_event(busy_day.store, "published") == []
     assert sql.execute("SELECT count(*) FROM outbox_event").fetchone() == (4,)
 
 
-async def test_without_being_asked_for_there_are_no_aliases(store: SqliteStore, sql: sqlite3.Connection) -> None:
+async def test_compatibility_views_are_created_on_request_only(store: SqliteStore, sql: sqlite3.Connection) -> None:
     with pytest.raises(sqlite3.OperationalError, match="no such table"):
         sql.execute("SELECT * FROM outbox_events")
 
@@ -137,7 +137,7 @@ async def test_a_payload_is_shown_as_json_or_not_at_all(
     assert sql.execute("SELECT payload, payload_bytes FROM outbox_event").fetchone() == (shown, raw)
 
 
-async def test_what_is_in_hand_for_long_is_processing_since_then(store: SqliteStore, sql: sqlite3.Connection) -> None:
+async def test_a_message_in_flight_for_long_is_processing(store: SqliteStore, sql: sqlite3.Connection) -> None:
     owner = await Owner.of(store, name="relay-a")
     sql.execute(INSERT, ("a", None, ""))
     await store.lanes.renew(
@@ -150,7 +150,7 @@ async def test_what_is_in_hand_for_long_is_processing_since_then(store: SqliteSt
     assert 89 < seconds < 150
 
 
-async def test_in_an_outage_the_next_try_is_the_destinations(owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_in_an_outage_the_next_attempt_is_that_of_the_destination(owner: Owner, sql: sqlite3.Connection) -> None:
     sql.execute("INSERT INTO outbox_message (event_id, event_type, payload, destination) VALUES ('a', 't', '', 'x')")
     sql.execute(
         "INSERT INTO outbox_destination (destination, next_attempt_at) VALUES ('x', '2030-01-01T00:00:00.000Z')"

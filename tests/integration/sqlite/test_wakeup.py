@@ -11,7 +11,7 @@ INSERT = "INSERT INTO outbox_message (event_type, payload) VALUES ('t', '')"
 LONG_NAP = 60.0
 
 
-async def test_a_commit_between_the_look_and_the_nap_rings(
+async def test_a_commit_between_fetch_and_sleep_wakes_the_relay(
     store: SqliteStore, owner: Owner, sql: sqlite3.Connection
 ) -> None:
     assert await owner.ready() == []
@@ -19,24 +19,20 @@ async def test_a_commit_between_the_look_and_the_nap_rings(
     assert await store.wakeup.wait(LONG_NAP) is True
 
 
-async def test_looks_of_another_kind_do_not_swallow_the_bell(
-    store: SqliteStore, owner: Owner, sql: sqlite3.Connection
-) -> None:
+async def test_other_reads_do_not_consume_a_wakeup(store: SqliteStore, owner: Owner, sql: sqlite3.Connection) -> None:
     assert await owner.ready() == []
     sql.execute(INSERT)
     assert await owner.due() == []
     assert await store.wakeup.wait(LONG_NAP) is True
 
 
-async def test_what_was_looked_at_does_not_ring_again(
-    store: SqliteStore, owner: Owner, sql: sqlite3.Connection
-) -> None:
+async def test_a_fetched_commit_does_not_wake_again(store: SqliteStore, owner: Owner, sql: sqlite3.Connection) -> None:
     sql.execute(INSERT)
     assert len(await owner.ready()) == 1
     assert await store.wakeup.wait(0) is False
 
 
-async def test_the_stores_own_settlements_do_not_ring(
+async def test_settlements_of_the_same_store_do_not_wake(
     store: SqliteStore, owner: Owner, sql: sqlite3.Connection
 ) -> None:
     sql.execute(INSERT)
@@ -44,7 +40,7 @@ async def test_the_stores_own_settlements_do_not_ring(
     assert await store.wakeup.wait(0) is False
 
 
-async def test_what_a_person_does_through_the_same_store_rings(
+async def test_operator_requests_through_the_same_store_wake_the_relay(
     store: SqliteStore, owner: Owner, sql: sqlite3.Connection
 ) -> None:
     sql.execute(INSERT)
@@ -56,7 +52,7 @@ async def test_what_a_person_does_through_the_same_store_rings(
     assert await store.wakeup.wait(LONG_NAP) is True
 
 
-async def test_a_rolled_back_event_rings_nobody(store: SqliteStore, owner: Owner, sql: sqlite3.Connection) -> None:
+async def test_a_rolled_back_event_does_not_wake(store: SqliteStore, owner: Owner, sql: sqlite3.Connection) -> None:
     assert await owner.ready() == []
     sql.execute("BEGIN IMMEDIATE")
     sql.execute(INSERT)
@@ -64,7 +60,7 @@ async def test_a_rolled_back_event_rings_nobody(store: SqliteStore, owner: Owner
     assert await store.wakeup.wait(0) is False
 
 
-async def test_heartbeats_ring_nobody_whosever_they_are(store: SqliteStore, owner: Owner) -> None:
+async def test_heartbeats_do_not_wake(store: SqliteStore, owner: Owner) -> None:
     assert await owner.ready() == []
     heart = store.beside()
     await heart.lanes.renew(owner.relay, lease=LONG_NAP)
@@ -73,7 +69,7 @@ async def test_heartbeats_ring_nobody_whosever_they_are(store: SqliteStore, owne
     assert await store.wakeup.wait(0) is False
 
 
-async def test_a_nap_is_told_to_producers_and_ends_with_the_rousing(
+async def test_sleeping_is_announced_to_producers_until_the_wakeup(
     store: SqliteStore, owner: Owner, sql: sqlite3.Connection
 ) -> None:
     asleep = "SELECT asleep_until > strftime('%Y-%m-%dT%H:%M:%fZ', 'now') FROM outbox_relay"

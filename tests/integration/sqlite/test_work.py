@@ -49,7 +49,7 @@ async def meter(store: SqliteStore) -> Meter:
     return meter
 
 
-async def test_reads_do_not_walk_over_what_waits(
+async def test_fetches_do_not_scan_the_backlog(
     owner: Owner, sql: sqlite3.Connection, store: SqliteStore, meter: Meter
 ) -> None:
     slot = KeyQueue(0, "hot", "x")
@@ -86,7 +86,7 @@ async def test_reads_do_not_walk_over_what_waits(
         (None, "2020-01-01T00:00:00.000Z", 0),
     ],
 )
-async def test_only_where_something_holds_others_back_each_row_is_asked_for_it(
+async def test_rows_are_checked_individually_only_if_messages_wait(
     owner: Owner,
     sql: sqlite3.Connection,
     meter: Meter,
@@ -110,7 +110,9 @@ async def test_only_where_something_holds_others_back_each_row_is_asked_for_it(
     assert meter.steps < 0.8 * asked
 
 
-async def test_a_line_is_read_on_at_the_price_of_the_batch(owner: Owner, sql: sqlite3.Connection, meter: Meter) -> None:
+async def test_fetching_more_of_a_queue_costs_only_the_batch(
+    owner: Owner, sql: sqlite3.Connection, meter: Meter
+) -> None:
     sql.execute(INSERT, (200, "short", "waiting", None, 0))
     sql.execute(INSERT, (WAITING, "long", "waiting", None, 0))
     steps = {}
@@ -121,7 +123,7 @@ async def test_a_line_is_read_on_at_the_price_of_the_batch(owner: Owner, sql: sq
     assert steps["long"] <= 2 * steps["short"]
 
 
-async def test_the_age_of_a_backlog_is_told_without_walking_over_it(
+async def test_the_age_of_a_backlog_is_read_without_a_scan(
     store: SqliteStore, sql: sqlite3.Connection, meter: Meter
 ) -> None:
     steps = []
@@ -133,7 +135,7 @@ async def test_the_age_of_a_backlog_is_told_without_walking_over_it(
     assert steps[1] <= 2 * steps[0] + 10
 
 
-async def test_a_settlement_is_as_many_statements_for_one_as_for_many(
+async def test_the_number_of_statements_of_a_settlement_is_constant(
     owner: Owner, store: SqliteStore, sql: sqlite3.Connection, meter: Meter
 ) -> None:
     outcomes: list[Outcome] = [DELIVERED, Retry(delay=60, error="no"), Dead(error="no"), Dead(error="no", block=True)]
@@ -163,7 +165,7 @@ async def test_a_settlement_of_deliveries_takes_fewer_statements(
 
 
 @pytest.mark.parametrize("verb", ["hold", "split", "note"])
-async def test_the_other_writes_are_constant_too(
+async def test_the_number_of_statements_of_other_writes_is_constant(
     owner: Owner, store: SqliteStore, sql: sqlite3.Connection, meter: Meter, verb: str
 ) -> None:
     counts = set()

@@ -44,7 +44,7 @@ def said(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
-def test_a_password_is_shown_nowhere(postgres_url: str, tmp_path: Path) -> None:
+def test_no_output_shows_a_password(postgres_url: str, tmp_path: Path) -> None:
     addresses = {
         "PILLARBOX_STORE": postgres_url.replace("postgres@", f"postgres:{CANARY}@"),
         "PILLARBOX_TRANSPORT": NOBODY,

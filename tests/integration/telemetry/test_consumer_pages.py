@@ -51,14 +51,14 @@ def pages(tmp_path: Path) -> Iterator[Pages]:
         yield pages
 
 
-def test_what_became_of_events_is_counted(pages: Pages) -> None:
+def test_results_of_events_are_counted(pages: Pages) -> None:
     pages.until("inbox_events_total", 2.0, consumer="billing", result="processed")
     pages.until("inbox_events_total", 1.0, consumer="billing", result="duplicate")
     pages.until("inbox_handling_duration_seconds_count", 2.0, consumer="billing")
     assert pages.value("inbox_consumers_running", consumer="billing") == 1.0
 
 
-def test_all_is_well(pages: Pages) -> None:
+def test_a_running_consumer_is_healthy(pages: Pages) -> None:
     pages.until("inbox_consumers_running", 1.0, consumer="billing")
     assert [pages.get(path).status_code for path in ("/livez", "/readyz", "/health", "/metrics")] == [200] * 4
     assert pages.health()[1] == {"status": "UP", "consumer": "billing", "last_source_error": None}
@@ -71,7 +71,7 @@ def test_the_port_is_closed_when_the_consumer_has_drained(pages: Pages) -> None:
         pages.get("/livez")
 
 
-def test_a_broker_that_is_away_is_told_and_is_no_reason_to_restart(tmp_path: Path) -> None:
+def test_an_unavailable_broker_is_reported_and_the_consumer_stays_alive(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(AWAY)
     command = ["-m", "pillarbox", "consume", "shop:consumer", "--listen", "127.0.0.1:0"]
     with running(command, cwd=tmp_path, variables={}) as pages:
@@ -81,7 +81,7 @@ def test_a_broker_that_is_away_is_told_and_is_no_reason_to_restart(tmp_path: Pat
         assert "canary-password" not in pages.get("/health").text + pages.story()
 
 
-def test_a_place_that_is_none_is_a_usage_error(tmp_path: Path) -> None:
+def test_an_invalid_address_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(APP)
     done = fresh_pillarbox("consume", "shop:consumer", "--listen", "9465", cwd=tmp_path)
     assert done.returncode == 2

@@ -59,7 +59,7 @@ def bounded(folder: Path, *arguments: str, **variables: str) -> AbstractContextM
 
 
 @pytest.mark.parametrize("begin", [b"", b"GET /livez HTTP/1.1\r\nX-Slow: "], ids=["silent", "half a head"])
-def test_a_relay_answers_and_works_beside_idle_connections(sqlite_url: str, tmp_path: Path, begin: bytes) -> None:
+def test_idle_connections_do_not_block_a_relay(sqlite_url: str, tmp_path: Path, begin: bytes) -> None:
     stock = Stock(sqlite_url)
     given = {
         "PILLARBOX_STORE": sqlite_url,
@@ -80,7 +80,7 @@ def test_a_relay_answers_and_works_beside_idle_connections(sqlite_url: str, tmp_
 @pytest.mark.parametrize(
     "begin", [b"POST /everything HTTP/1.1\r\n", half_a_body("/everything", FORM)], ids=["half a head", "half a body"]
 )
-def test_a_console_answers_beside_idle_connections(sqlite_url: str, tmp_path: Path, begin: bytes) -> None:
+def test_idle_connections_do_not_block_a_console(sqlite_url: str, tmp_path: Path, begin: bytes) -> None:
     given = {"PILLARBOX_STORE": sqlite_url, "PILLARBOX_CONSOLE__LOGIN": "none"}
     listen = f"127.0.0.1:{free_port()}"
     with (
@@ -102,7 +102,7 @@ def test_a_console_answers_beside_idle_connections(sqlite_url: str, tmp_path: Pa
     ],
     ids=["silent", "half a head", "answered", "half a body"],
 )
-async def test_whoever_asks_for_nothing_more_is_closed(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_idle_keep_alive_connections_are_closed(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     async def alive(_: Request) -> Response:
         return Response("alive")
 
@@ -120,7 +120,7 @@ async def test_whoever_asks_for_nothing_more_is_closed(begin: bytes, monkeypatch
     assert said.endswith(b"alive" if begin.endswith(b"\r\n\r\n") else b"")
 
 
-def test_connections_that_cannot_be_accepted_are_told_once_a_minute() -> None:
+def test_accept_failures_are_logged_once_a_minute() -> None:
     seldom = connections.DescriptorLogLimit()
 
     def passes(text: str) -> bool:

@@ -23,7 +23,7 @@ def record(store: MemoryStore, *event_types: str) -> None:
         Outbox().record(transaction, *(Event(event_type, {}) for event_type in event_types))
 
 
-async def test_what_was_delivered_and_what_was_given_up_on_is_counted() -> None:
+async def test_deliveries_and_dead_letters_are_counted() -> None:
     store, handlers, metrics = MemoryStore(), Handlers(), RelayMetrics()
 
     @handlers.on("good", name="mailer")
@@ -57,7 +57,7 @@ class ByBatch(BatchObserver):
         self.batches.append(batch)
 
 
-async def test_what_was_sent_together_is_announced_together() -> None:
+async def test_messages_sent_together_are_announced_together() -> None:
     store, by_batch = MemoryStore(lanes=1), ByBatch()
     one_by_one: list[Observation] = []
     record(store, *["good"] * 20)
@@ -70,7 +70,7 @@ async def test_what_was_sent_together_is_announced_together() -> None:
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_what_handlers_answered_together_is_announced_together(is_async: bool) -> None:
+async def test_handler_results_are_announced_together(is_async: bool) -> None:
     store, by_batch, handlers = MemoryStore(lanes=1), ByBatch(), Handlers()
     numbers: list[int] = []
 
@@ -92,7 +92,7 @@ async def test_what_handlers_answered_together_is_announced_together(is_async: b
     assert (await store.admin.inspection.overview()).dead == 1
 
 
-async def test_relays_of_one_process_share_a_listener_and_add_up_to_all_lanes() -> None:
+async def test_relays_of_one_process_share_a_listener() -> None:
     store, metrics = MemoryStore(), RelayMetrics()
     relays = [
         Relay(
@@ -111,7 +111,7 @@ async def test_relays_of_one_process_share_a_listener_and_add_up_to_all_lanes() 
     assert value(metrics.registry, "outbox_relays_running") == 0.0
 
 
-async def test_what_a_relay_holds_is_told_when_it_changes_and_not_all_the_time() -> None:
+async def test_gauges_are_announced_only_when_they_change() -> None:
     told: list[Observation] = []
     relay = Relay(
         store=MemoryStore(),
@@ -134,7 +134,7 @@ async def test_what_a_relay_holds_is_told_when_it_changes_and_not_all_the_time()
     assert all(one != following for one, following in pairwise(held))
 
 
-async def test_a_relay_whose_loop_is_blocked_grows_silent() -> None:
+async def test_a_blocked_loop_stops_the_liveness_signal() -> None:
     store, handlers = MemoryStore(), Handlers()
     relay = Relay(store=store, transports={"handlers": handlers}, config=RelayConfig(heartbeat="50ms"))
     assert relay.silence is None

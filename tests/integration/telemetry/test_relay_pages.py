@@ -45,7 +45,7 @@ def pages(shop: Path) -> Iterator[Pages]:
         yield pages
 
 
-def test_what_was_carried_is_counted(shop: Path, pages: Pages) -> None:
+def test_deliveries_are_counted(shop: Path, pages: Pages) -> None:
     record(shop, *orders(3))
     wait_until(lambda: pages.story().count("delivered event") == 3, bound=90, what="three deliveries")
     [destination] = {
@@ -63,20 +63,20 @@ def test_what_was_carried_is_counted(shop: Path, pages: Pages) -> None:
     assert pages.value("outbox_relays_running") == 1.0
 
 
-def test_all_is_well(pages: Pages) -> None:
+def test_a_running_relay_is_healthy(pages: Pages) -> None:
     assert [pages.get(path).status_code for path in ("/livez", "/readyz", "/health", "/metrics")] == [200] * 4
     status, facts = pages.health()
     assert (status, facts["status"], facts["backlog"], facts["oldest_seconds"]) == (200, "UP", 0, None)
 
 
-def test_prometheus_is_answered_in_the_format_it_asks_for(pages: Pages) -> None:
+def test_metrics_have_the_requested_format(pages: Pages) -> None:
     asked = httpx.get(f"http://{pages.address}/metrics", headers={"accept": "application/openmetrics-text"})
     assert asked.headers["content-type"].startswith("application/openmetrics-text")
     assert asked.text.endswith("# EOF\n")
     assert pages.get("/metrics").headers["content-type"].startswith("text/plain")
 
 
-def test_nothing_else_is_there_and_nothing_can_be_changed(pages: Pages) -> None:
+def test_other_paths_and_methods_are_rejected(pages: Pages) -> None:
     assert pages.get("/").status_code == 404
     assert httpx.post(f"http://{pages.address}/health").status_code == 405
 
@@ -87,7 +87,7 @@ def test_the_port_is_closed_when_the_relay_has_drained(pages: Pages) -> None:
         pages.get("/livez")
 
 
-def test_a_relay_whose_loop_is_stopped_answers_nobody(pages: Pages) -> None:
+def test_a_relay_with_a_stopped_loop_does_not_respond(pages: Pages) -> None:
     pages.signal(signal.SIGSTOP)
     with pytest.raises(httpx.ReadTimeout):
         httpx.get(f"http://{pages.address}/livez", timeout=1)
@@ -113,7 +113,7 @@ def test_without_the_setting_no_port_is_opened(shop: Path) -> None:
         ("PILLARBOX_RELAY__HEALTH__MAX_AGE", "0s", "the oldest event is pending for"),
     ],
 )
-def test_health_goes_down_by_its_limits(shop: Path, variable: str, limit: str, why: str) -> None:
+def test_health_is_down_beyond_its_limits(shop: Path, variable: str, limit: str, why: str) -> None:
     record(shop, *orders(3))
     # Nobody listens there: the events wait.
     out = {"PILLARBOX_TRANSPORT": f"amqp://guest@127.0.0.1:{free_port()}/", variable: limit}
@@ -123,7 +123,7 @@ def test_health_goes_down_by_its_limits(shop: Path, variable: str, limit: str, w
         assert facts["reasons"][0].startswith(why)
 
 
-def test_a_limit_beyond_what_is_counted_by_default_is_counted_up_to(shop: Path) -> None:
+def test_a_high_limit_raises_the_count_limit(shop: Path) -> None:
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10200)"
     with closing(sqlite3.connect(shop / "pillarbox.db")) as connection, connection:
         connection.execute(f"INSERT INTO outbox_message (event_type, payload) {numbers} SELECT 'a', '{{}}' FROM n")
@@ -133,7 +133,7 @@ def test_a_limit_beyond_what_is_counted_by_default_is_counted_up_to(shop: Path) 
         assert (status, facts["backlog"], facts["exact"]) == (503, 10_101, False)
 
 
-def test_a_broker_that_is_away_makes_the_relay_neither_dead_nor_unready(shop: Path) -> None:
+def test_an_unavailable_broker_keeps_the_relay_alive_and_ready(shop: Path) -> None:
     record(shop, *orders(1))
     url = f"amqp://app:canary-password@127.0.0.1:{free_port()}/"
     with relay(shop, PILLARBOX_TRANSPORT=url) as pages:
@@ -148,7 +148,7 @@ def test_a_broker_that_is_away_makes_the_relay_neither_dead_nor_unready(shop: Pa
         assert "canary-password" not in "".join([*shown, pages.story()])
 
 
-def test_a_store_that_is_away_makes_the_relay_unready_until_it_is_back(tmp_path: Path) -> None:
+def test_an_unavailable_store_makes_the_relay_unready(tmp_path: Path) -> None:
     with available(PostgresServer) as server:
         server.create_database("shop")
         url = server.url("shop").replace("postgres@", "postgres:canary-password@")
@@ -166,7 +166,7 @@ def test_a_store_that_is_away_makes_the_relay_unready_until_it_is_back(tmp_path:
             wait_until(lambda: pages.get("/readyz").status_code == 200, bound=40, what="it is ready again")
 
 
-def test_a_relay_whose_results_the_store_refuses_says_that_it_is_stalled_until_they_are_written(shop: Path) -> None:
+def test_a_relay_whose_settlements_fail_is_reported_as_stalled(shop: Path) -> None:
     def execute(statement: str) -> None:
         with closing(sqlite3.connect(shop / "pillarbox.db")) as connection, connection:
             connection.execute(statement)
@@ -197,7 +197,7 @@ def test_a_relay_whose_results_the_store_refuses_says_that_it_is_stalled_until_t
         wait_until(lambda: doctor().startswith("running: "), bound=60, what="the doctor finds nothing")
 
 
-def test_tables_that_are_not_right_make_the_relay_unready(postgres_url: str, tmp_path: Path) -> None:
+def test_an_invalid_schema_makes_the_relay_unready(postgres_url: str, tmp_path: Path) -> None:
     with relay(tmp_path, PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT="stdout://") as pages:
         assert pages.get("/readyz").status_code == 200
         with psycopg.connect(postgres_url) as connection:
@@ -221,7 +221,7 @@ def test_the_depth_of_dead_letter_queues_is_shown(shop: Path, rabbitmq_server: R
         pages.until("outbox_dead_letter_queue_depth", 0.0, queue="pages.dlq")
 
 
-def test_nobody_waits_for_a_broker_that_says_nothing(shop: Path) -> None:
+def test_a_broker_that_does_not_respond_does_not_delay_health(shop: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"amqp://127.0.0.1:{mute.getsockname()[1]}/"
         (shop / "pillarbox.toml").write_text(f'[transports.rabbit]\nurl = "{url}"\n{QUEUES}')
