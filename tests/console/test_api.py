@@ -203,7 +203,7 @@ async def test_what_a_pattern_finds_in_an_error_is_nowhere(visit: Visit, stock: 
         await owner.settle(Dead(error=said, block=message.event_id == "b"), message, to="mail")
     await visitor.store.destinations.report("mail", error=said, next_attempt=60)
     await visitor.store.admin.requests.override("mail", breaker="closed")
-    paths = ["/", "/events", "/event?id=a", "/dead", "/dead?view=letters", "/dead/export", "/destinations", "/keys"]
+    paths = ["/", "/events", "/event?id=a", "/dead", "/dead?view=list", "/dead/export", "/destinations", "/keys"]
     api = ["status", "statistics", "events", "event?id=a", "dead", "dead/groups", "destinations", "keys"]
     for path in [*paths, *(f"/api/v1/{name}" for name in api)]:
         shown = await visitor.look(path)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 VECTOR = "</textarea><script>xss()</script><img src=x onerror=xss()>"
 PAGES = ("/", "/events", "/dead", "/destinations", "/keys", "/relays", "/inbox", "/store", "/audit")
 MORE = (
-    "/dead?view=letters",
+    "/dead?view=list",
     "/dead/edit?dead_letter_id=1",
     "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000003",
     "/replay?destination=orders",
@@ -119,7 +119,7 @@ def test_the_keyboard_leads_everywhere(scene: str, browser: Browser) -> None:
         assert page.evaluate("document.documentElement.dataset.theme") != theme
         page.reload()
         assert page.evaluate("document.documentElement.dataset.theme") != theme
-        for path in ("/dead", "/dead?view=letters", "/destinations", "/keys", "/relays", "/audit"):
+        for path in ("/dead", "/dead?view=list", "/destinations", "/keys", "/relays", "/audit"):
             visitor.go(path).keyboard.press("j")
             assert (path, page.locator("tr:focus").count()) == (path, 1)
         visitor.check()
@@ -181,7 +181,7 @@ def edit_and_retry(visitor: Watched, stock: Stock) -> None:
 
 
 def retry_a_dead_letter(visitor: Watched, stock: Stock) -> None:
-    page = visitor.go("/dead?view=letters&error=refused")
+    page = visitor.go("/dead?view=list&error=refused")
     page.get_by_role("link", name="dead1").click()
     page.get_by_role("button", name="Retry", exact=True).click()
     assert page.get_by_role("status").inner_text() == "1 dead letter retried."

@@ -50,7 +50,7 @@ def test_a_password_is_never_printed_nor_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "password", "said"),
-    [("ada", "short", "at least 8 characters"), ("a:b", PASSWORD, "is no name for a user")],
+    [("ada", "short", "at least 8 characters"), ("a:b", PASSWORD, "is not a valid user name")],
 )
 def test_who_cannot_be_added_is_told(tmp_path: Path, name: str, password: str, said: str) -> None:
     done = add(tmp_path, name, password=password)

@@ -13,9 +13,9 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.event import Event
 from pillarbox.ops.console import Console, HostLogin, NoLogin, ProxyLogin, Role, User, UserLogin, UsersFile
 from pillarbox.ops.console.from_settings import make_login
-from pillarbox.ops.console.logins import WAITING, TooManyAttemptsError
+from pillarbox.ops.console.logins import MAX_WAITING, TooManyAttemptsError
 from pillarbox.ops.console.passwords import hashed
-from pillarbox.ops.console.throttle import SLOWEST_ADDRESS, TRIES
+from pillarbox.ops.console.throttle import SLOWEST_ADDRESS, ATTEMPTS
 from pillarbox.ops.console.users import UserEntry, write
 from pillarbox.stores.sqlite import SqliteStore
 from tests.console.conftest import LOCAL, Visit, Visitor, states
@@ -105,7 +105,7 @@ async def test_guessing_is_stopped_even_if_the_next_guess_is_right(visit: Visit,
 async def test_hundreds_of_wrong_passwords_lock_nobody_out(visit: Visit, shop: Stock, login: UserLogin) -> None:
     for number in range(1000):
         for name in ("vera", "olga", "ada"):
-            login._throttle.failed(address=f"203.0.113.{number % 100}", name=name)
+            login._throttle.add_failure(address=f"203.0.113.{number % 100}", name=name)
     visitor = await visit(shop, login=login)
     assert (await enter(visitor, "vera")).status_code == 303
     assert (await visitor.client.get("/api/v1/status", auth=("ada", PASSWORD))).status_code == 200
@@ -115,20 +115,22 @@ async def test_an_address_that_guesses_is_slowed_down_whatever_the_name(users: P
     clock = Clock()
     login = UserLogin(UsersFile(users), clock=clock)
     for number in range(1000):
-        login._throttle.failed(address="203.0.113.9", name=f"name {number}")
+        login._throttle.add_failure(address="203.0.113.9", name=f"name {number}")
     for address, waited in (("203.0.113.10", 0), ("203.0.113.9", SLOWEST_ADDRESS)):
         begun = clock.monotonic()
-        assert await login.enter("vera", PASSWORD, address=address) is not None
+        assert await login.check("vera", PASSWORD, address=address) is not None
         assert clock.monotonic() - begun == waited
 
 
 async def test_few_may_wait_at_an_address_that_guesses(users: Path) -> None:
     login = UserLogin(UsersFile(users), clock=Clock())
-    for number in range(TRIES):
-        login._throttle.failed(address="203.0.113.9", name=f"name {number}")
-    guesses = (login.enter(f"name {number}", "a guess", address="203.0.113.9") for number in range(100, 120))
+    for number in range(ATTEMPTS):
+        login._throttle.add_failure(address="203.0.113.9", name=f"name {number}")
+    guesses = (login.check(f"name {number}", "a guess", address="203.0.113.9") for number in range(100, 120))
     answers = await asyncio.gather(*guesses, return_exceptions=True)
-    assert [type(answer) for answer in answers] == [type(None)] * WAITING + [TooManyAttemptsError] * (20 - WAITING)
+    assert [type(answer) for answer in answers] == [type(None)] * MAX_WAITING + [TooManyAttemptsError] * (
+        20 - MAX_WAITING
+    )
 
 
 @pytest.mark.parametrize("held_in", ["file", "variable"])

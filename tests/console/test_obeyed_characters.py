@@ -19,7 +19,7 @@ COMMANDS = [
     ("dead", "groups"),
     ("dead", "show", "letter"),
 ]
-PAGES = ["/events", "/event?id=letter", "/dead", "/dead?view=letters", "/dead/export"]
+PAGES = ["/events", "/event?id=letter", "/dead", "/dead?view=list", "/dead/export"]
 API = ["events", "event?id=letter", "dead", "dead/groups"]
 
 

@@ -88,7 +88,7 @@ async def test_pages_go_by_position(visit: Visit, stock: Stock) -> None:
 
 async def test_older_pages_are_as_long_as_the_first(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
-    for path in ("/events?limit=2", "/dead?view=letters&limit=1"):
+    for path in ("/events?limit=2", "/dead?view=list&limit=1"):
         older = re.search(r'rel="next" href="([^"]+)"', await visitor.look(path))
         assert older is not None
         assert f"limit={path[-1]}" in older[1]
@@ -196,7 +196,7 @@ async def test_the_inbox_shows_what_each_consumer_met(visit: Visit, stock: Stock
         ("/events?status=LOST", 400, "status &#39;LOST&#39; is unknown"),
         ("/events?since=yesterday", 400, "neither an age such as 1h nor a time"),
         ("/events?after=here", 400, "is not a position in a list"),
-        ("/dead?view=letters&before=x", 400, "before &#39;x&#39; is not a number"),
+        ("/dead?view=list&before=x", 400, "before &#39;x&#39; is not a number"),
         ("/event?id=sent&destination=mail", 404, "has no delivery to"),
     ],
 )
@@ -207,7 +207,7 @@ async def test_what_cannot_be_asked_is_told(visit: Visit, shop: Stock, path: str
 
 
 @pytest.mark.parametrize(
-    "path", ["/events?type=a", "/dead?type=a", "/dead?view=letters&type=a", "/replay?type=a", "/audit?who=a"]
+    "path", ["/events?type=a", "/dead?type=a", "/dead?view=list&type=a", "/replay?type=a", "/audit?who=a"]
 )
 async def test_a_wrong_filter_can_be_put_right_where_it_was_typed(visit: Visit, stock: Stock, path: str) -> None:
     answer = await (await visit(stock)).client.get(f"{path}&since=yesterday")

@@ -113,12 +113,12 @@ async def test_a_group_leads_to_its_letters_and_keeps_the_filter(visit: Visit, s
     assert "error=paint" in path
     page = await visitor.look(path)
     assert {name for name in errors if f">{name}</a>" in page} == {"red1", "red2"}
-    assert "Retry 2" in await visitor.look(path.replace("/dead?view=letters", "/dead/decide?do=retry"))
+    assert "Retry 2" in await visitor.look(path.replace("/dead?view=list", "/dead/decide?do=retry"))
     assert re.search(r'href="/dead/decide\?do=retry&amp;[^"]*group=', page)
     exported = (await visitor.client.get(path.replace("/dead", "/dead/export"))).text
     assert len(exported.splitlines()) == 2
     assert "Dead letters with one reason only." in page
-    assert (await visitor.client.get("/dead?view=letters&group=red")).status_code == 400
+    assert (await visitor.client.get("/dead?view=list&group=red")).status_code == 400
 
 
 async def test_more_reasons_than_a_page_has_are_told(visit: Visit, sqlite_stock: Stock) -> None:

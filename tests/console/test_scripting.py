@@ -100,7 +100,7 @@ def consume(stock: Stock) -> None:
 
 def paths() -> Iterator[str]:
     """Everything that is shown, and everything that a URL could bring in."""
-    yield from ("/", "/events?limit=500", "/dead", "/dead?view=letters&limit=500", "/destinations", "/keys", "/relays")
+    yield from ("/", "/events?limit=500", "/dead", "/dead?view=list&limit=500", "/destinations", "/keys", "/relays")
     yield from ("/audit", "/inbox", "/store?doctor=1", "/events?live=1&limit=500")
     for number, vector in enumerate(VECTORS):
         yield "/event?" + urlencode({"id": f"{number}{vector}", **({"as": "raw"} if number % 3 else {})})

@@ -35,7 +35,7 @@ MOST = {
     "/events?key=k1": 5,
     "/event?id=m1": 7,
     "/dead": 11,
-    "/dead?view=letters&error=nothing": 6,
+    "/dead?view=list&error=nothing": 6,
     "/destinations": 8,
     "/keys": 2,
     "/relays": 6,

@@ -37,7 +37,7 @@ PAGES = MOST | {
     "/events?aggregate=ORDER&error=timeout": 5,
     "/event?id=h77": 5,
     "/dead/decide?do=retry": 20,
-    "/dead?view=letters": 6,
+    "/dead?view=list": 6,
     "/api/v1/events": 1,
     "/api/v1/dead": 6,
 }

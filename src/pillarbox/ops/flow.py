@@ -1,4 +1,4 @@
-"""Decide whether events flow and, if not, why: one sentence derived from an overview of the store."""
+"""Decide whether events flow and, if not, why, from an overview of the store."""
 
 from __future__ import annotations
 
@@ -47,38 +47,42 @@ class Flow:
 
     state: State
     reason: str
-    """'' if there is no reason to give."""
+    """Sentences, the reason that explains most first; '' while events flow."""
 
 
 def flow(seen: Overview, destinations: Sequence[DestinationView], *, paused: bool, allowed: float = LONG) -> Flow:
-    """Decide whether events flow. The reason that explains most comes first.
+    """Decide whether events flow.
 
     paused: an operator paused every destination. allowed: seconds that an event may be pending.
     """
     running = [relay for relay in seen.relays if relay.lease > 0]
     owners = {relay.id for relay in running}
-    orphans = sum(lane.owner not in owners for lane in seen.lanes)
+    unowned = sum(lane.owner not in owners for lane in seen.lanes)
     if not running:
-        return Flow(state="stopped", reason="no relay is running: start one with `pillarbox relay`")
+        return _flow("stopped", "no relay is running: start one with `pillarbox relay`")
     if paused:
-        return Flow(state="stopped", reason="every destination is paused by an operator")
-    if orphans == len(seen.lanes):
-        return Flow(state="stopped", reason="no relay has acquired a lane yet")
+        return _flow("stopped", "every destination is paused by an operator")
+    if unowned == len(seen.lanes):
+        return _flow("stopped", "no relay has acquired a lane yet")
     unavailable = [destination for destination in destinations if not destination.is_available]
-    if problems := [*map(_problem, unavailable), *_unattended(seen, orphans)]:
-        return Flow(state="degraded", reason="; ".join(problems))
+    if problems := [*map(_problem, unavailable), *_unattended(seen, unowned)]:
+        return _flow("degraded", *problems)
     if seen.oldest is not None and seen.oldest > allowed:
-        return Flow(state="degraded", reason=_late(seen, allowed))
-    return Flow(state="flowing", reason="")
+        return _flow("degraded", _late(seen, allowed))
+    return _flow("flowing")
+
+
+def _flow(state: State, *reasons: str) -> Flow:
+    return Flow(state=state, reason=" ".join(f"{reason.rstrip('.')}." for reason in reasons))
 
 
 def destinations_of(
-    relays: Sequence[RelayView], overrides: Sequence[Override], *, met: Collection[str] = ()
+    relays: Sequence[RelayView], overrides: Sequence[Override], *, known: Collection[str] = ()
 ) -> list[DestinationView]:
-    """List every destination with an override or a breaker, by name; met: further names to include."""
+    """List every destination with an override or a breaker, by name; known: further names to include."""
     overridden = {row.destination: row for row in overrides if row.destination != EVERYWHERE}
     running = [relay for relay in relays if relay.lease > 0]
-    names = sorted({*overridden, *met, *(name for relay in running for name in relay.breakers)})
+    names = sorted({*overridden, *known, *(name for relay in running for name in relay.breakers)})
     return [_view(name, running, overridden.get(name)) for name in names]
 
 
@@ -108,10 +112,10 @@ def _state(breakers: set[str], override: Override | None) -> Literal["open", "pa
     return "half-open" if breakers != {"open"} else "open"
 
 
-def _unattended(seen: Overview, orphans: int) -> Iterator[str]:
+def _unattended(seen: Overview, unowned: int) -> Iterator[str]:
     """Yield what waits for a relay or an operator, independent of the state of the destinations."""
-    if orphans:
-        yield f"{orphans} of {plural(len(seen.lanes), 'lane')} {noun(orphans, 'has', 'have')} no running owner"
+    if unowned:
+        yield f"{unowned} of {plural(len(seen.lanes), 'lane')} {noun(unowned, 'has', 'have')} no running owner"
     if seen.blocked:
         yield f"{plural(seen.blocked, 'key is', 'keys are', most=COUNTED)} blocked: `pillarbox keys blocked`"
 

@@ -43,10 +43,12 @@ async def destinations(store: AdminStore) -> Destinations:
     overrides = await store.destinations.overrides()
     seen = await store.admin.inspection.overview()
     paused = any(row.destination == EVERYWHERE and row.paused for row in overrides)
-    return Destinations(paused=paused, views=destinations_of(seen.relays, overrides, met=await met(store)))
+    return Destinations(
+        paused=paused, views=destinations_of(seen.relays, overrides, known=await known_destinations(store))
+    )
 
 
-async def met(store: AdminStore) -> set[str]:
+async def known_destinations(store: AdminStore) -> set[str]:
     """Return the destinations of parked events, of the newest pending events and of the newest dead letters.
 
     These are known even if no relay is running.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def open_store(store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = "30s") -> AdminStore:
-    """The store that the settings name. Raises ConfigurationError, also where its driver is not installed."""
+    """Open the store of the settings. Raises ConfigurationError, also if its driver is not installed."""
     options = _store_options(store, ledger=ledger, statement_timeout=statement_timeout)
     with installed():
         return plugins.store_plugin(plugins.scheme_of(store.url)).open(store.url, options)
@@ -66,7 +66,7 @@ def _store_options(
 def make_outbox(
     settings: Settings, *, registry: EventTypes | None = None, observers: Sequence[RecordObserver] = ()
 ) -> Outbox:
-    """An outbox as the settings want it. Raises ConfigurationError."""
+    """Create the outbox of the settings. Raises ConfigurationError."""
     from pillarbox.record.outbox import Outbox
 
     return Outbox(
@@ -81,7 +81,7 @@ def make_outbox(
 
 
 def open_transports(settings: Settings) -> dict[str, Transport]:
-    """The ways out by their names, at least one. Raises ConfigurationError, also where a driver is not installed."""
+    """Open the transports by name, at least one. Raises ConfigurationError, also if a driver is not installed."""
     if not settings.transports:
         raise ConfigurationError(NO_TRANSPORT)
     return {name: _open_transport(settings, name, given) for name, given in settings.transports.items()}
@@ -90,17 +90,17 @@ def open_transports(settings: Settings) -> dict[str, Transport]:
 def open_broker_dead_letters(settings: Settings, name: str, *, timeout: Duration | None = None) -> BrokerDeadLetters:
     """The dead-letter queues on the broker of a transport; `timeout` bounds connecting and each answer.
 
-    Raises ConfigurationError, also where the driver is not installed.
+    Raises ConfigurationError, also if the driver is not installed.
     """
     given = settings.transports[name]
-    with installed(), _placed(settings, "transports", name):
+    with installed(), _naming_setting(settings, "transports", name):
         return given.plugin.dead_letters(given.url or "", _options(settings, given), timeout=timeout)
 
 
 def open_scratch_queue(settings: Settings, transport: str, name: str) -> ScratchQueue:
     """A temporary queue behind a transport. Raises ConfigurationError, also where the driver is not installed."""
     given = settings.transports[transport]
-    with installed(), _placed(settings, "transports", transport):
+    with installed(), _naming_setting(settings, "transports", transport):
         return given.plugin.scratch(given.url or "", _options(settings, given), name)
 
 
@@ -113,11 +113,11 @@ def transport_queues(settings: Settings, name: str) -> Mapping[str, str | None]:
 
 
 def open_transport_diagnosis(settings: Settings, name: str) -> TransportDiagnosis | None:
-    """The doctor's checks of a transport and of what the settings want of it; None if there are none.
+    """Return the doctor's checks of a transport with its settings; None if there are none.
 
-    Raises ConfigurationError, also where the driver is not installed.
+    Raises ConfigurationError, also if the driver is not installed.
     """
-    with installed(), _placed(settings, "transports", name):
+    with installed(), _naming_setting(settings, "transports", name):
         given = settings.transports[name]
         found = {to: _destination(settings, to, one).address for to, one in settings.destinations.items()}
         addresses = {to: address for to, address in found.items() if address.transport == name}
@@ -134,12 +134,12 @@ def make_relay(
     on_stall: Callable[[str], None] | None = None,
     fail_fast: bool = False,
 ) -> Relay:
-    """A relay as the settings want it, between this store and these transports. Raises ConfigurationError."""
+    """Create the relay of the settings with this store and these transports. Raises ConfigurationError."""
     from pillarbox.relay.relay import Relay
 
     destinations = {name: _destination(settings, name, given) for name, given in settings.destinations.items()}
     for to, destination in destinations.items():
-        with _placed(settings, "destinations", to):
+        with _naming_setting(settings, "destinations", to):
             _check_handler(destination.address, transports)
     return Relay(
         store=store,
@@ -156,7 +156,7 @@ def make_relay(
 
 
 def describe_routing(settings: Settings) -> str:
-    """How events are routed, in one line for people."""
+    """Describe in one line how events are routed."""
     if settings.routes:
         return "; ".join(str(route) for route in settings.routes)
     if settings.destinations:
@@ -165,12 +165,12 @@ def describe_routing(settings: Settings) -> str:
 
 
 def _default_routing(given: TransportSettings) -> str:
-    told = given.plugin.default_routing or f"each event to the defaults of {given.kind}"
-    return told.format(given.import_)
+    text = given.plugin.default_routing or f"each event to the defaults of {given.kind}"
+    return text.format(given.import_)
 
 
 def _open_transport(settings: Settings, name: str, given: TransportSettings) -> Transport:
-    with installed(), _placed(settings, "transports", name):
+    with installed(), _naming_setting(settings, "transports", name):
         if given.import_ is not None:
             from pillarbox.transports.handlers import Handlers
 
@@ -179,7 +179,7 @@ def _open_transport(settings: Settings, name: str, given: TransportSettings) -> 
 
 
 def _options(settings: Settings, given: TransportSettings) -> dict[str, Any]:
-    """The options of a transport: keys that are its own in the settings, else the table `options`."""
+    """Return the options of a transport: its own keys of the settings, otherwise the table `options`."""
     if given.kind != "rabbitmq":
         return dict(given.options or {})
     return {
@@ -196,7 +196,7 @@ def _options(settings: Settings, given: TransportSettings) -> dict[str, Any]:
 def _destination(settings: Settings, name: str, given: DestinationSettings) -> Destination:
     from pillarbox.relay.routing import Destination
 
-    with _placed(settings, "destinations", name):
+    with _naming_setting(settings, "destinations", name):
         return Destination(
             _address(settings, name, given), body=_body(given), rate_limit=given.rate_limit, ordering=given.ordering
         )
@@ -224,13 +224,13 @@ def _destination_options(transport: TransportSettings, given: DestinationSetting
 
 
 def _check_handler(address: Address, transports: Mapping[str, Transport]) -> None:
-    """Settings name a module that was imported: a handler that is not there by now does not come later."""
+    """Raises ConfigurationError for an unknown handler: the module is imported, so that no handler is added later."""
     from pillarbox.transports.handlers import HandlerAddress, Handlers
 
     handlers = transports[address.transport]
     if isinstance(handlers, Handlers) and isinstance(address, HandlerAddress) and address.name not in handlers.names:
-        there = f"there are {', '.join(handlers.names)}" if handlers.names else "there is none at all"
-        raise ConfigurationError(f"no handler is called {address.name!r}; {there}")
+        known = f"the handlers are {', '.join(handlers.names)}" if handlers.names else "the module registers no handler"
+        raise ConfigurationError(f"there is no handler {address.name!r}; {known}")
 
 
 def _body(given: DestinationSettings) -> Body:
@@ -251,8 +251,8 @@ def _body(given: DestinationSettings) -> Body:
 
 
 @contextmanager
-def _placed(settings: Settings, *path: str) -> Iterator[None]:
-    """What is wrong in here is told with its place."""
+def _naming_setting(settings: Settings, *path: str) -> Iterator[None]:
+    """Add the name of the setting to a ConfigurationError."""
     try:
         yield
     except ConfigurationError as error:

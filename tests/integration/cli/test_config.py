@@ -87,7 +87,7 @@ def test_check_and_doctor_report_a_missing_handler(tmp_path: Path, handler: str,
     (tmp_path / "pillarbox.toml").write_text(
         f'[transports.desk]\nimport = "desk:handlers"\n[destinations.mail]\nhandler = "{handler}"\n'
     )
-    why = "destinations.mail in pillarbox.toml: no handler is called 'nosuch'; there are mailer"
+    why = "destinations.mail in pillarbox.toml: there is no handler 'nosuch'; the handlers are mailer"
     done = pillarbox("config", "check", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (code, f"pillarbox: {why}\n" if code else "")
     findings = json.loads(pillarbox("doctor", "--json", cwd=tmp_path).stdout)["findings"]

@@ -47,7 +47,7 @@ def test_the_first_line_is_stopped_without_a_relay(with_two_events: Stock) -> No
     done = pillarbox("status", PILLARBOX_STORE=with_two_events.url)
     [first] = done.stdout.splitlines()
     assert first.startswith(
-        "stopped: no relay is running: start one with `pillarbox relay`; 2 pending, the oldest for "
+        "stopped: no relay is running: start one with `pillarbox relay`. 2 pending, the oldest for "
     )
 
 
@@ -62,7 +62,7 @@ def test_the_first_line_names_an_unavailable_destination(with_two_events: Stock)
     relay(with_two_events, orders="open", mail="closed")
     done = pillarbox("status", PILLARBOX_STORE=with_two_events.url)
     first, *rest = done.stdout.splitlines()
-    assert first.startswith("degraded: orders is unavailable: refused; 2 pending, the oldest for ")
+    assert first.startswith("degraded: orders is unavailable: refused. 2 pending, the oldest for ")
     assert "orders\topen\t\trefused" in rest
     destinations = json.loads(pillarbox("status", "--json", PILLARBOX_STORE=with_two_events.url).stdout)["destinations"]
     assert destinations[1] == {

@@ -100,7 +100,7 @@ def test_a_frame_in_a_pipe(sqlite_url: str) -> None:
     at_work(stock)
     stock.record(Event("order.placed", {}))
     lines = pillarbox("top", "--once", "--interval", "50ms", PILLARBOX_STORE=sqlite_url).stdout.splitlines()
-    assert lines[0] == "degraded: mail is unavailable: refused"
+    assert lines[0] == "degraded: mail is unavailable: refused."
     assert lines[1].startswith("1 pending, the oldest for ")
     assert lines[1].endswith("0 dead, 0.0 recorded/s, backlog +0.0/s, 1 of 1 lanes owned")
     assert lines[3].split("\t") == ["mail", "open", *["\N{EN DASH}"] * 5, "refused"]

@@ -38,7 +38,7 @@ def test_without_a_running_relay_the_flow_is_stopped(relays: tuple[RelayView, ..
 
 def test_the_flow_is_stopped_if_every_destination_is_paused() -> None:
     assert answer(overview(relay()), wish("*", paused=True)) == Flow(
-        state="stopped", reason="every destination is paused by an operator"
+        state="stopped", reason="every destination is paused by an operator."
     )
 
 
@@ -48,14 +48,14 @@ def test_the_flow_is_stopped_if_no_lane_has_an_owner() -> None:
 
 def test_a_lane_of_a_crashed_relay_degrades_the_flow() -> None:
     assert answer(overview(relay(), relay("b", lease=-1), owners="ab")) == Flow(
-        state="degraded", reason="1 of 2 lanes has no running owner"
+        state="degraded", reason="1 of 2 lanes has no running owner."
     )
 
 
 def test_an_unavailable_destination_is_named_with_its_error() -> None:
     seen = overview(relay(orders="open"), relay("b", orders="open"), owners="ab")
     assert answer(seen, wish("orders", last_error="refused\nat once")) == Flow(
-        state="degraded", reason="orders is unavailable: refused"
+        state="degraded", reason="orders is unavailable: refused."
     )
 
 
@@ -77,7 +77,7 @@ def test_the_breaker_of_a_crashed_relay_is_ignored() -> None:
     ],
 )
 def test_overrides_of_operators_are_named(set_by: Override, why: str) -> None:
-    assert answer(overview(relay(mail="closed")), set_by) == Flow(state="degraded", reason=why)
+    assert answer(overview(relay(mail="closed")), set_by) == Flow(state="degraded", reason=f"{why}.")
 
 
 def test_a_breaker_forced_closed_does_not_degrade_the_flow() -> None:
@@ -87,11 +87,11 @@ def test_a_breaker_forced_closed_does_not_degrade_the_flow() -> None:
 def test_a_failing_breaker_forced_closed_is_named() -> None:
     assert answer(
         overview(relay(mail="closed")), wish("mail", breaker="closed", last_error="refused\nat once")
-    ) == Flow(state="degraded", reason="mail is forced closed by an operator, but sends fail: refused")
+    ) == Flow(state="degraded", reason="mail is forced closed by an operator, but sends fail: refused.")
 
 
 def test_a_half_open_breaker_is_being_probed() -> None:
-    assert answer(overview(relay(mail="half-open"))).reason == "mail is being probed"
+    assert answer(overview(relay(mail="half-open"))).reason == "mail is being probed."
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_a_half_open_breaker_is_being_probed() -> None:
     ],
 )
 def test_blocked_keys_degrade_the_flow(keys: int, why: str) -> None:
-    assert answer(overview(relay())._replace(blocked=keys)) == Flow(state="degraded", reason=why)
+    assert answer(overview(relay())._replace(blocked=keys)) == Flow(state="degraded", reason=f"{why}.")
 
 
 def test_all_reasons_are_named() -> None:
     seen = overview(relay(mail="open"), owners="a-")._replace(blocked=2)
     assert answer(seen).reason == (
-        "mail is unavailable; 1 of 2 lanes has no running owner; 2 keys are blocked: `pillarbox keys blocked`"
+        "mail is unavailable. 1 of 2 lanes has no running owner. 2 keys are blocked: `pillarbox keys blocked`."
     )
 
 
@@ -117,11 +117,11 @@ def test_an_event_older_than_the_objective_degrades_the_flow() -> None:
     assert answer(late) == Flow(
         state="degraded",
         reason="the oldest event is pending for longer than the 60 s of console.slo: "
-        "`pillarbox events show 'evt 42'` says why",
+        "`pillarbox events show 'evt 42'` says why.",
     )
     assert flow(late, [], paused=False, allowed=LONG + 1).state == "flowing"
 
 
 def test_a_reason_takes_precedence_over_the_age() -> None:
     late = overview(relay(orders="open"), oldest=LONG + 1)._replace(oldest_event="e")
-    assert answer(late).reason == "orders is unavailable"
+    assert answer(late).reason == "orders is unavailable."

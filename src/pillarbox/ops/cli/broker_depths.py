@@ -52,8 +52,8 @@ def read_depths(queues: Sequence[DeadQueue]) -> list[Depth]:
 def too_many(depths: Sequence[Depth], most: int | None) -> Iterator[str]:
     """Yield a message for each queue with more than `most` dead letters."""
     for depth in depths:
-        if most is not None and (letters := depth.letters or 0) > most:
-            yield f"{depth.queue.name} has {plural(letters, 'dead letter')}, more than {most:,}"
+        if most is not None and (count := depth.letters or 0) > most:
+            yield f"{depth.queue.name} has {plural(count, 'dead letter')}, more than {most:,}"
 
 
 def unknown(depths: Sequence[Depth]) -> Iterator[str]:

@@ -70,29 +70,29 @@ def edit(
     from pillarbox.ops.cli.store_access import operator, with_shared_store
 
     story = with_shared_store(lambda store: store.admin.events.show(event_id))
-    letter, found = _chosen(story, event_id, destination=destination, number=number)
+    dead_letter, found = _chosen(story, event_id, destination=destination, number=number)
     payload = None if source is None else source.read()
     if source is None and not headers and not removed:
-        payload = _edited(letter)
+        payload = _edited(dead_letter)
     limit = current_settings().store.max_payload
     change = dead_letter_edit.amendment(
-        letter, payload=payload, headers=dict(headers), removed=removed, max_payload=limit
+        dead_letter, payload=payload, headers=dict(headers), removed=removed, max_payload=limit
     )
     done = False
     if change.changes and not dry_run:
         confirm(f"Retry it with {_describe(change)}? {_original(keep)}", yes=yes)
         with nullcontext() if keep is None else ArchiveFile.create(keep) as file:
             if file is not None:
-                file.write([letter])
+                file.write([dead_letter])
             content: Mapping[str, Any] = {"payload": change.payload, "headers": change.headers}
             done = with_shared_store(lambda store: store.admin.dead_letters.edit(found, **content, by=operator()))
         if not done:
             raise PillarboxError(
                 f"dead letter {found} was not retried: event {event_id!r} is already pending for "
-                f"{letter.destination!r}, or the dead letter was changed concurrently; see `pillarbox events show`"
+                f"{dead_letter.destination!r}, or the dead letter was changed concurrently; see `pillarbox events show`"
             )
     if as_json:
-        facts = {"event_id": event_id, "destination": letter.destination, "dead_letter_id": found}
+        facts = {"event_id": event_id, "destination": dead_letter.destination, "dead_letter_id": found}
         print_json(facts | change.told | {"changed": change.changes, "done": done, "dry_run": dry_run})
     elif not change.changes:
         click.echo("no changes; `pillarbox dead retry` retries it unchanged")
@@ -113,7 +113,7 @@ def _chosen(story: Story, event_id: str, *, destination: str | None, number: int
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        told = ", ".join(f"{letter} for {detail.destination!r}" for detail, letter in fitting)
+        told = ", ".join(f"{dead_letter} for {detail.destination!r}" for detail, dead_letter in fitting)
         raise click.UsageError(f"Event {event_id!r} has several dead letters: {told}. Select one with --dead-letter.")
     if any(detail.dead_letter_id is None for detail in dead_lettered):
         raise NotFoundError(
@@ -122,15 +122,15 @@ def _chosen(story: Story, event_id: str, *, destination: str | None, number: int
     raise NotFoundError(f"event {event_id!r} has no such dead letter: see `pillarbox events show`")
 
 
-def _edited(letter: EventDetail) -> bytes | None:
+def _edited(dead_letter: EventDetail) -> bytes | None:
     """Open the payload in an editor; returns the edited payload, or None if it was not saved."""
     from pillarbox.core.text import is_json
     from pillarbox.ops.dead_letter_edit import drafted
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError("There is no terminal for an editor: give --payload FILE, --header or --remove-header.")
-    draft = drafted(letter)
-    saved = click.edit(draft.shown, extension=".json" if is_json(letter.content_type) else ".txt")
+    draft = drafted(dead_letter)
+    saved = click.edit(draft.shown, extension=".json" if is_json(dead_letter.content_type) else ".txt")
     return None if saved is None else draft.saved(saved)
 
 

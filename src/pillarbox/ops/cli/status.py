@@ -146,10 +146,7 @@ def _sentence(seen: Overview, answer: Flow) -> str:
         parts.append(f"the oldest for {span(seen.oldest)}")
     if seen.dead:
         parts.append(f"{number(seen.dead, most=COUNTED)} dead")
-    # Unless events flow, the reason comes first.
-    facts = [", ".join(parts), clean(answer.reason)]
-    shown = facts if answer.state == "flowing" else facts[::-1]
-    return f"{answer.state}: " + "; ".join(part for part in shown if part)
+    return f"{answer.state}: " + " ".join(part for part in (clean(answer.reason), ", ".join(parts)) if part)
 
 
 def _count(seen: Overview) -> str:

@@ -1,4 +1,4 @@
-"""Who may do what. Looking needs a login, acting a role, and what events carry a right of its own."""
+"""Users, roles and rights. Reading needs a login, actions need a role, and payloads need a right of their own."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pillarbox.core.errors import ConfigurationError
 
 
 class Role(IntEnum):
-    """Each may do what those before it may."""
+    """Each role includes the roles before it."""
 
     VIEWER = 1
-    """Looks."""
+    """Reads."""
     OPERATOR = 2
-    """Sends again, drops, pauses, resumes, replays, drains."""
+    """Retries, discards, pauses, resumes, replays, drains."""
     ADMIN = 3
-    """Forces breakers, sets limits."""
+    """Forces breakers, sets rate limits."""
 
     @property
     def word(self) -> str:
@@ -24,16 +24,16 @@ class Role(IntEnum):
 
     @classmethod
     def of(cls, word: str) -> Role:
-        """Raises ConfigurationError."""
+        """Parse the name of a role. Raises ConfigurationError."""
         try:
             return cls[word.strip().upper()]
         except KeyError:
-            raise ConfigurationError(f"{word!r} is no role: write viewer, operator or admin") from None
+            raise ConfigurationError(f"{word!r} is not a role: write viewer, operator or admin") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Somebody who is logged in; what they do is written down under this name."""
+    """A logged-in user. The audit log records actions under this name."""
 
     name: str
     role: Role = Role.VIEWER
@@ -44,14 +44,14 @@ class User:
 PAYLOADS = "payloads"
 
 
-def rights(text: str) -> tuple[Role, bool]:
-    """`operator`, or `operator+payloads`. Raises ConfigurationError."""
+def parse_rights(text: str) -> tuple[Role, bool]:
+    """Parse `operator` or `operator+payloads`. Raises ConfigurationError."""
     word, plus, more = text.partition("+")
     if plus and more.strip() != PAYLOADS:
-        raise ConfigurationError(f"{more!r} is no right: there is only {PAYLOADS}, as in {word}+{PAYLOADS}")
+        raise ConfigurationError(f"{more!r} is not a right: the only one is {PAYLOADS}, as in {word}+{PAYLOADS}")
     return Role.of(word), bool(plus)
 
 
-def written(role: Role, *, payloads: bool) -> str:
-    """What `rights` reads."""
+def format_rights(role: Role, *, payloads: bool) -> str:
+    """Format a role and a right as `parse_rights` reads them."""
     return f"{role.word}+{PAYLOADS}" if payloads else role.word

@@ -1,4 +1,4 @@
-"""Where a request comes from: the other end of the connection, or, behind proxies that are trusted, whom they name."""
+"""The address of a client: the peer of the connection or, behind trusted proxies, the address that they forward."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _LONGEST = 2000
 
 
 def network(address: str) -> Network:
-    """An address or a network of a proxy. Raises ConfigurationError."""
+    """Parse the address or the network of a proxy. Raises ConfigurationError."""
     try:
         return ip_network(address)
     except ValueError:
         raise ConfigurationError(
-            f"{address!r} is no address of a proxy: write for example 10.0.0.7 or 10.0.0.0/24"
+            f"{address!r} is not the address of a proxy: write for example 10.0.0.7 or 10.0.0.0/24"
         ) from None
 
 
 def peer_of(request: Request) -> str:
-    """The other end of the connection."""
+    """Return the address of the other end of the connection."""
     return request.client.host if request.client else ""
 
 
@@ -37,8 +37,10 @@ def is_within(networks: Sequence[Network], address: str) -> bool:
 
 
 def client_of(request: Request, proxies: Sequence[Network]) -> str:
-    """The last address of `X-Forwarded-For` that is no trusted proxy; the peer where that is none. What stands before
-    it, anybody may have written. An IPv6 address counts as its /64, which one customer has whole."""
+    """Return the last address of `X-Forwarded-For` that is not a trusted proxy; otherwise the peer.
+
+    Clients can forge the addresses before it. An IPv6 address becomes its /64 network, which belongs to one customer.
+    """
     found = peer_of(request)
     hops = ",".join(request.headers.getlist("x-forwarded-for"))[-_LONGEST:].split(",")
     while is_within(proxies, found) and hops:

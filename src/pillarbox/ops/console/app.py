@@ -1,9 +1,9 @@
-"""The console as an ASGI application: stand it on a port of its own, or mount it in the application you have.
+"""The console as an ASGI application: serve it on its own port, or mount it in your application.
 
     console = Console(store, login=HostLogin(who))
     app.mount("/outbox", console)
 
-It opens nothing but the store it was given, and leaves closing that to whoever opened it.
+The application that opens the store also closes it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 try:
-    import_module("jinja2")  # the templates need it, and this is where its absence is told
+    import_module("jinja2")  # the templates need it; a missing package is reported here
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
@@ -60,7 +60,7 @@ _STATIC = Path(__file__).parent / "static"
 
 
 class Console:
-    """Pages and API over one store. Raises ConfigurationError for what cannot work."""
+    """The pages and the API of one store. Raises ConfigurationError."""
 
     def __init__(
         self,
@@ -77,9 +77,12 @@ class Console:
         max_payload: Size = "1 MiB",
         settings: Settings | None = None,
     ) -> None:
-        """secret: what cookies are signed with; '' makes one that ends with this process, and with it every login.
-        origins: what browsers call us where a proxy changes the host. max_payload: of an event that somebody edits, as
-        the `Outbox` has it. settings: what the doctor examines."""
+        """Create a console.
+
+        secret: signs cookies; '' generates one, and all sessions end with the process. origins: the origins that
+        browsers send if a proxy changes the host. max_payload: the limit of an edited event, as of the `Outbox`.
+        settings: for the doctor.
+        """
         masks = Masks(mask)
         self.context = ConsoleContext(
             store=masked_store(store, masks),
@@ -100,21 +103,21 @@ class Console:
             exception_handlers={404: _no_page, 405: _no_page},
         )
         pages.state.context = self.context
-        # It would redirect to whatever host the request names.
+        # It would redirect to the host that the request names, which can be forged.
         pages.router.redirect_slashes = False
-        # Around all of it: what becomes of a bug is an answer, too.
+        # Outermost, so that the responses of unhandled exceptions have the security headers, too.
         self._app = Guard(pages, local_only=isinstance(login, NoLogin), origins=origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
 
     def stop(self) -> None:
-        """Let live connections end, so that a server can close its port."""
+        """End live connections, so that a server can close its port."""
         self.context.closing = True
 
 
 class _Files(StaticFiles):
-    """Files that nobody needs to ask for twice: their addresses change with the release."""
+    """Static files that browsers may cache, because their URLs change with the release."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         answer = super().file_response(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Counting the events of a bulk action before it is confirmed, within a time limit."""
+"""Counts of bulk actions, with a timeout, and their confirmation."""
 
 from __future__ import annotations
 

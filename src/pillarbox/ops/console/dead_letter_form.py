@@ -1,7 +1,7 @@
-"""A dead letter as a form: what a person may edit of it, and what becomes of what was typed.
+"""The form to edit a dead letter.
 
-What must stay true: whoever sends the form as it came changes nothing. What a browser would not give back as it was,
-such as bytes, control characters or mixed line ends, is not offered.
+Invariant: an unchanged form changes nothing. Content that a browser would not return unchanged, such as bytes, control
+characters or mixed line ends, cannot be edited.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _KINDS = {" ": "same", "+": "added", "-": "removed", "@": "gap"}
 
 
 class DeadLetterForm(NamedTuple):
-    """What the fields hold, lines ended as browsers show them; None where there is nothing to be edited."""
+    """The content of the fields, with line ends as browsers show them; None: the field cannot be edited."""
 
     payload: str | None
     headers: str | None
-    """A line for each: name, colon, value."""
+    """One line per header: name, colon, value."""
 
     @classmethod
     def of(cls, letter: EventDetail) -> Self:
-        """As it is shown first."""
+        """Return the form with the stored content."""
         return cls(_payload_text(letter), _headers_text(letter))
 
     def filled(self, posted: Mapping[str, object]) -> Self:
-        """As it was sent."""
+        """Return the form with the posted content."""
         typed = {name: str(value).replace("\r\n", "\n") for name, value in posted.items()}
         return self._replace(
             **{name: typed[name] for name, text in self._asdict().items() if text is not None and name in typed}
         )
 
     def amendment(self, letter: EventDetail, *, max_payload: int) -> Amendment:
-        """What a letter becomes with what was typed. Raises RecordError, naming the field."""
+        """Return the change that the form describes. Raises RecordError with the field."""
         shown, payload, headers = self.of(letter), None, None
         if self.payload is not None and self.payload != shown.payload:
             payload = _payload_of(self.payload, letter)
@@ -54,19 +54,19 @@ class DeadLetterForm(NamedTuple):
 
 
 class DiffLine(NamedTuple):
-    """A line of a comparison, and whether it is same, added, removed, or a gap: lines that stay and are not shown."""
+    """A line of a diff. kind: same, added, removed, or gap for unchanged lines that are left out."""
 
     kind: str
     text: str
 
 
 def diff_lines(before: str, after: str) -> Iterator[DiffLine]:
-    """What changes between two texts, with a few lines around it."""
+    """Yield the differences of two texts, with a few lines of context."""
     if before.endswith("\n") and after.endswith("\n"):
         before, after = before[:-1], after[:-1]
     lines = unified_diff(before.split("\n"), after.split("\n"), n=_AROUND, lineterm="")
     for number, line in enumerate(lines):
-        # The first two name files, and the third begins the first stretch.
+        # The first two lines name files, the third begins the first hunk.
         if number > 2:
             yield DiffLine(_KINDS[line[0]], line[1:])
 
@@ -112,11 +112,11 @@ def _headers_of(typed: str) -> dict[str, str]:
         if not (name and colon):
             raise RecordError(f"headers, line {number}: write a name, a colon and a value", field="headers")
         if name in headers:
-            raise RecordError(f"headers, line {number}: {name!r} is there twice", field="headers")
+            raise RecordError(f"headers, line {number}: {name!r} occurs twice", field="headers")
         headers[name] = value
     return headers
 
 
 def _own_headers(letter: EventDetail) -> dict[str, str]:
-    """Without the one that says that it was edited before: it is written anew."""
+    """Return the headers without `amended`, which is written again."""
     return {name: value for name, value in letter.headers.items() if name != AMENDED}

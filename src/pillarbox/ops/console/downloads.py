@@ -1,4 +1,4 @@
-"""Lines as a file to be kept, however many there are."""
+"""Responses that stream lines as a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.responses import Response, StreamingResponse
 
 
 async def stream_file(lines: AsyncIterator[str], name: str, *, media_type: str) -> Response:
-    """The first line is fetched before anything is sent: where there is none to be had, that is what is answered."""
+    """Stream lines as a download. The first line is fetched first, so that an error becomes an error response."""
     first = await anext(lines, "")
 
     async def whole() -> AsyncIterator[str]:

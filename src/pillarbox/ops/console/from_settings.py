@@ -1,4 +1,4 @@
-"""Settings become a console. What cannot work, or would be open to everybody, is refused before anything listens."""
+"""Create a console from settings. Insecure and invalid settings are rejected before a port is opened."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console.app import Console
 from pillarbox.ops.console.guard import is_local
-from pillarbox.ops.console.logins import Ask, HostLogin, Login, NoLogin, ProxyLogin, UserLogin, UsersFile
+from pillarbox.ops.console.logins import Authenticate, HostLogin, Login, NoLogin, ProxyLogin, UserLogin, UsersFile
 from pillarbox.ops.console.users import parse
 from pillarbox.ops.importing import import_callable
 from pillarbox.ops.settings import Settings
@@ -18,7 +18,7 @@ from pillarbox.ops.settings.console import ConsoleSettings
 
 
 def open_console(settings: Settings, store: AdminStore, *, read_only: bool) -> Console:
-    """The console that the settings describe. Raises ConfigurationError."""
+    """Create the console of the settings. Raises ConfigurationError."""
     given = settings.console
     check_listen_address(settings)
     return Console(
@@ -37,18 +37,18 @@ def open_console(settings: Settings, store: AdminStore, *, read_only: bool) -> C
 
 
 def check_listen_address(settings: Settings) -> None:
-    """Raises ConfigurationError for a console without a login that others could reach."""
+    """Raises ConfigurationError for a console without a login on an address that other machines can reach."""
     given = settings.console
     host = given.listen.rpartition(":")[0].strip("[]")
     if given.login == "none" and not is_local(host):
         raise ConfigurationError(
-            f"{settings.called('console', 'listen')}: without a login the console listens on this machine only, and "
-            f"{host} can be reached by others; use 127.0.0.1, or set console.login"
+            f"{settings.called('console', 'listen')}: without a login the console listens on loopback only, and "
+            f"other machines can reach {host}; use 127.0.0.1, or set console.login"
         )
 
 
 def make_login(given: ConsoleSettings) -> Login:
-    """Raises ConfigurationError."""
+    """Create the login of the settings. Raises ConfigurationError."""
     match given.login:
         case "none":
             return NoLogin(_current_user())
@@ -65,7 +65,7 @@ def make_login(given: ConsoleSettings) -> Login:
                 return UserLogin(lambda: users, proxies=given.trusted_proxies)
             return UserLogin(UsersFile(Path(given.users_file)), proxies=given.trusted_proxies)
         case path if ":" in path:
-            return HostLogin(cast(Ask, import_callable(path)))
+            return HostLogin(cast(Authenticate, import_callable(path)))
         case other:
             raise ConfigurationError(f"console.login is {other!r}: write file, proxy, none, or MODULE:OBJECT")
 
@@ -74,4 +74,4 @@ def _current_user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        return "somebody"
+        return "unknown"

@@ -1,13 +1,12 @@
-"""The door: every request passes here, whatever it asks for.
+"""The middleware that every request passes.
 
-What must stay true: every answer carries the headers that keep browsers from running, framing or storing what they
-should not; a request that writes comes from one of our own pages or from no page at all; without a login nobody but
-this machine gets in.
+Invariants: every response has the security headers; a request that writes comes from a page of the console or from no
+page at all; without a login only this machine has access.
 
 Browsers attach an operator's session, and a password they have cached for HTTP Basic, to requests of any page on any
 site. A browser sends `Origin` with every POST, so a POST without it comes from a script. `Origin: null` (a sandboxed
-frame, a `data:` page, a page with `no-referrer`) could be anybody and is refused. Our own pages send their real origin
-because their referrer policy is `same-origin`, which tells other sites nothing either.
+frame, a `data:` page, a page with `no-referrer`) can have any source and is rejected. Pages of the console send their
+real origin, because their referrer policy is `same-origin`, which hides it from other sites.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ _READS = ("GET", "HEAD")
 
 
 class Guard:
-    """ASGI middleware. `local_only`: no login, so only names of this machine are answered."""
+    """ASGI middleware. local_only: without a login, only host names of this machine are accepted."""
 
     def __init__(self, app: ASGIApp, *, local_only: bool, origins: Sequence[str] = ()) -> None:
-        """origins: what browsers call us where a proxy changes the host, such as https://ops.example.com."""
+        """origins: the origins that browsers send if a proxy changes the host, such as https://ops.example.com."""
         self._app = app
         self._local_only = local_only
         self._origins = {origin.rstrip("/").lower() for origin in origins}
@@ -61,19 +60,19 @@ class Guard:
 
         request = Request(scope)
         if not _is_readable(request):
-            await PlainTextResponse("This request cannot be read.", status_code=400)(scope, receive, send_guarded)
-        elif error_response := self._refusal(request):
-            await PlainTextResponse(error_response, status_code=403)(scope, receive, send_guarded)
+            await PlainTextResponse("The request cannot be decoded.", status_code=400)(scope, receive, send_guarded)
+        elif reason := self._rejection(request):
+            await PlainTextResponse(reason, status_code=403)(scope, receive, send_guarded)
         else:
             await self._app(scope, receive, send_guarded)
 
-    def _refusal(self, request: Request) -> str:
+    def _rejection(self, request: Request) -> str:
         host = request.headers.get("host", "")
-        # A page elsewhere may make its own name point to this machine; the name gives it away.
+        # DNS rebinding: another site can make its own name resolve to this machine.
         if self._local_only and not is_local(urlsplit(f"//{host}").hostname or ""):
-            return "This console has no login and answers to the names of its own machine only."
+            return "This console has no login and accepts host names of its own machine only."
         foreign = request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
-        # A link on another site may lead to a page of ours; nothing else of ours is for other sites.
+        # Other sites may link to pages of the console, and nothing else.
         followed = request.method in _READS and request.headers.get("sec-fetch-mode") == "navigate"
         if foreign and not followed:
             return "This request came from a page of another site."
@@ -89,7 +88,7 @@ class Guard:
 
 
 def _is_readable(request: Request) -> bool:
-    """Whether the parts of its address are what they are called."""
+    """Whether query, host and origin can be parsed."""
     host = request.headers.get("host", "")
     try:
         request.scope["query_string"].decode()
@@ -101,7 +100,7 @@ def _is_readable(request: Request) -> bool:
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine can be meant."""
+    """Whether a host name or address is loopback."""
     if host == "localhost":
         return True
     try:

@@ -1,7 +1,6 @@
-"""JSON as it was written: numbers keep every digit, names their order and their repeats.
+"""JSON as it was written: numbers keep every digit, members their order and duplicates.
 
-A payload is shown to people who compare it with another system's: 12345678901234567890 must not become
-12345678901234567000 on the way.
+Users compare a payload with another system: 12345678901234567890 must not become 12345678901234567000.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pillarbox.core.text import refuse_constant
 
 
 class Digits(str):
-    """A number, letter for letter."""
+    """A number as it was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +30,18 @@ Node: TypeAlias = "Members | list[Node] | Digits | str | bool | None"
 _HALF = re.compile("[\ud800-\udfff]")
 
 DEEPEST = 100
-"""Levels that are laid out; what lies deeper is not worth a page."""
+"""Maximum number of nested levels."""
 
 
 class Piece(NamedTuple):
-    """A piece of text and what it is: name, text, number, word, or '' for what holds them together."""
+    """A piece of formatted JSON. kind: name, text, number, word, or '' for punctuation."""
 
     kind: str
     text: str
 
 
 def parse(raw: bytes) -> Node:
-    """Raises ValueError for what is no JSON, or nested too deeply."""
+    """Parse JSON. Raises ValueError, also for a document that is nested too deeply."""
     try:
         node: Node = json.loads(
             raw.decode("utf-8-sig"),
@@ -58,7 +57,7 @@ def parse(raw: bytes) -> Node:
 
 
 def pieces(node: Node, indent: str = "") -> Iterator[Piece]:
-    """The document laid out for people."""
+    """Yield the document, indented."""
     match node:
         case Members(pairs) if pairs:
             yield from _block("{", "}", (_member(name, value, indent) for name, value in pairs), indent)
@@ -69,7 +68,7 @@ def pieces(node: Node, indent: str = "") -> Iterator[Piece]:
 
 
 def text(node: Node) -> str:
-    """The document laid out, as text."""
+    """Return the document as indented text."""
     return "".join(piece.text for piece in pieces(node))
 
 
@@ -102,7 +101,7 @@ def _scalar(node: Node) -> Piece:
 
 
 def _quoted(value: str) -> str:
-    # Half a character can be written out only: no encoding has it.
+    # UTF-8 cannot encode a lone surrogate, so that it is escaped.
     return _HALF.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 

@@ -1,9 +1,9 @@
-"""How people log in. Each way answers one question: who sends this request?
+"""Logins: each identifies the user of a request.
 
-Nobody      no login: for this machine only
-Users       a file or a variable of names and hashed passwords, with a page to log in on
-Proxy       a header that a proxy in front of us has set; heard from its addresses only
-Host        a function of the application that the console is mounted in
+NoLogin     no login, for this machine only
+UserLogin   names and hashed passwords of a file or a variable, with a login page
+ProxyLogin  a header that a proxy sets, accepted from its addresses only
+HostLogin   a function of the application that mounts the console
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from starlette.requests import Request
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console import passwords
-from pillarbox.ops.console.access import Role, User, rights
+from pillarbox.ops.console.access import Role, User, parse_rights
 from pillarbox.ops.console.addresses import client_of, is_within, network, peer_of
 from pillarbox.ops.console.sessions import SESSION, Session, Signer, mark_of, open_session
 from pillarbox.ops.console.throttle import Throttle
@@ -31,63 +31,63 @@ from pillarbox.ops.console.users import Users, read
 
 _log = logging.getLogger("pillarbox.console")
 
-WAITING = 10
-"""Tries that may wait for their turn at an address from which somebody seems to guess."""
+MAX_WAITING = 10
+"""Attempts of one address with many failures that may wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Somebody who is logged in."""
+    """An authenticated user."""
 
     user: User
     holder: str
-    """What the tokens of their forms are tied to."""
+    """The holder to which form tokens are bound."""
     by_session: bool = False
-    """`holder` is the number of a session, which may have been ended."""
+    """`holder` is the number of a session, which may have ended by logout."""
     by_header: bool = False
-    """They sent their password with this very request; a browser may have cached it, so it proves no intent."""
+    """The request has the password. A browser may have cached it, so that it does not prove an intent."""
 
 
 class Login(Protocol):
-    """`page`: people log in on a page of ours."""
+    """Identifies the user of a request; page: the console has a login page."""
 
     page: bool
 
-    async def who(self, request: Request, signer: Signer) -> Identity | None: ...
+    async def authenticate(self, request: Request, signer: Signer) -> Identity | None: ...
 
 
 class NoLogin:
-    """Everybody who can reach us is the same person and may do everything."""
+    """Every request is from the same user, with all rights."""
 
     page = False
 
     def __init__(self, name: str) -> None:
         self._identity = Identity(user=User(name=name, role=Role.ADMIN, payloads=True), holder="")
 
-    async def who(self, request: Request, signer: Signer) -> Identity | None:
+    async def authenticate(self, request: Request, signer: Signer) -> Identity | None:
         return self._identity
 
 
 class UsersFile:
-    """The people of a file; a change of the file is heard at the next request."""
+    """The users of a file; a change of the file applies to the next request."""
 
     def __init__(self, file: Path) -> None:
         """Raises ConfigurationError."""
         self._file = file
-        self._stamp, self._users = self._look(), read(file)
+        self._stamp, self._users = self._file_stamp(), read(file)
 
     def __call__(self) -> Users:
-        """Raises UsersUnavailableError if the file has become unreadable: then nobody is let in."""
-        if (stamp := self._look()) != self._stamp:
+        """Return the users. Raises UsersUnavailableError if the file has become unreadable: then no user can log in."""
+        if (stamp := self._file_stamp()) != self._stamp:
             try:
                 self._stamp, self._users = stamp, read(self._file)
             except ConfigurationError as error:
-                # Strangers are not told where it lies.
+                # The path is logged, and not shown to clients.
                 _log.error("%s", error)
                 raise UsersUnavailableError from None
         return self._users
 
-    def _look(self) -> tuple[int, int]:
+    def _file_stamp(self) -> tuple[int, int]:
         try:
             found = self._file.stat()
         except OSError:
@@ -101,21 +101,20 @@ class UserLogin:
     page = True
 
     def __init__(self, users: Callable[[], Users], *, proxies: Sequence[str] = (), clock: Clock | None = None) -> None:
-        """proxies: addresses whose `X-Forwarded-For` is believed. Raises ConfigurationError if there is nobody who
-        could log in."""
+        """proxies: addresses whose `X-Forwarded-For` is trusted. Raises ConfigurationError without users."""
         if not users():
             raise ConfigurationError("there are no users: add one with `pillarbox console user add NAME --role admin`")
         self._users = users
         self._clock = clock or SystemClock()
         self._throttle = Throttle(clock=self._clock)
         self._proxies = [network(address) for address in proxies]
-        self._turn = asyncio.Semaphore(2)  # each takes 16 MiB
+        self._hashing = asyncio.Semaphore(2)  # each takes 16 MiB
         self._queues: dict[str, _Queue] = {}
-        self._nobody = passwords.hashed("")
+        self._unknown_user_hash = passwords.hashed("")
 
-    async def who(self, request: Request, signer: Signer) -> Identity | None:
+    async def authenticate(self, request: Request, signer: Signer) -> Identity | None:
         if (credentials := _basic(request)) is not None:
-            user = await self.enter(*credentials, address=self.address(request))
+            user = await self.check(*credentials, address=self.address(request))
             return None if user is None else Identity(user=user, holder=user.name, by_header=True)
         session = open_session(signer, request.cookies.get(SESSION))
         entry = None if session is None else self._users().get(session.name)
@@ -124,37 +123,39 @@ class UserLogin:
         return Identity(user=entry.user, holder=session.number, by_session=True)
 
     def address(self, request: Request) -> str:
-        """Whose failures are counted together."""
+        """Return the address whose failures are counted together."""
         return client_of(request, self._proxies)
 
-    async def enter(self, name: str, password: str, *, address: str) -> User | None:
-        """The person of this name and password. Raises TooManyAttemptsError."""
-        # One try at a time for each address: whoever guesses takes no turn from others. Looked at and counted within
-        # it: of guesses that come at once no more are tried than one by one.
+    async def check(self, name: str, password: str, *, address: str) -> User | None:
+        """Return the user of this name and password; None if they are wrong. Raises TooManyAttemptsError."""
+        # One attempt at a time per address, so that guessing does not delay other addresses, and concurrent guesses are
+        # counted like sequential ones.
         queue = self._queues.setdefault(address, _Queue())
         queue.waiting += 1
         try:
-            if queue.waiting > WAITING and self._throttle.suspects(address):
+            if queue.waiting > MAX_WAITING and self._throttle.is_guessing(address):
                 raise TooManyAttemptsError
             async with queue.turn:
-                return await self._try(name, password, address=address)
+                return await self._check_password(name, password, address=address)
         finally:
             queue.waiting -= 1
             if not queue.waiting:
                 self._queues.pop(address, None)
 
-    async def _try(self, name: str, password: str, *, address: str) -> User | None:
+    async def _check_password(self, name: str, password: str, *, address: str) -> User | None:
         entry = self._users().get(name)
-        if self._throttle.closed(address=address, name=name):
+        if self._throttle.is_locked(address=address, name=name):
             raise TooManyAttemptsError
         await self._clock.sleep(self._throttle.delay(address=address, name=name))
-        async with self._turn:
-            # A name that does not exist takes as long as one that does.
-            right = await asyncio.to_thread(passwords.matches, password, entry.hash if entry else self._nobody)
-        if entry is None or not right:
-            self._throttle.failed(address=address, name=name)
+        async with self._hashing:
+            # An unknown name takes as long as a known one.
+            correct = await asyncio.to_thread(
+                passwords.matches, password, entry.hash if entry else self._unknown_user_hash
+            )
+        if entry is None or not correct:
+            self._throttle.add_failure(address=address, name=name)
             return None
-        self._throttle.forget(address=address, name=name)
+        self._throttle.reset(address=address, name=name)
         return entry.user
 
     def begin(self, user: User) -> Session:
@@ -163,66 +164,66 @@ class UserLogin:
 
 @dataclass(slots=True)
 class _Queue:
-    """Those who try from one address."""
+    """Attempts from one address."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: int = 0
 
 
 class TooManyAttemptsError(Exception):
-    """Somebody guesses."""
+    """Too many wrong passwords."""
 
 
 class UsersUnavailableError(Exception):
-    """Who may log in cannot be found out."""
+    """The users cannot be read."""
 
 
 class ProxyLogin:
-    """What a proxy that has logged people in says about them; what anybody else says is not heard."""
+    """Users that a proxy has authenticated; headers from other addresses are ignored."""
 
     page = False
 
     def __init__(
         self, *, addresses: Sequence[str], user_header: str, role_header: str = "", role: str = "viewer"
     ) -> None:
-        """role: for those of whom the proxy does not say it, such as `operator+payloads`. Raises ConfigurationError."""
+        """role: for users without a role header, such as `operator+payloads`. Raises ConfigurationError."""
         self._networks = [network(address) for address in addresses]
         if not self._networks:
             raise ConfigurationError("a login by proxy needs the addresses of that proxy: console.proxy_addresses")
         self._user_header, self._role_header = user_header, role_header
-        self._rights = rights(role)
+        self._rights = parse_rights(role)
 
-    async def who(self, request: Request, signer: Signer) -> Identity | None:
+    async def authenticate(self, request: Request, signer: Signer) -> Identity | None:
         name = _text(request.headers.get(self._user_header, ""))
         if not name or not is_within(self._networks, peer_of(request)):
             return None
-        said = request.headers.get(self._role_header, "") if self._role_header else ""
+        given = request.headers.get(self._role_header, "") if self._role_header else ""
         try:
-            role, payloads = rights(said) if said else self._rights
+            role, payloads = parse_rights(given) if given else self._rights
         except ConfigurationError:
             return None
         return Identity(user=User(name=name[:64], role=role, payloads=payloads), holder=name)
 
 
-Ask = Callable[[Request], User | Awaitable[User | None] | None]
+Authenticate = Callable[[Request], User | Awaitable[User | None] | None]
 
 
 class HostLogin:
-    """The application knows: its function gets the request and answers with a user or None."""
+    """Users that the application has authenticated: its function gets the request and returns a user or None."""
 
     page = False
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+    def __init__(self, authenticate: Authenticate) -> None:
+        self._authenticate = authenticate
 
-    async def who(self, request: Request, signer: Signer) -> Identity | None:
-        answer = self._ask(request)
+    async def authenticate(self, request: Request, signer: Signer) -> Identity | None:
+        answer = self._authenticate(request)
         user = await answer if inspect.isawaitable(answer) else answer
         return None if user is None else Identity(user=user, holder=user.name)
 
 
 def _text(header: str) -> str:
-    """A header as it was meant: proxies write names in UTF-8, and HTTP takes every byte for a letter."""
+    """Decode a header: proxies write names in UTF-8, and HTTP headers are decoded as Latin-1."""
     try:
         return header.encode("latin-1").decode()
     except UnicodeError:

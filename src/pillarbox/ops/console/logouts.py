@@ -1,4 +1,4 @@
-"""Sessions that were ended before their time. They are in the audit, so a restart and other consoles know them."""
+"""Sessions that ended by logout. They are in the audit log, for other consoles and after a restart."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pillarbox.core.errors import PillarboxError
 _log = logging.getLogger("pillarbox.console")
 
 WHAT = "logout"
-FRESH = 5.0
-"""Seconds after which the audit is looked at again: so late another console knows."""
+REFRESH_INTERVAL = 5.0
+"""Seconds between two reads of the audit log: the delay after which other consoles reject the session."""
 _PAGE, _PAGES = 500, 20
 
 
 class Logouts:
-    """Whether a session was ended. `life`: seconds after which every session is over anyway."""
+    """Sessions that ended by logout; life: seconds after which every session expires."""
 
     def __init__(self, store: AdminStore, *, life: float, read_only: bool = False, clock: Clock | None = None) -> None:
-        """read_only: what is ended here is known to this process alone."""
+        """read_only: logouts are not written to the audit log."""
         self._store, self._life, self._read_only = store, life, read_only
         self._clock = clock or SystemClock()
         self._known: set[str] = set()
@@ -36,15 +36,15 @@ class Logouts:
         try:
             await self._store.admin.audit.add(WHAT, _mark(number), by=by)
         except PillarboxError as error:
-            _log.warning("a logout is known to this process alone, until it ends: %s", error)
+            _log.warning("a logout could not be written to the audit log and is lost when this process ends: %s", error)
 
     async def contains(self, number: str) -> bool:
         if self._clock.monotonic() >= self._stale_at:
-            await self._look()
-            self._stale_at = self._clock.monotonic() + FRESH
+            await self._refresh()
+            self._stale_at = self._clock.monotonic() + REFRESH_INTERVAL
         return _mark(number) in self._known
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         wanted = AuditFilter(what=WHAT, since=self._clock.now() - timedelta(seconds=self._life))
         before: int | None = None
         for _ in range(_PAGES):
@@ -55,5 +55,5 @@ class Logouts:
 
 
 def _mark(number: str) -> str:
-    """Says which session it was to those who know it, and nothing to others."""
+    """Return a hash that identifies the session without revealing its number."""
     return hashlib.sha256(b"logout\0" + number.encode()).hexdigest()[:16]

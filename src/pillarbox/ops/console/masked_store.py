@@ -1,7 +1,7 @@
-"""A store as the console sees it where rules hide text: whoever searches finds by what is shown, and by nothing else.
+"""A store with masked text: filters match what is shown, and nothing else.
 
-What must stay true: a filter answers for masked text only, or guessing letter by letter would tell what is hidden; and
-rules run on a thread, because they may take a while and the event loop has others to serve.
+Invariants: a filter matches masked text only, because otherwise a user could guess masked text one character at a time;
+rules run in a thread, because they take time and would block the event loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pillarbox.ops.console.masking import Masks
 
 
 def masked_store(store: AdminStore, masks: Masks) -> AdminStore:
-    """The store itself where no rule is about text."""
+    """Return the store with masked errors and audit entries; the store itself if no rule applies to text."""
     return cast("AdminStore", _MaskedStore(store, masks)) if masks.texts else store
 
 
@@ -46,7 +46,7 @@ class _MaskedAdmin:
 
 
 class _Text:
-    """Errors as the console shows them."""
+    """Masks errors."""
 
     def __init__(self, masks: Masks) -> None:
         self.masks = masks
@@ -54,35 +54,35 @@ class _Text:
     def shown(self, event: Any) -> Any:
         return event if event.last_error is None else event._replace(last_error=self.masked(event.last_error))
 
-    def masked(self, said: str) -> str:
-        shown = self.masks.text(said)
-        self.masks.text(shown)  # a page masks it once more: then it is known
+    def masked(self, error: str) -> str:
+        shown = self.masks.text(error)
+        self.masks.text(shown)  # a page masks it again: then it is cached
         return shown
 
 
 class _MaskedEvents:
-    """Errors of events are masked here already."""
+    """Events with masked errors."""
 
     def __init__(self, events: Events, text: _Text) -> None:
         self._events, self._text = events, text
 
     async def list(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
-        # Text that is found in what is shown is in what was said as well: the store finds enough.
+        # Text that occurs in the masked error also occurs in the original, so that the store finds all matches.
         page = await self._events.list(wanted, limit=limit, after=after)
         shown = await asyncio.to_thread(lambda: [self._text.shown(event) for event in page.events])
-        return EventPage([event for event in shown if _fits(event.last_error, wanted.error)], page.after)
+        return EventPage([event for event in shown if _matches(event.last_error, wanted.error)], page.after)
 
     async def show(self, event_id: str) -> Story:
         story = await self._events.show(event_id)
-        return await asyncio.to_thread(self._told, story)
+        return await asyncio.to_thread(self._masked, story)
 
-    def _told(self, story: Story) -> Story:
+    def _masked(self, story: Story) -> Story:
         failures = [failure._replace(error=self._text.masked(failure.error)) for failure in story.failures]
         return story._replace(events=[self._text.shown(detail) for detail in story.events], failures=failures)
 
 
 class _MaskedDeadLetters:
-    """Errors of dead letters are shown masked, and grouped as they are."""
+    """Dead letters that are filtered by masked errors, and grouped by the original ones."""
 
     def __init__(self, letters: DeadLetters, text: _Text) -> None:
         self._letters, self._text = letters, text
@@ -95,8 +95,8 @@ class _MaskedDeadLetters:
     ) -> DeadLetterPage:
         page = await self._letters.list(wanted, limit=limit, before=before)
         texts = await asyncio.to_thread(lambda: [self._text.masks.text(letter.error) for letter in page.letters])
-        fitting = [letter for letter, text in zip(page.letters, texts, strict=True) if _fits(text, wanted.error)]
-        return DeadLetterPage(fitting, page.before)
+        matching = [letter for letter, text in zip(page.letters, texts, strict=True) if _matches(text, wanted.error)]
+        return DeadLetterPage(matching, page.before)
 
     async def details(self, letters: Sequence[int]) -> Sequence[EventDetail]:
         found = await self._letters.details(letters)
@@ -115,10 +115,10 @@ class _MaskedAudit:
         return page._replace(entries=await asyncio.to_thread(lambda: [self._shown(entry) for entry in page.entries]))
 
     def _shown(self, entry: AuditEntry) -> AuditEntry:
-        """The text of a search is a part of the action."""
+        """Mask an entry: the subject of a bulk action contains the filter text."""
         detail = json.dumps(self._masks.everywhere(dict(entry.detail)), ensure_ascii=False)
         return replace(entry, subject=self._masks.text(entry.subject), detail_json=detail)
 
 
-def _fits(shown: str | None, wanted: str | None) -> bool:
+def _matches(shown: str | None, wanted: str | None) -> bool:
     return wanted is None or wanted in (shown or "")

@@ -1,14 +1,14 @@
-"""Personal data that nobody may see here: taken out on the server, before a page or an answer is made.
+"""Masking of personal data on the server, before a page or a response is created.
 
     $.customer.email        this member
     $.items[*].name         of every item of a list
     $..email                wherever it is
     header:authorization    a header, by its name in any case
-    text:[^ ]+@[^ ]+        whatever this regular expression finds: in errors, headers and values of payloads
+    text:[^ ]+@[^ ]+        matches of this regular expression in errors, headers and values of payloads
 
-Keys, ids and names are links and filters: they are shown as they are. A rule that finds nothing does no harm. What
-rules cannot reach into, such as a payload that is no JSON, is not shown at all where there are rules for payloads. Of a
-text that `text:` rules search, the first thousand characters are shown: so much can be searched in a bounded time.
+Keys, ids and names are links and filters: they are not masked. A rule without a match has no effect. With rules for
+payloads, a payload that is not JSON is not shown. With `text:` rules, the first thousand characters of a text are
+searched and shown, so that a search takes bounded time.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from pillarbox.ops.console.rule_cost import MOST_WAYS, SEARCHED, ways
 
 HIDDEN = "•••"
 _REMEMBERED = 2048
-"""Texts whose masked form is known."""
+"""Texts whose masked form is cached."""
 _HEADER, _TEXT = "header:", "text:"
-_SAID = {"error", "last_error", "message", "reason"}
-"""Members of an answer that hold what some place or program said."""
+_ERROR_FIELDS = {"error", "last_error", "message", "reason"}
+"""Members of a response that contain errors."""
 _STEP = re.compile(r"\.\.([^.\[\]*]+)|\.([^.\[\]*]+)|\[(\*|\d+)\]|\.(\*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step down."""
+    """One step of a path."""
 
     name: str
-    """A member's name, a place in a list, or `*` for all."""
+    """The name of a member, an index of a list, or `*` for all."""
     anywhere: bool = False
-    """At any depth below here."""
+    """At any depth."""
 
 
 class Masks:
-    """Rules, ready to be applied. Raises ConfigurationError."""
+    """Compiled masking rules. Raises ConfigurationError."""
 
     def __init__(self, rules: Sequence[str] = ()) -> None:
         headers = [rule for rule in rules if rule.lower().startswith(_HEADER)]
@@ -52,7 +52,7 @@ class Masks:
         self._patterns = [_pattern(rule) for rule in texts]
         self._paths = [_path(rule) for rule in rules if rule not in (*headers, *texts)]
         self.text = lru_cache(maxsize=_REMEMBERED)(self._text)
-        """An error, or any other text, without what patterns find in it; None is nothing."""
+        """Mask an error or another text; None becomes ''."""
 
     @property
     def texts(self) -> bool:
@@ -67,17 +67,17 @@ class Masks:
     def headers(self, headers: Mapping[str, str]) -> dict[str, str]:
         return {name: HIDDEN if name.lower() in self._headers else self.text(value) for name, value in headers.items()}
 
-    def _text(self, said: str | None) -> str:
-        shown = said or ""
+    def _text(self, text: str | None) -> str:
+        shown = text or ""
         if self._patterns and len(shown) > SEARCHED:
-            # What is not searched is not shown.
+            # Text that is not searched must not be shown.
             shown = f"{shown[:SEARCHED]}{HIDDEN}"
         for pattern in self._patterns:
             shown = pattern.sub(HIDDEN, shown)
         return shown
 
     def everywhere(self, value: Any) -> Any:
-        """A JSON value without what patterns find in any of its texts."""
+        """Mask every text of a JSON value."""
         match value:
             case str():
                 return self.text(value)
@@ -88,12 +88,12 @@ class Masks:
             case _:
                 return value
 
-    def answer(self, told: dict[str, Any]) -> dict[str, Any]:
-        """An answer of the API, without what patterns find in the errors it tells."""
-        return {name: self._told(name, value) for name, value in told.items()}
+    def response(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Mask the errors in a response of the API."""
+        return {name: self._masked_field(name, value) for name, value in content.items()}
 
     def payload(self, node: Node) -> Node:
-        """The same document without what is to be hidden."""
+        """Mask a document."""
         for path in self._paths:
             node = _masked(node, path)
         return self._searched(node) if self._patterns else node
@@ -109,14 +109,14 @@ class Masks:
             case _:
                 return node
 
-    def _told(self, name: str, value: Any) -> Any:
+    def _masked_field(self, name: str, value: Any) -> Any:
         match value:
-            case str() if name in _SAID:
+            case str() if name in _ERROR_FIELDS:
                 return self.text(value)
             case dict():
-                return self.answer(cast("dict[str, Any]", value))
+                return self.response(cast("dict[str, Any]", value))
             case list():
-                return [self._told(name, one) for one in cast(list[object], value)]
+                return [self._masked_field(name, one) for one in cast(list[object], value)]
             case _:
                 return value
 
@@ -128,8 +128,8 @@ def _path(rule: str) -> tuple[Step, ...]:
         if steps and "".join(text for text, _ in steps) == rest[1:]:
             return tuple(step for _, step in steps)
     raise ConfigurationError(
-        f"console.mask: {rule!r} is no rule; write $.customer.email, $.items[*].name, $..email, header:authorization "
-        "or text:[^ ]+@[^ ]+"
+        f"console.mask: {rule!r} is not a rule; write $.customer.email, $.items[*].name, $..email, "
+        "header:authorization or text:[^ ]+@[^ ]+"
     )
 
 
@@ -137,14 +137,14 @@ def _pattern(rule: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(rule[len(_TEXT) :].strip())
     except re.error as error:
-        raise ConfigurationError(f"console.mask: {rule!r} is no rule: {error}") from None
+        raise ConfigurationError(f"console.mask: {rule!r} is not a rule: {error}") from None
     if ways(pattern.pattern) > MOST_WAYS:
         raise ConfigurationError(
-            f"console.mask: {rule!r} is no rule: on some texts it would have to try too much; let no repeat hold "
-            "another one, and write {1,64} or ++ instead of + where something follows"
+            f"console.mask: {rule!r} is not a rule: it takes too long on some texts; do not nest repeats, and "
+            "write {1,64} or ++ instead of + if something follows"
         )
     if pattern.search(""):
-        raise ConfigurationError(f"console.mask: {rule!r} is no rule: it would find something in nothing")
+        raise ConfigurationError(f"console.mask: {rule!r} is not a rule: it matches the empty text")
     return pattern
 
 

@@ -1,4 +1,4 @@
-"""What an event carries, as far as a person may see it: JSON, raw or hex, guarded by size, masked by rules."""
+"""Payloads as a user may see them: as JSON, raw or hex, limited in size, masked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Form = Literal["json", "raw", "hex"]
 FORMS: Sequence[Form] = ("json", "raw", "hex")
 
 SHOWN = 128 * 1024
-"""Bytes of a payload that a page shows; the rest is downloaded."""
+"""Bytes of a payload that a page shows; a download has all of them."""
 SHOWN_HEX = 4 * 1024
 
 
@@ -30,27 +30,27 @@ class Shown:
     form: Form
     pieces: Sequence[Piece] = ()
     cut: int = 0
-    """Bytes that are not shown, because there are too many."""
+    """Bytes that are left out."""
     too_large: bool = False
-    """It would be shown as JSON, and is shown raw."""
+    """It is shown raw, because it is too large to format as JSON."""
     withheld: str = ""
-    """Why nothing is shown."""
+    """Why the payload is not shown."""
     masked: bool = False
 
 
 def show(detail: EventDetail, form: Form | None, masks: Masks) -> Shown:
-    """In the form that was asked for, or in the one that fits best."""
+    """Show a payload in the requested form; None selects one."""
     raw = bytes(detail.payload)
     document = _document(raw, detail.content_type)
     form = form or ("json" if document is not None else "raw" if _is_text(raw) else "hex")
     shown = Shown(size=len(raw), content_type=detail.content_type, form=form)
     if not raw:
-        return replace(shown, withheld="It is empty.")
+        return replace(shown, withheld="The payload is empty.")
     if masks.payloads:
         return _masked(shown, document, masks)
     match form:
         case "json" if document is None:
-            return replace(shown, withheld="It is no JSON: look at it raw or in hex.")
+            return replace(shown, withheld="The payload is not JSON: select raw or hex.")
         case "json" if len(raw) <= SHOWN:
             return replace(shown, pieces=list(json_text.pieces(document)))
         case "hex":
@@ -61,7 +61,7 @@ def show(detail: EventDetail, form: Form | None, masks: Masks) -> Shown:
 
 
 def download(detail: EventDetail, masks: Masks) -> bytes | None:
-    """The payload as a file; None if rules cannot reach into it."""
+    """Return the payload as a file; None if it cannot be masked."""
     raw = bytes(detail.payload)
     if not masks.payloads:
         return raw
@@ -70,18 +70,18 @@ def download(detail: EventDetail, masks: Masks) -> bytes | None:
 
 
 def content(detail: EventDetail, masks: Masks) -> dict[str, Any]:
-    """Payload and headers for scripts; without a payload that rules cannot reach into."""
-    told = {"content_type": detail.content_type, "headers": masks.headers(detail.headers)}
+    """Return payload and headers for the API, without a payload that cannot be masked."""
+    shown = {"content_type": detail.content_type, "headers": masks.headers(detail.headers)}
     raw = download(detail, masks)
     carried = {} if raw is None else exports.carried(raw, detail.content_type)
     if masks.payloads and "payload" in carried:
-        # The bytes are those of our layout.
+        # These bytes are not the original ones.
         carried.pop("payload_base64", None)
-    return told | carried
+    return shown | carried
 
 
 def hides(detail: EventDetail, masks: Masks) -> bool:
-    """Is anything in this event that rules take out, or that they cannot reach into?"""
+    """Whether rules mask a part of this event, or cannot be applied to it."""
     if masks.headers(detail.headers) != dict(detail.headers):
         return True
     if not masks.payloads:
@@ -94,18 +94,18 @@ def hex_dump(raw: bytes) -> str:
     lines: list[str] = []
     for start in range(0, len(raw), 16):
         row = raw[start : start + 16]
-        letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        lines.append(f"{start:08x}  {row[:8].hex(' '):<23}  {row[8:].hex(' '):<23}  {letters}")
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        lines.append(f"{start:08x}  {row[:8].hex(' '):<23}  {row[8:].hex(' '):<23}  {text}")
     return "\n".join(lines)
 
 
 def _masked(shown: Shown, document: json_text.Node | None, masks: Masks) -> Shown:
     if document is None:
-        return replace(shown, withheld="It is no JSON, so what is to be masked cannot be found in it.", masked=True)
+        return replace(shown, withheld="The payload is not JSON, so that it cannot be masked.", masked=True)
     if shown.form == "hex":
-        return replace(shown, withheld="Bytes cannot be masked: look at it as JSON.", masked=True)
+        return replace(shown, withheld="Bytes cannot be masked: select JSON.", masked=True)
     if shown.size > SHOWN:
-        return replace(shown, withheld="It is too large to be shown here: download it.", masked=True)
+        return replace(shown, withheld="The payload is too large for this page: download it.", masked=True)
     return replace(shown, pieces=list(json_text.pieces(masks.payload(document))), masked=True)
 
 
@@ -113,7 +113,7 @@ def _document(raw: bytes, content_type: str) -> json_text.Node | None:
     if not is_json(content_type):
         return None
     try:
-        # The document `null` is one, too.
+        # `null` is a document; None stands for a payload that is not JSON.
         return json_text.parse(raw) if raw.strip() != b"null" else json_text.Digits("null")
     except ValueError:
         return None

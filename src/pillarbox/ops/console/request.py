@@ -31,7 +31,7 @@ from pillarbox.ops.console.context import ConsoleContext
 from pillarbox.ops.console.errors import context_of, error_response, login_required, store_error_response
 from pillarbox.ops.console.fields import TOKEN, check_texts
 from pillarbox.ops.console.logins import Identity, TooManyAttemptsError, UsersUnavailableError
-from pillarbox.ops.console.sessions import NOTICE, make_token, open_notice, sign_notice, token_fits
+from pillarbox.ops.console.sessions import NOTICE, make_token, open_notice, sign_notice, is_valid_token
 from pillarbox.ops.console.timeouts import TIMEOUT, within
 
 BODY = 2 * 1024 * 1024
@@ -206,7 +206,7 @@ async def _run_action(request: Request, act: Page, needs: Role, read: Read, *, t
         return login_required(request)
     form = await read(request)
     token = request.headers.get("x-csrf-token") or str(form.get(TOKEN, ""))
-    if (token_needed or not identity.by_header) and not token_fits(context.signer, token, identity.holder):
+    if (token_needed or not identity.by_header) and not is_valid_token(context.signer, token, identity.holder):
         raise RequestError(
             403, "The form has expired, or belongs to another login. Go back, reload the page and send it again."
         )
@@ -218,7 +218,7 @@ async def _run_action(request: Request, act: Page, needs: Role, read: Read, *, t
 
 
 async def _identity(context: ConsoleContext, request: Request) -> Identity | None:
-    identity = await context.login.who(request, context.signer)
+    identity = await context.login.authenticate(request, context.signer)
     ended = identity is not None and identity.by_session and await context.logouts.contains(identity.holder)
     return None if ended else identity
 

@@ -1,7 +1,7 @@
-"""How much a regular expression may have to try: rules are written by hand, and some take years on the wrong text.
+"""The cost of a regular expression: some masking rules would backtrack for years on the wrong text.
 
-A match goes back to try again wherever a part may be longer or shorter. `ways` counts in how many ways all parts
-before the end can be laid out on a text; parts that never go back (`a++`, `(?>…)`) count once.
+A match backtracks wherever a part may be longer or shorter. `ways` counts in how many ways all parts before the end can
+match a text; parts without backtracking (`a++`, `(?>…)`) count once.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ parser: Any = import_module("re._parser")
 SEARCHED = 1000
 """Characters of one text that rules search; the rest is not shown."""
 MOST_WAYS = 5000
-"""Ways from one place: with as many places as characters, some milliseconds."""
+"""Ways from one position: at every position of a text, a search takes some milliseconds."""
 
 
 def ways(pattern: str) -> float:
-    """In how many ways it can match at one place of a text of so many characters."""
+    """Return in how many ways a pattern can match at one position of a text of `SEARCHED` characters."""
     return _sequence(list(parser.parse(pattern)), last=True)
 
 
@@ -39,7 +39,7 @@ def _part(operation: Any, given: Any, *, last: bool) -> float:
             within = _sequence(list(body), last=False)
             if within > 1:
                 return min(within**most, 1e18) if most < 100 else 1e18
-            # Nothing after it can fail, so nothing is tried again.
+            # Nothing after it can fail, so that it does not backtrack.
             return 1.0 if last else float(most - min(least, most) + 1)
         case codes.SUBPATTERN:
             return _sequence(list(given[-1]), last=last)

@@ -1,4 +1,4 @@
-"""The console's own port, until it is told to stop."""
+"""Serves the console on its own port until it is stopped."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ except ImportError as missing:  # pragma: no cover - shown by the test of the ba
 
 
 class BrowserProtocol(BoundedProtocol):
-    """Browsers open six connections each, and keep one for what moves by itself."""
+    """Limits connections: a browser opens six, and keeps one for live updates."""
 
     wanted = 256
 
 
 class ConsoleServer:
-    """Answers on a port; `stop` may be called from a signal handler of the running loop."""
+    """Serves a console; `stop` may be called from a signal handler of the running loop."""
 
     def __init__(self, console: Console, *, root_path: str = "") -> None:
         self._console = console
@@ -36,7 +36,7 @@ class ConsoleServer:
             access_log=False,
             log_level="warning",
             root_path=root_path,
-            # Who is at the other end must be the truth: a login by proxy is decided by it.
+            # A login by proxy depends on the real address of the peer.
             proxy_headers=False,
             server_header=False,
             timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
@@ -47,7 +47,7 @@ class ConsoleServer:
         """Serve until `stop`; then close the port."""
         self._config.load()
         self._server.lifespan = self._config.lifespan_class(self._config)
-        # Not `serve()`: it would take the signals for itself.
+        # Not `serve()`, which installs its own signal handlers.
         await self._server.startup(sockets=[port])
         try:
             await self._server.main_loop()

@@ -1,7 +1,7 @@
-"""What a browser keeps for us: signed, dated, and worth nothing without the key.
+"""Signed values with an expiry, kept by the browser.
 
-A session names a person and dies with their password; a token proves that a form came from one of our pages; a notice
-is what an action has to say on the next page.
+A session names a user and ends when the password changes; a token proves that a form comes from a page of the console;
+a notice is the message of an action for the next page.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ _LONGEST = 4096
 
 
 class Signer:
-    """Signs values for a purpose and a while."""
+    """Signs values for a purpose and a limited time."""
 
     def __init__(self, key: str = "", *, clock: Clock | None = None) -> None:
-        """key: '' makes one that ends with this process. Raises ConfigurationError for one that could be guessed."""
+        """key: '' generates one for this process. Raises ConfigurationError if it is too short."""
         if key:
             try:
                 Secret().read(key)
             except ValueError as error:
-                raise ConfigurationError(f"the secret that cookies are signed with is too short: {error}") from None
+                raise ConfigurationError(f"the secret that signs cookies is too short: {error}") from None
         self._key = hashlib.sha256(key.encode() or secrets.token_bytes(32)).digest()
         self._clock = clock or SystemClock()
 
     def sign(self, purpose: str, value: object, *, life: float) -> str:
-        """A text without blanks that `open` opens until its life has ended."""
+        """Return a signed text without blanks, which `open` accepts for `life` seconds."""
         body = json.dumps([self._clock.now().timestamp() + life, value], separators=(",", ":")).encode()
         return f"{_text(body)}.{_text(self._seal(purpose, body))}"
 
     def open(self, purpose: str, text: str | None) -> Any:
-        """The value; None if it was not signed here for this purpose, or is over."""
+        """Return the value; None if the signature is invalid for this purpose, or has expired."""
         if not text or len(text) > _LONGEST:
             return None
         body, _, seal = text.partition(".")
@@ -62,13 +62,13 @@ class Signer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A login that lasts."""
+    """A session of a user."""
 
     name: str
     mark: str
-    """A part of the password's hash, hashed: another password ends the session."""
+    """A hash of the password's hash: a new password ends the session."""
     number: str
-    """Random: what the tokens of its forms are tied to."""
+    """Random; the tokens of its forms are bound to it."""
 
     @classmethod
     def begin(cls, name: str, known: str) -> Session:
@@ -92,16 +92,16 @@ def open_session(signer: Signer, text: str | None) -> Session | None:
 
 
 def make_token(signer: Signer, holder: str, *, life: float) -> str:
-    """For the forms of one holder: a session's number, or a name where there are no sessions."""
+    """Return the token of the forms of one holder: the number of a session, or a name without sessions."""
     return signer.sign("form", holder, life=life)
 
 
-def token_fits(signer: Signer, token: str | None, holder: str) -> bool:
+def is_valid_token(signer: Signer, token: str | None, holder: str) -> bool:
     return bool(signer.open("form", token) == holder)
 
 
-def sign_notice(signer: Signer, said: str) -> str:
-    return signer.sign("notice", said[:500], life=_NOTICE_LIFE)
+def sign_notice(signer: Signer, message: str) -> str:
+    return signer.sign("notice", message[:500], life=_NOTICE_LIFE)
 
 
 def open_notice(signer: Signer, text: str | None) -> str:

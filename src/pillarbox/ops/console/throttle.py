@@ -1,8 +1,8 @@
-"""Guessing passwords is slow, and locks nobody out but whoever guesses.
+"""Slows down password guessing without locking out other users.
 
-What must stay true: a right password from an address without failures gets in at once, whatever others try. Somebody
-who fails ten times within a minute with one name from one address has to wait for a minute. An address that fails with
-many names, and a name that fails from many addresses, are slowed down: each try takes longer, up to a few seconds.
+Invariants: a correct password from an address without failures is accepted at once. Ten failures within a minute with
+one name from one address lock that pair for a minute. An address that fails with many names, and a name that fails from
+many addresses, are slowed down: each attempt takes longer, up to a few seconds.
 """
 
 from __future__ import annotations
@@ -11,60 +11,60 @@ from collections import OrderedDict
 
 from pillarbox.core.clock import Clock, SystemClock
 
-TRIES = 10
-"""Failures of one name from one address, after which it is closed."""
+ATTEMPTS = 10
+"""Failures of one name from one address after which the pair is locked."""
 SLOW = 20
-"""Failures of one address, whatever the names, and of one name, wherever from, after which tries take longer."""
+"""Failures of one address with any name, and of one name from any address, after which attempts take longer."""
 WINDOW = 60.0
-"""Seconds in which so many tries may fail."""
+"""Seconds in which failures are counted."""
 SLOWEST_ADDRESS, SLOWEST_NAME = 5.0, 2.0
-"""Seconds that a try takes at most. One for a name may be the user's own: they wait less."""
+"""Maximum delay of an attempt in seconds. An attempt with a guessed name may come from its user, who waits less."""
 _STEP = 0.1
-"""Seconds for each failure beyond."""
-_REMEMBERED = 10_000
-_COUNTED = 200
+"""Seconds for each further failure."""
+_MOST_PAIRS = 10_000
+_MOST_FAILURES = 200
 
-Whose = tuple[str | None, str | None]
+FailureKey = tuple[str | None, str | None]
 """An address and a name; None: any."""
 
 
 class Throttle:
-    """Counts failures by address and name; it forgets the oldest of too many."""
+    """Counts failures by address and name, of a limited number of pairs."""
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        self._failures: OrderedDict[Whose, list[float]] = OrderedDict()
+        self._failures: OrderedDict[FailureKey, list[float]] = OrderedDict()
 
-    def closed(self, *, address: str, name: str) -> bool:
-        """Whether this name has to wait for a minute at this address."""
-        return self._count((address, name)) >= TRIES
+    def is_locked(self, *, address: str, name: str) -> bool:
+        """Whether this name is locked at this address."""
+        return self._count((address, name)) >= ATTEMPTS
 
-    def suspects(self, address: str) -> bool:
-        """Whether somebody seems to guess from there."""
-        return self._count((address, None)) >= TRIES
+    def is_guessing(self, address: str) -> bool:
+        """Whether an address has many failures."""
+        return self._count((address, None)) >= ATTEMPTS
 
     def delay(self, *, address: str, name: str) -> float:
-        """Seconds that the next try has to take."""
+        """Return the delay of the next attempt in seconds."""
         for_address = min(SLOWEST_ADDRESS, _STEP * max(0, self._count((address, None)) - SLOW))
-        if not self.suspects(address):
+        if not self.is_guessing(address):
             return for_address
-        # A name that others try as well; who comes from an address of good standing does not wait for them.
+        # The name is attacked from other addresses; an address without failures is not delayed.
         return max(for_address, min(SLOWEST_NAME, _STEP * max(0, self._count((None, name)) - SLOW)))
 
-    def failed(self, *, address: str, name: str) -> None:
-        for whose in ((address, name), (address, None), (None, name)):
-            self._failures[whose] = [*self._recent(whose), self._clock.monotonic()][-_COUNTED:]
-            self._failures.move_to_end(whose)
-        while len(self._failures) > _REMEMBERED:
+    def add_failure(self, *, address: str, name: str) -> None:
+        for key in ((address, name), (address, None), (None, name)):
+            self._failures[key] = [*self._recent(key), self._clock.monotonic()][-_MOST_FAILURES:]
+            self._failures.move_to_end(key)
+        while len(self._failures) > _MOST_PAIRS:
             self._failures.popitem(last=False)
 
-    def forget(self, *, address: str, name: str) -> None:
-        """They got in. What others tried from there stays counted, else whoever has a login could guess on."""
+    def reset(self, *, address: str, name: str) -> None:
+        """Reset the pair after a login. Other failures of the address count on: a user could guess other passwords."""
         self._failures.pop((address, name), None)
 
-    def _count(self, whose: Whose) -> int:
-        return len(self._recent(whose))
+    def _count(self, key: FailureKey) -> int:
+        return len(self._recent(key))
 
-    def _recent(self, whose: Whose) -> list[float]:
+    def _recent(self, key: FailureKey) -> list[float]:
         begin = self._clock.monotonic() - WINDOW
-        return [at for at in self._failures.get(whose, ()) if at > begin]
+        return [at for at in self._failures.get(key, ()) if at > begin]

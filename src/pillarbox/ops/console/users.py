@@ -1,9 +1,9 @@
-"""The people of a users file, or of a variable: `name:rights:hash`, one per line.
+"""The users of a file or a variable: `name:rights:hash`, one per line.
 
     ada:admin+payloads:scrypt$14$8$1$…
     ben:viewer:scrypt$14$8$1$…
 
-The file is written for its owner alone; errors name a line, never what is in it.
+The file is format_rights for its owner alone; errors name a line, never what is in it.
 """
 
 from __future__ import annotations
@@ -17,46 +17,46 @@ from pathlib import Path
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console import passwords
-from pillarbox.ops.console.access import User, rights, written
+from pillarbox.ops.console.access import User, parse_rights, format_rights
 
 _NAME = re.compile(r"[\w.@+-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserEntry:
-    """A person and the hash of their password."""
+    """A user with the hash of the password."""
 
     user: User
     hash: str
 
     def __str__(self) -> str:
         user = self.user
-        return f"{user.name}:{written(user.role, payloads=user.payloads)}:{self.hash}"
+        return f"{user.name}:{format_rights(user.role, payloads=user.payloads)}:{self.hash}"
 
 
 Users = Mapping[str, UserEntry]
 
 
 def parse(text: str, *, called: str) -> dict[str, UserEntry]:
-    """The people of a text, by name. Raises ConfigurationError."""
+    """Parse users, by name. Raises ConfigurationError."""
     found: dict[str, UserEntry] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
         user = _user(line.strip(), f"{called}, line {number}")
         if user.user.name in found:
-            raise ConfigurationError(f"{called}, line {number}: {user.user.name!r} is there twice")
+            raise ConfigurationError(f"{called}, line {number}: {user.user.name!r} occurs twice")
         found[user.user.name] = user
     return found
 
 
 def read(file: Path) -> dict[str, UserEntry]:
-    """The people of a file. Raises ConfigurationError."""
+    """Read the users of a file. Raises ConfigurationError."""
     try:
         return parse(file.read_text(encoding="utf-8"), called=f"users file {file}")
     except FileNotFoundError:
         raise ConfigurationError(
-            f"there is no users file {file}: make one with `pillarbox console user add NAME --role admin`"
+            f"there is no users file {file}: create it with `pillarbox console user add NAME --role admin`"
         ) from None
     except OSError as error:
         raise ConfigurationError(f"the users file {file} cannot be read: {error.strerror}") from None
@@ -65,7 +65,7 @@ def read(file: Path) -> dict[str, UserEntry]:
 
 
 def write(file: Path, users: Users) -> None:
-    """Write all of them at once, or nothing. Raises ConfigurationError."""
+    """Replace the file atomically. Raises ConfigurationError."""
     text = "".join(f"{user}\n" for user in users.values())
     try:
         handle, name = tempfile.mkstemp(prefix=f".{file.name}-", dir=file.parent)
@@ -77,13 +77,15 @@ def write(file: Path, users: Users) -> None:
             Path(name).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise ConfigurationError(f"the users file {file} cannot be written: {error.strerror}") from None
+        raise ConfigurationError(f"the users file {file} cannot be format_rights: {error.strerror}") from None
 
 
 def check_name(name: str) -> str:
-    """Raises ConfigurationError for a name that would not survive the file."""
+    """Return the name. Raises ConfigurationError if the file cannot hold it."""
     if not _NAME.fullmatch(name):
-        raise ConfigurationError(f"{name!r} is no name for a user: use letters, digits and . _ @ + - only, at most 64")
+        raise ConfigurationError(
+            f"{name!r} is not a valid user name: use characters, digits and . _ @ + - only, at most 64"
+        )
     return name
 
 
@@ -91,7 +93,7 @@ def _user(line: str, place: str) -> UserEntry:
     name, _, rest = line.partition(":")
     granted, _, known = rest.partition(":")
     try:
-        role, payloads = rights(granted)
+        role, payloads = parse_rights(granted)
         passwords.check(known)
         return UserEntry(user=User(name=check_name(name), role=role, payloads=payloads), hash=known)
     except (ConfigurationError, ValueError):

@@ -56,7 +56,7 @@ def test_patterns_are_searched_in_errors_headers_and_values_of_payloads() -> Non
 def test_of_an_answer_what_was_said_is_searched_and_what_is_a_link_is_not() -> None:
     masks = Masks(["text:[^ ]+@[^ ]+"])
     told = {"key": "a@b", "last_error": "no a@b", "groups": [{"reason": "a@b", "event_id": "a@b"}], "why": None}
-    assert masks.answer(told) == {
+    assert masks.response(told) == {
         "key": "a@b",
         "last_error": f"no {HIDDEN}",
         "groups": [{"reason": HIDDEN, "event_id": "a@b"}],

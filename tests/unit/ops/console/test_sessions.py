@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.console.sessions import Session, Signer, make_token, open_session, sign_session, token_fits
+from pillarbox.ops.console.sessions import Session, Signer, make_token, open_session, sign_session, is_valid_token
 
 KEY = "sixteen characters, or more"
 
@@ -69,6 +69,6 @@ def test_every_changed_letter_is_noticed() -> None:
 
 def test_a_token_is_for_one_holder() -> None:
     signer = Signer(KEY)
-    assert token_fits(signer, make_token(signer, "one", life=60), "one")
-    assert not token_fits(signer, make_token(signer, "one", life=60), "two")
-    assert not token_fits(signer, None, "one")
+    assert is_valid_token(signer, make_token(signer, "one", life=60), "one")
+    assert not is_valid_token(signer, make_token(signer, "one", life=60), "two")
+    assert not is_valid_token(signer, None, "one")

@@ -1,35 +1,35 @@
-from pillarbox.ops.console.throttle import SLOW, SLOWEST_ADDRESS, SLOWEST_NAME, TRIES, WINDOW, Throttle
+from pillarbox.ops.console.throttle import SLOW, SLOWEST_ADDRESS, SLOWEST_NAME, ATTEMPTS, WINDOW, Throttle
 from tests.unit.ops.console.test_sessions import Clock
 
 
 def fails(throttle: Throttle, times: int, *, address: str = "here", name: str = "ada") -> None:
     for _ in range(times):
-        throttle.failed(address=address, name=name)
+        throttle.add_failure(address=address, name=name)
 
 
 async def test_after_too_many_failures_one_waits_a_while() -> None:
     clock = Clock()
     throttle = Throttle(clock=clock)
-    fails(throttle, TRIES - 1)
-    assert not throttle.closed(address="here", name="ada")
+    fails(throttle, ATTEMPTS - 1)
+    assert not throttle.is_locked(address="here", name="ada")
     fails(throttle, 1)
-    assert throttle.closed(address="here", name="ada")
+    assert throttle.is_locked(address="here", name="ada")
     await clock.sleep(WINDOW)
-    assert not throttle.closed(address="here", name="ada")
+    assert not throttle.is_locked(address="here", name="ada")
 
 
 def test_nobody_else_waits_for_it() -> None:
     throttle = Throttle()
-    fails(throttle, TRIES)
-    assert not throttle.closed(address="here", name="ben")
-    assert not throttle.closed(address="there", name="ada")
+    fails(throttle, ATTEMPTS)
+    assert not throttle.is_locked(address="here", name="ben")
+    assert not throttle.is_locked(address="there", name="ada")
 
 
 def test_no_number_of_failures_elsewhere_closes_or_delays_a_name() -> None:
     throttle = Throttle()
     for n in range(1000):
         fails(throttle, 1, address=f"address {n}", name="ada")
-    assert not throttle.closed(address="here", name="ada")
+    assert not throttle.is_locked(address="here", name="ada")
     assert throttle.delay(address="here", name="ada") == 0
 
 
@@ -40,7 +40,7 @@ def test_an_address_that_tries_many_names_is_slowed_down() -> None:
     assert throttle.delay(address="here", name="ada") == 0
     for n in range(1000):
         fails(throttle, 1, name=f"name {n}")
-    assert not throttle.closed(address="here", name="ada")
+    assert not throttle.is_locked(address="here", name="ada")
     assert throttle.delay(address="here", name="ada") == SLOWEST_ADDRESS
     assert throttle.delay(address="there", name="ada") == 0
 
@@ -49,7 +49,7 @@ def test_a_name_that_is_tried_everywhere_is_slowed_down_at_an_address_that_guess
     throttle = Throttle()
     for n in range(1000):
         fails(throttle, 1, address=f"address {n}", name="ada")
-    fails(throttle, TRIES, name="ben")
+    fails(throttle, ATTEMPTS, name="ben")
     assert throttle.delay(address="here", name="ada") == SLOWEST_NAME
     assert throttle.delay(address="here", name="cleo") == 0
 
@@ -63,9 +63,9 @@ def test_what_is_remembered_is_bounded() -> None:
 
 def test_success_is_forgiving_to_that_name_alone() -> None:
     throttle = Throttle()
-    fails(throttle, TRIES)
-    fails(throttle, TRIES, name="ben")
-    throttle.forget(address="here", name="ada")
-    assert not throttle.closed(address="here", name="ada")
-    assert throttle.closed(address="here", name="ben")
-    assert throttle.suspects("here")
+    fails(throttle, ATTEMPTS)
+    fails(throttle, ATTEMPTS, name="ben")
+    throttle.reset(address="here", name="ada")
+    assert not throttle.is_locked(address="here", name="ada")
+    assert throttle.is_locked(address="here", name="ben")
+    assert throttle.is_guessing("here")

@@ -44,7 +44,7 @@ def test_a_name_is_there_once() -> None:
 
 @pytest.mark.parametrize("name", ["", "a:b", "a\nb", "x" * 65, "<b>"])
 def test_a_name_that_would_break_the_file_is_refused(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="is no name for a user"):
+    with pytest.raises(ConfigurationError, match="is not a valid user name"):
         check_name(name)
 
 

@@ -82,4 +82,4 @@ def test_health_lists_paused_and_unavailable_destinations() -> None:
     }
     assert facts["breakers"] == {"audit": "paused", "mail": "closed", "orders": "open"}
     assert facts["dead_letter_queues"] == {"orders.dlq": 4}
-    assert facts["flow"] == {"state": "degraded", "reason": "audit is paused by an operator; orders is unavailable"}
+    assert facts["flow"] == {"state": "degraded", "reason": "audit is paused by an operator. orders is unavailable."}

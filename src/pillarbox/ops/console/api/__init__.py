@@ -44,7 +44,7 @@ def _json(endpoint: Endpoint) -> Page:
 
     async def answered(request: ConsoleRequest) -> Response:
         endpoint.check(request)
-        told = await asyncio.to_thread(request.context.masks.answer, await answer(request))
+        told = await asyncio.to_thread(request.context.masks.response, await answer(request))
         return SafeJSONResponse(told, background=request.later)
 
     return answered

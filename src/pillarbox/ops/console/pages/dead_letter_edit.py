@@ -23,45 +23,48 @@ from pillarbox.ops.console.request import ConsoleRequest, RequestError, check_ro
 
 async def edit(request: ConsoleRequest) -> Response:
     """Show the form with the current content."""
-    letter = await dead_letter_of(request, request.query.get("dead_letter_id"), gone=404)
-    return await _form(request, letter, DeadLetterForm.of(letter))
+    dead_letter = await dead_letter_of(request, request.query.get("dead_letter_id"), gone=404)
+    return await _form(request, dead_letter, DeadLetterForm.of(dead_letter))
 
 
 async def decide(request: ConsoleRequest) -> Response:
     """Show the changes for confirmation, or send them with do=send; invalid input returns to the form."""
-    letter = await dead_letter_of(request, request.form.get("dead_letter_id"), gone=409)
-    typed, do = DeadLetterForm.of(letter).filled(request.form), request.form.get("do")
+    dead_letter = await dead_letter_of(request, request.form.get("dead_letter_id"), gone=409)
+    typed, do = DeadLetterForm.of(dead_letter).filled(request.form), request.form.get("do")
     if do == "edit":
-        return await _form(request, letter, typed)
+        return await _form(request, dead_letter, typed)
     try:
-        change = typed.amendment(letter, max_payload=request.context.max_payload)
+        change = typed.amendment(dead_letter, max_payload=request.context.max_payload)
     except RecordError as error:
-        return await _form(request, letter, typed, wrong=str(error))
+        return await _form(request, dead_letter, typed, wrong=str(error))
     if not change.changes:
         return await _form(
-            request, letter, typed, wrong="Nothing was changed. To retry the event unchanged, use Retry on its page."
+            request,
+            dead_letter,
+            typed,
+            wrong="Nothing was changed. To retry the event unchanged, use Retry on its page.",
         )
     if do == "send":
-        await amend(request, letter, change)
-        said = f"Dead letter {letter.dead_letter_id} retried with edited content."
-        return request.redirect("/event", said, id=letter.event_id, destination=letter.destination)
-    return await _confirm(request, letter, typed, change)
+        await amend(request, dead_letter, change)
+        said = f"Dead letter {dead_letter.dead_letter_id} retried with edited content."
+        return request.redirect("/event", said, id=dead_letter.event_id, destination=dead_letter.destination)
+    return await _confirm(request, dead_letter, typed, change)
 
 
 async def dead_letter_of(request: ConsoleRequest, number: object, *, gone: int) -> EventDetail:
-    """Raises RequestError if this person may not edit it, or if it is `gone`, with that status; ConfigurationError."""
+    """Return a dead letter to edit. Raises RequestError if the user may not edit it, or with status `gone`."""
     check_role(request.user, Role.OPERATOR)
     if not request.user.payloads:
         raise RequestError(403, "Your user lacks the right to see payloads, and therefore to edit them.")
     wanted = whole(str(number), "dead_letter_id", default=0, most=2**63 - 1)
-    for letter in await request.store.admin.dead_letters.details([wanted]):
-        if await asyncio.to_thread(payloads.hides, letter, request.context.masks):
+    for dead_letter in await request.store.admin.dead_letters.details([wanted]):
+        if await asyncio.to_thread(payloads.hides, dead_letter, request.context.masks):
             raise RequestError(
                 403,
                 "Masking rules hide a part of this event, and saving it here would destroy that part. "
-                f"Edit it on the command line: {command(letter)}",
+                f"Edit it on the command line: {command(dead_letter)}",
             )
-        return letter
+        return dead_letter
     raise RequestError(
         gone,
         f"Dead letter {wanted} no longer exists: it was retried or discarded; the audit shows by whom. "
@@ -69,46 +72,50 @@ async def dead_letter_of(request: ConsoleRequest, number: object, *, gone: int) 
     )
 
 
-async def amend(request: ConsoleRequest, letter: EventDetail, change: Amendment) -> None:
-    """Raises RequestError if it cannot be done any more."""
-    letters, number = request.store.admin.dead_letters, letter.dead_letter_id or 0
+async def amend(request: ConsoleRequest, dead_letter: EventDetail, change: Amendment) -> None:
+    """Retry the dead letter with the change. Raises RequestError if it changed concurrently."""
+    letters, number = request.store.admin.dead_letters, dead_letter.dead_letter_id or 0
     if not await letters.edit(number, payload=change.payload, headers=change.headers, by=request.user.name):
         raise RequestError(
             409,
-            f"Dead letter {letter.dead_letter_id} was skipped: event {letter.event_id!r} is already pending for "
-            f"{letter.destination!r}, or changed concurrently. Check the event before you retry.",
+            f"Dead letter {number} was skipped: event {dead_letter.event_id!r} is already pending for "
+            f"{dead_letter.destination!r}, or changed concurrently. Check the event before you retry.",
         )
 
 
-def command(letter: EventDetail) -> str:
+def command(dead_letter: EventDetail) -> str:
     """Return the equivalent CLI command."""
-    return command_line.command("dead edit", letter.event_id, {"dead-letter": letter.dead_letter_id})
+    return command_line.command("dead edit", dead_letter.event_id, {"dead-letter": dead_letter.dead_letter_id})
 
 
-async def _form(request: ConsoleRequest, letter: EventDetail, form: DeadLetterForm, *, wrong: str = "") -> Response:
+async def _form(
+    request: ConsoleRequest, dead_letter: EventDetail, form: DeadLetterForm, *, wrong: str = ""
+) -> Response:
     return await request.render(
         "dead_edit.html",
-        letter=letter,
+        dead_letter=dead_letter,
         form=form,
-        first=DeadLetterForm.of(letter),
+        first=DeadLetterForm.of(dead_letter),
         largest=payloads.SHOWN,
         wrong=wrong,
-        command=command(letter),
+        command=command(dead_letter),
     )
 
 
-async def _confirm(request: ConsoleRequest, letter: EventDetail, typed: DeadLetterForm, change: Amendment) -> Response:
-    before = DeadLetterForm.of(letter)
-    after = DeadLetterForm.of(letter._replace(payload=change.payload))
+async def _confirm(
+    request: ConsoleRequest, dead_letter: EventDetail, typed: DeadLetterForm, change: Amendment
+) -> Response:
+    before = DeadLetterForm.of(dead_letter)
+    after = DeadLetterForm.of(dead_letter._replace(payload=change.payload))
     return await request.render(
         "dead_edit_confirm.html",
-        letter=letter,
-        kept={"dead_letter_id": letter.dead_letter_id}
+        dead_letter=dead_letter,
+        kept={"dead_letter_id": dead_letter.dead_letter_id}
         | {name: text for name, text in typed._asdict().items() if text is not None},
         payload=await _changes(before.payload, after.payload or typed.payload),
         headers=await _changes(before.headers, typed.headers),
         sizes=(len(change.old_payload), len(change.payload)),
-        command=command(letter),
+        command=command(dead_letter),
     )
 
 

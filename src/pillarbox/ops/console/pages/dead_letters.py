@@ -28,10 +28,10 @@ _DONE = {"retry": "retried", "discard": "discarded"}
 
 
 async def dead(request: ConsoleRequest) -> Response:
-    """Show dead letters by reason, or with view=letters one by one."""
+    """Show dead letters by reason, or with view=list one by one."""
     store, asked = request.store, given(request.query, CHOICE_FIELDS)
     held = await store.admin.events.list(EventFilter(blocked=True), limit=1)
-    one_by_one, narrowed = request.query.get("view") == "letters", given(asked, LETTER_FIELDS)
+    one_by_one, narrowed = request.query.get("view") == "list", given(asked, LETTER_FIELDS)
     common = {"asked": asked if one_by_one else narrowed, "narrowed": narrowed, "held": bool(held.events)}
     if one_by_one:
         page, wrong = await found_or(DeadLetterPage([], None), dead_letter_page(store, request.query))
@@ -55,7 +55,7 @@ async def export(request: ConsoleRequest) -> Response:
         letter_filter(request.query),
         content,
         group=group_of(request.query),
-        hide=request.context.masks.answer,
+        hide=request.context.masks.response,
     )
     return await stream_file(found, "dead-letters.ndjson", media_type="application/x-ndjson")
 

@@ -10,7 +10,7 @@ from pillarbox.ops.console.fields import is_yes
 from pillarbox.ops.console.request import ConsoleRequest, RequestError
 from pillarbox.ops.console.statistics import recent_rates
 from pillarbox.ops.flow import DestinationView, destinations_of
-from pillarbox.ops.overrides import DestinationOverrides, UnknownDestinationError, met
+from pillarbox.ops.overrides import DestinationOverrides, UnknownDestinationError, known_destinations
 from pillarbox.relay.routing import per_second
 
 
@@ -25,7 +25,7 @@ async def destinations(request: ConsoleRequest) -> Response:
 async def listed(request: ConsoleRequest) -> list[DestinationView]:
     """List destinations with a breaker, an override or events."""
     snapshot = await request.context.overview.snapshot()
-    return destinations_of(snapshot.overview.relays, snapshot.overrides, met=await met(request.store))
+    return destinations_of(snapshot.overview.relays, snapshot.overrides, known=await known_destinations(request.store))
 
 
 async def override(request: ConsoleRequest) -> Response:

@@ -26,7 +26,7 @@ async def login(request: Request) -> Response:
     if not isinstance(context.login, UserLogin):
         return RedirectResponse(f"{_base(request)}/", status_code=303)
     address = context.login.address(request)
-    user = await context.login.enter(name, password, address=address)
+    user = await context.login.check(name, password, address=address)
     if user is None:
         _log.warning("login of %r from %s failed", name[:64], address)
         return _drawn(request, wanted=wanted, name=name, wrong=True)
