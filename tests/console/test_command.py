@@ -70,17 +70,17 @@ def test_people_of_a_variable_need_no_file(shop: Stock, tmp_path: Path) -> None:
     ("variables", "said"),
     [
         ({}, "there is no users file pillarbox.users: make one with `pillarbox console user add NAME --role admin`"),
-        ({"LOGIN": "none", "LISTEN": "0.0.0.0:8980"}, "without a login the console listens on this machine only"),
-        ({"LOGIN": "none", "LISTEN": "[::]:8980"}, "without a login the console listens on this machine only"),
+        ({"LOGIN": "none", "LISTEN": "0.0.0.0:8980"}, "without a login the console listens on loopback only"),
+        ({"LOGIN": "none", "LISTEN": "[::]:8980"}, "without a login the console listens on loopback only"),
         (
             {"LOGIN": "none", "LISTEN": "shop.example.com:80"},
-            "without a login the console listens on this machine only",
+            "without a login the console listens on loopback only",
         ),
         ({"LOGIN": "magic"}, "console.login is 'magic': write file, proxy, none, or MODULE:OBJECT"),
         ({"LOGIN": "nowhere:login"}, "there is no module 'nowhere'"),
         ({"LOGIN": "os:sep"}, "os:sep is a str"),
         ({"LOGIN": "proxy"}, "a login by proxy needs the addresses of that proxy"),
-        ({"LOGIN": "none", "MASK": "email"}, "console.mask: 'email' is no rule"),
+        ({"LOGIN": "none", "MASK": "email"}, "console.mask: 'email' is not a rule"),
         ({"USERS": "ada:admin:secret"}, "console.users, line 1: write name:role:hash"),
     ],
 )

@@ -15,7 +15,7 @@ from pillarbox.ops.console import Console, HostLogin, NoLogin, ProxyLogin, Role,
 from pillarbox.ops.console.from_settings import make_login
 from pillarbox.ops.console.logins import MAX_WAITING, TooManyAttemptsError
 from pillarbox.ops.console.passwords import hashed
-from pillarbox.ops.console.throttle import SLOWEST_ADDRESS, ATTEMPTS
+from pillarbox.ops.console.throttle import ATTEMPTS, SLOWEST_ADDRESS
 from pillarbox.ops.console.users import UserEntry, write
 from pillarbox.stores.sqlite import SqliteStore
 from tests.console.conftest import LOCAL, Visit, Visitor, states
@@ -410,7 +410,7 @@ def test_a_login_that_lets_nobody_in_is_refused(tmp_path: Path) -> None:
         UserLogin(UsersFile(tmp_path / "users"))
     with pytest.raises(ConfigurationError, match="needs the addresses of that proxy"):
         ProxyLogin(addresses=[], user_header="X-User")
-    with pytest.raises(ConfigurationError, match="is no address of a proxy"):
+    with pytest.raises(ConfigurationError, match="is not the address of a proxy"):
         ProxyLogin(addresses=["everybody"], user_header="X-User")
 
 

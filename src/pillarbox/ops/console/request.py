@@ -31,7 +31,7 @@ from pillarbox.ops.console.context import ConsoleContext
 from pillarbox.ops.console.errors import context_of, error_response, login_required, store_error_response
 from pillarbox.ops.console.fields import TOKEN, check_texts
 from pillarbox.ops.console.logins import Identity, TooManyAttemptsError, UsersUnavailableError
-from pillarbox.ops.console.sessions import NOTICE, make_token, open_notice, sign_notice, is_valid_token
+from pillarbox.ops.console.sessions import NOTICE, is_valid_token, make_token, open_notice, sign_notice
 from pillarbox.ops.console.timeouts import TIMEOUT, within
 
 BODY = 2 * 1024 * 1024

@@ -3,7 +3,7 @@
     ada:admin+payloads:scrypt$14$8$1$…
     ben:viewer:scrypt$14$8$1$…
 
-The file is format_rights for its owner alone; errors name a line, never what is in it.
+Only the owner of the file may read it. Errors name a line, never its content.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console import passwords
-from pillarbox.ops.console.access import User, parse_rights, format_rights
+from pillarbox.ops.console.access import User, format_rights, parse_rights
 
 _NAME = re.compile(r"[\w.@+-]{1,64}")
 
@@ -77,7 +77,7 @@ def write(file: Path, users: Users) -> None:
             Path(name).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise ConfigurationError(f"the users file {file} cannot be format_rights: {error.strerror}") from None
+        raise ConfigurationError(f"the users file {file} cannot be written: {error.strerror}") from None
 
 
 def check_name(name: str) -> str:

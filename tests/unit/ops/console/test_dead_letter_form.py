@@ -96,7 +96,7 @@ def test_headers_that_would_not_come_back_the_same_stay(value: object) -> None:
         ({"payload": f'["{"x" * LIMIT}"]'}, "max_payload", "payload"),
         ({"headers": "tenant"}, "line 1: write a name, a colon and a value", "headers"),
         ({"headers": "a: 1\n: 2"}, "line 2: write", "headers"),
-        ({"headers": "a: 1\na: 2"}, "line 2: 'a' is there twice", "headers"),
+        ({"headers": "a: 1\na: 2"}, "line 2: 'a' occurs twice", "headers"),
         ({"headers": "a: \x07"}, "control character", "headers"),
     ],
 )

@@ -66,11 +66,11 @@ def test_of_an_answer_what_was_said_is_searched_and_what_is_a_link_is_not() -> N
 
 @pytest.mark.parametrize("rule", ["text:", "text:(", "text:a*"])
 def test_a_pattern_that_cannot_work_is_refused(rule: str) -> None:
-    with pytest.raises(ConfigurationError, match="is no rule"):
+    with pytest.raises(ConfigurationError, match="is not a rule"):
         Masks([rule])
 
 
 @pytest.mark.parametrize("rule", ["", "$", "customer.email", "$customer", "$.a[", "$.a[x]", "$.a..", "$. "])
 def test_what_is_no_rule_is_refused(rule: str) -> None:
-    with pytest.raises(ConfigurationError, match="is no rule"):
+    with pytest.raises(ConfigurationError, match="is not a rule"):
         Masks([rule])

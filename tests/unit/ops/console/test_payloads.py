@@ -53,7 +53,7 @@ def test_a_large_payload_is_cut_and_says_by_how_much() -> None:
 
 
 def test_an_empty_payload_is_said_to_be_empty() -> None:
-    assert show(carrying(b"", "text/plain"), None, NO_MASKS).withheld == "It is empty."
+    assert show(carrying(b"", "text/plain"), None, NO_MASKS).withheld == "The payload is empty."
 
 
 @pytest.mark.parametrize("form", ["json", "raw", "hex"])

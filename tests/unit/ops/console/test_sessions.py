@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.console.sessions import Session, Signer, make_token, open_session, sign_session, is_valid_token
+from pillarbox.ops.console.sessions import Session, Signer, is_valid_token, make_token, open_session, sign_session
 
 KEY = "sixteen characters, or more"
 

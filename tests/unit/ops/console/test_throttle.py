@@ -1,4 +1,4 @@
-from pillarbox.ops.console.throttle import SLOW, SLOWEST_ADDRESS, SLOWEST_NAME, ATTEMPTS, WINDOW, Throttle
+from pillarbox.ops.console.throttle import ATTEMPTS, SLOW, SLOWEST_ADDRESS, SLOWEST_NAME, WINDOW, Throttle
 from tests.unit.ops.console.test_sessions import Clock
 
 

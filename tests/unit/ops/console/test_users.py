@@ -38,7 +38,7 @@ def test_a_wrong_line_is_named_and_never_quoted(line: str) -> None:
 
 
 def test_a_name_is_there_once() -> None:
-    with pytest.raises(ConfigurationError, match="'ada' is there twice"):
+    with pytest.raises(ConfigurationError, match="'ada' occurs twice"):
         parse(f"ada:viewer:{HASH}\nada:admin:{HASH}", called="here")
 
 
