@@ -20,7 +20,7 @@ LETTERS: dict[str, object] = {
 }  # fmt: skip
 REPLAY: dict[str, object] = {
     "recorded_at": "0000", "id": 1, "place": "", "since": "0000", "until": "9999", "type": "t", "key": "k",
-    "destination": None, "events": "[]", "to": None, "scan": 9, "enough": 9,
+    "destination": None, "events": "[]", "to": None, "scan": 9, "most": 9,
 }  # fmt: skip
 OLD: dict[str, object] = {
     "older": 1,

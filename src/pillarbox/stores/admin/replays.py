@@ -54,7 +54,7 @@ class SqlReplays:
             "id": number,
             "place": place,
             "scan": scan,
-            "enough": enough,
+            "most": enough,
         }
         [(found, at, *edge)] = await self._listing.read(self._count[plan.index], given)
         if at is None or found == enough:

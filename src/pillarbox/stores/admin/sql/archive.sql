@@ -28,7 +28,8 @@ WITH chosen AS MATERIALIZED (
   SELECT m.recorded_at, m.id, m.destination, m.published_at, {size_of_message:m.} AS size
     FROM {history} AS m
    WHERE {unindexed}m.published_at <= {ago:older}
-     AND (m.recorded_at, m.id) >= (:recorded_at, :id) AND ((m.recorded_at, m.id) <> (:recorded_at, :id) OR m.destination > :destination)
+     AND (m.recorded_at, m.id) >= (:recorded_at, :id)
+     AND ((m.recorded_at, m.id) <> (:recorded_at, :id) OR m.destination > :destination)
    ORDER BY m.recorded_at, m.id, m.destination
    LIMIT :limit
 ), fitting AS MATERIALIZED (
@@ -76,5 +77,6 @@ SELECT m.id, m.event_id, m.destination, 'FAILED', {about:m.}, m.key, {payload_by
 -- name: archive_delete_history
 -- Delete exactly these rows of the history.
 DELETE FROM {history}
- WHERE (event_id, id, destination, {unindexed}published_at) IN (SELECT i.event_id, i.id, i.destination, i.published_at FROM {deliveries})
+ WHERE (event_id, id, destination, {unindexed}published_at)
+    IN (SELECT i.event_id, i.id, i.destination, i.published_at FROM {deliveries})
 RETURNING event_id

@@ -5,8 +5,8 @@ VALUES ({operator}, :what, :subject, :count, :detail{as_json})
 RETURNING audit_id, at
 
 -- name: list_audit
--- List a page of the audit, the newest first, scanning a limited number of rows; the last of these is returned whether it matches or
--- not.
+-- List a page of the audit, the newest first, scanning a limited number of rows; the last of these is returned whether
+-- it matches or not.
 SELECT audit_id, at, who, what, subject, count, detail{as_text}, wanted, edge
   FROM (SELECT m.*, n = :scan AS edge,
                m.who = coalesce(:who, m.who) AND m.what = coalesce(:what, m.what) AND m.at >= :since AS wanted

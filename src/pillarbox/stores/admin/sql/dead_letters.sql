@@ -1,18 +1,19 @@
 -- name: list_dead_letters
--- List a page of dead letters, the newest first, scanning a limited number of rows; the last of these is returned whether it matches
--- or not.
+-- List a page of dead letters, the newest first, scanning a limited number of rows; the last of these is returned
+-- whether it matches or not.
 -- variant of_event: narrowed=dead_of_event
 -- variant of_key: narrowed=dead_of_key
 -- variant of_type: narrowed=dead_of_type
-SELECT dead_letter_id, event_id, destination, event_type, key, error, attempts, recorded_at, first_failed_at, dead_lettered_at, wanted, edge
+SELECT dead_letter_id, event_id, destination, event_type, key, error, attempts, recorded_at, first_failed_at,
+       dead_lettered_at, wanted, edge
   FROM (SELECT m.*, n = :scan AS edge,
                m.event_type = coalesce(:type, m.event_type) AND (CAST(:key AS text) IS NULL OR m.key = :key)
                  AND m.destination = coalesce(:destination, m.destination) AND m.dead_lettered_at >= :since
                  AND (CAST(:error AS text) IS NULL OR {position_of_text}(m.error, :error) > 0)
                  AND m.event_id = coalesce(:event_id, m.event_id) AS wanted
           FROM (SELECT l.*, row_number() OVER (ORDER BY l.dead_letter_id DESC) AS n
-                  FROM (SELECT m.dead_letter_id, m.event_id, m.destination, m.event_type, m.key, m.error, m.attempts, m.recorded_at,
-                               m.first_failed_at, m.dead_lettered_at
+                  FROM (SELECT m.dead_letter_id, m.event_id, m.destination, m.event_type, m.key, m.error, m.attempts,
+                               m.recorded_at, m.first_failed_at, m.dead_lettered_at
                           FROM {dead_letter} AS m
                          WHERE m.dead_letter_id < :before {narrowed}
                          ORDER BY m.dead_letter_id DESC
@@ -48,11 +49,14 @@ SELECT destination, {payload_bytes}, headers{as_text} FROM {dead_letter} WHERE d
 
 -- name: lock_dead_letters
 -- Lock dead letters, so that two operators do not retry or discard the same one; the second finds that it is gone.
-SELECT dead_letter_id, event_id, destination FROM {dead_letter} WHERE dead_letter_id {among:dead_letter_ids} ORDER BY dead_letter_id {for_update}
+SELECT dead_letter_id, event_id, destination
+  FROM {dead_letter}
+ WHERE dead_letter_id {among:dead_letter_ids}
+ ORDER BY dead_letter_id {for_update}
 
 -- name: revive_dead_letters
--- Copy dead letters to the end of their keys in their old order, with attempts at zero. Those whose event is already pending are left out. The
--- one deferral tells the relay to send the message although history or ledger may have it.
+-- Copy dead letters to the end of their keys in their old order, with attempts at zero. Those whose event is already
+-- pending are left out. The one deferral tells the relay to send the message although history or ledger may have it.
 -- with: body=stored_body
 -- variant edited: body=edited_body
 INSERT INTO {message} (event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, deferrals)

@@ -1,3 +1,15 @@
+-- name: overview
+-- Count pending messages, dead letters and blocked keys, each up to a limit, and find the oldest pending message. Indexes and
+-- estimates of pending messages differ so much that each engine has its own search.
+WITH {backlog_and_oldest}
+SELECT b.pending, {age_of_oldest}, b.exact,
+       (SELECT count(*) FROM (SELECT 1 FROM {dead_letter} LIMIT CAST(:most AS integer) + 1) AS dead),
+       (SELECT count(*)
+          FROM (SELECT 1 FROM {message} WHERE held = 'blocked' ORDER BY recorded_at, id LIMIT CAST(:most AS integer) + 1) AS held),
+       (SELECT event_id FROM oldest),
+       ({recorded_so_far})
+  FROM backlog AS b
+
 -- name: statistics_since
 -- Read the samples of the last so many seconds, the newest first, up to a limit.
 SELECT at, relay, destination, statistics{as_text} FROM {sample} WHERE at >= {ago:seconds} ORDER BY at DESC LIMIT :most

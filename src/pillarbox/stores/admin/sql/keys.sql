@@ -49,7 +49,8 @@ WITH later AS (
                   ORDER BY h.id LIMIT :limit) AS waiting
   UNION ALL
   SELECT * FROM (SELECT {queued:h.} FROM {message} AS h
-                  WHERE {in_lane_of_key:h.} h.key = :key AND :destination <> '' AND h.destination = '' AND h.id > :id AND h.held = 'waiting'
+                  WHERE {in_lane_of_key:h.} h.key = :key AND :destination <> '' AND h.destination = ''
+                    AND h.id > :id AND h.held = 'waiting'
                   ORDER BY h.id LIMIT :limit) AS waiting_for_route
   UNION ALL
   SELECT * FROM (SELECT {queued:h.} FROM {message} AS h
@@ -57,7 +58,8 @@ WITH later AS (
                   ORDER BY h.id LIMIT :limit) AS holding
   UNION ALL
   SELECT * FROM (SELECT {queued:h.} FROM {message} AS h
-                  WHERE {in_lane_of_key:h.} h.key = :key AND :destination <> '' AND h.destination = '' AND h.id > :id AND ({holds_queue:h.})
+                  WHERE {in_lane_of_key:h.} h.key = :key AND :destination <> '' AND h.destination = ''
+                    AND h.id > :id AND ({holds_queue:h.})
                   ORDER BY h.id LIMIT :limit) AS holding_for_route
   UNION ALL
   SELECT * FROM (SELECT {queued:r.}
@@ -89,7 +91,8 @@ SELECT * FROM (
                           ORDER BY m.recorded_at, m.id LIMIT :limit) AS delivered
           UNION ALL
           SELECT * FROM (SELECT d.recorded_at, d.id, d.destination, d.event_id, d.event_type, 'FAILED' AS status
-                           FROM (SELECT * FROM {dead_letter} AS m WHERE m.key = :key ORDER BY m.dead_letter_id DESC LIMIT :scan) AS d
+                           FROM (SELECT * FROM {dead_letter} AS m
+                                  WHERE m.key = :key ORDER BY m.dead_letter_id DESC LIMIT :scan) AS d
                           WHERE d.id > :id
                           ORDER BY d.id LIMIT :limit) AS dead) AS f
    ORDER BY f.id, f.destination

@@ -4,54 +4,49 @@
 SELECT at, count, detail{as_text} FROM {audit} WHERE audit_id = :number AND what = 'replay' {lock}
 
 -- name: replay_count
--- Count the rows of the history that a replay wants, up to :enough, among the next :scan rows after position (:recorded_at,
--- :id, :place) by the time of recording; the last of these tells where to continue. The scan ends once enough are found.
+-- Count the rows of the history that a replay wants, up to :most, among the next :scan rows after position (:recorded_at, :id,
+-- :place) by the time of recording; the last of these tells where to continue. The scan ends once enough are found.
+-- with: scan_conditions=replay_recorded scan_order=replay_recording_order scan_size=0
 -- variant of_event: narrowed=replay_of_event
 -- variant of_key: narrowed=replay_of_key
 -- variant of_type: narrowed=replay_of_type
 SELECT count(CASE WHEN wanted THEN 1 END), max(CASE WHEN edge THEN recorded_at END), max(CASE WHEN edge THEN id END),
        max(CASE WHEN edge THEN destination END)
-  FROM (SELECT * FROM (
-          SELECT m.recorded_at, m.id, m.destination, {replay_wanted} AS wanted, m.n = :scan AS edge
-            FROM (SELECT m.*, row_number() OVER (ORDER BY m.recorded_at, m.id, m.destination) AS n
-                    FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.published_at,
-                                 {is_copy:m.} AS copy
-                            FROM {history} AS m
-                           -- No event is delivered before it is recorded: so PostgreSQL can leave out days.
-                           WHERE m.published_at >= :since AND {replay_from_position} AND m.recorded_at < :until {narrowed}
-                           ORDER BY m.recorded_at, m.id, m.destination
-                           LIMIT :scan) AS m) AS m) AS m
-         WHERE wanted OR edge
-         ORDER BY recorded_at, id, destination
-         LIMIT :enough) AS scanned
+  FROM ({scan_of_history}) AS scanned
 
--- fragment: replay_from_position
--- From position (:recorded_at, :id, :place) on; see list_from_position.
-(m.recorded_at, m.id) >= (:recorded_at, :id) AND ((m.recorded_at, m.id) <> (:recorded_at, :id) OR m.destination > :place)
+-- fragment: replay_recorded
+-- After position (:recorded_at, :id, :place) by the time of recording; see list_from_position. No event is delivered before it
+-- is recorded: the first condition lets PostgreSQL leave out days.
+{unindexed}m.published_at >= :since AND (m.recorded_at, m.id) >= (:recorded_at, :id)
+AND ((m.recorded_at, m.id) <> (:recorded_at, :id) OR m.destination > :place) AND m.recorded_at < :until
+
+-- fragment: replay_recording_order
+-- The order of recording.
+m.recorded_at, m.id, m.destination
 
 -- name: replay_next
--- Read the next rows of the history that a replay wants, in the order of delivery: at most :scan rows after position
--- (:published_at, :id, :place) up to time :began; the last of these is returned whether it is wanted or not.
+-- Read the next rows of the history that a replay wants, in the order of delivery, up to :most, among the next :scan rows after
+-- position (:published_at, :id, :place) up to time :began; the last of these tells where to continue. The scan ends once
+-- enough are found.
+-- with: scan_conditions=replay_delivered scan_order=replay_delivery_order scan_size=replay_size
 -- variant of_event: narrowed=replay_of_event
 -- variant of_key: narrowed=replay_of_key
 -- variant of_type: narrowed=replay_of_type
-SELECT published_at, id, destination, event_id, size, wanted, edge
-  FROM (SELECT m.published_at, m.id, m.destination, m.event_id, m.size, {replay_wanted} AS wanted, m.n = :scan AS edge
-          FROM (SELECT m.*, row_number() OVER (ORDER BY m.published_at, m.id, m.destination) AS n
-                  FROM (SELECT m.published_at, m.id, m.destination, m.event_id, m.event_type, m.key, m.recorded_at,
-                               {is_copy:m.} AS copy, {size_of_payload:m.} AS size
-                          FROM {history} AS m
-                         -- The first condition tells PostgreSQL which days to leave out. For the next two see
-                         -- list_from_position.
-                         WHERE m.published_at >= :published_at AND (m.published_at, m.id) >= (:published_at, :id)
-                           AND ((m.published_at, m.id) <> (:published_at, :id) OR m.destination > :place)
-                           AND m.published_at <= :began {narrowed}
-                         ORDER BY m.published_at, m.id, m.destination
-                         LIMIT :scan) AS m) AS m) AS m
- -- In the order of the scan: no sort, and the limit ends the scan early.
- WHERE wanted OR edge
- ORDER BY published_at, id, destination
- LIMIT :most
+SELECT published_at, id, destination, event_id, size, wanted, edge FROM ({scan_of_history}) AS scanned
+
+-- fragment: replay_delivered
+-- After position (:published_at, :id, :place) in the order of delivery; see list_from_position. The first condition lets
+-- PostgreSQL leave out days.
+m.published_at >= :published_at AND (m.published_at, m.id) >= (:published_at, :id)
+AND ((m.published_at, m.id) <> (:published_at, :id) OR m.destination > :place) AND m.published_at <= :began
+
+-- fragment: replay_delivery_order
+-- The order of delivery.
+m.published_at, m.id, m.destination
+
+-- fragment: replay_size
+-- The bytes that a copy adds.
+{size_of_payload:m.}
 
 -- fragment: replay_wanted
 -- Whether a replay wants a row: by type, key, destination, time of recording and event ids. A copy is replayed by its id only.

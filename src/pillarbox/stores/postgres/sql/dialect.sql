@@ -142,3 +142,60 @@ b.lane = {row}lane AND
 -- fragment: in_lane_of_key
 -- In the lane of :key, with which the indexes begin.
 {row}lane = (hashtext(:key) & 63)::smallint AND
+
+-- fragment: backlog_and_oldest
+-- How many messages are pending, and since when the oldest could have been sent: among the first recorded, else the first of
+-- each lane; a delayed message ages once it is due. Beyond :counted messages it is the server's own count or estimate.
+first AS MATERIALIZED (
+  SELECT id, event_id,
+         {clamp_time}(CASE WHEN held IS NULL AND available_at IS NOT NULL AND attempts + deferrals = 0 THEN available_at
+                           ELSE recorded_at END) AS since
+    FROM {message} ORDER BY recorded_at, id LIMIT :most::int + 1
+), scanned AS MATERIALIZED (
+  SELECT count(*) AS pending, count(*) <= :most::int AS complete FROM first
+), oldest AS MATERIALIZED (
+  SELECT since, event_id FROM (
+    SELECT id, event_id, since FROM first WHERE since <= now()
+    UNION ALL
+    SELECT ready.id, ready.event_id, ready.recorded_at
+      FROM {lane} AS n CROSS JOIN LATERAL (
+        SELECT x.id, x.event_id, {clamp_time}(x.recorded_at) AS recorded_at FROM {message} AS x
+         WHERE x.lane = n.lane AND x.held IS NULL AND x.available_at IS NULL ORDER BY x.id LIMIT 1) AS ready
+     WHERE NOT (SELECT complete FROM scanned)
+  ) AS due ORDER BY since, id LIMIT 1
+), counted AS MATERIALIZED (
+  SELECT CASE WHEN s.complete OR :counted::bigint <= :most::int THEN s.pending
+              ELSE (SELECT count(*) FROM (SELECT FROM {message} LIMIT :counted::bigint + 1) AS w) END AS pending
+    FROM scanned AS s
+), backlog AS (
+  SELECT CASE WHEN c.pending <= :counted::bigint THEN c.pending
+              ELSE greatest(c.pending, coalesce(nullif(pg_stat_get_live_tuples('{message}'::regclass), 0), (
+                SELECT reltuples::bigint FROM pg_class WHERE oid = '{message}'::regclass))) END AS pending,
+         c.pending <= :counted::bigint AS exact
+    FROM counted AS c
+)
+
+-- fragment: age_of_oldest
+-- The seconds since the oldest pending message could have been sent.
+extract(epoch FROM now() - (SELECT since FROM oldest))::float8
+
+-- fragment: recorded_so_far
+-- The last number drawn for a message, from its sequence: this reads no table. A role without the right to see it gets 0.
+SELECT coalesce(CASE WHEN has_sequence_privilege(s.name, 'SELECT') THEN pg_sequence_last_value(s.name::regclass) END, 0)
+  FROM (SELECT pg_get_serial_sequence('{message}', 'id') AS name) AS s
+
+-- fragment: scan_of_history
+-- The rows that a replay wants among the next :scan rows, in order, and the last of these, up to :most: one scan of the index,
+-- which the limit ends early, because PostgreSQL knows that the rows are still sorted.
+SELECT m.recorded_at, m.published_at, m.id, m.destination, m.event_id, m.size, m.wanted, m.edge
+  FROM (SELECT m.*, {replay_wanted} AS wanted, m.n = :scan AS edge
+          FROM (SELECT m.*, row_number() OVER (ORDER BY {scan_order}) AS n
+                  FROM (SELECT m.recorded_at, m.published_at, m.id, m.destination, m.event_id, m.event_type, m.key,
+                               {is_copy:m.} AS copy, {scan_size} AS size
+                          FROM {history} AS m
+                         WHERE {scan_conditions} {narrowed}
+                         ORDER BY {scan_order}
+                         LIMIT :scan) AS m) AS m) AS m
+ WHERE m.wanted OR m.edge
+ ORDER BY {scan_order}
+ LIMIT :most

@@ -150,3 +150,63 @@ queue (key, destination) AS (
 
 -- fragment: in_lane_of_key
 -- Nothing: there is one lane.
+
+-- fragment: backlog_and_oldest
+-- How many messages are pending, and since when the oldest could have been sent: the first recorded that is not delayed, the
+-- first delayed one that is due, or the first that is ready. Each is searched among so many rows, and the search ends with
+-- the first found: a relay asks while the backlog is large.
+oldest AS MATERIALIZED (
+  SELECT since, event_id
+    FROM (SELECT * FROM (SELECT id, event_id, recorded_at AS since
+                           FROM (SELECT id, event_id, recorded_at,
+                                        held IS NULL AND available_at IS NOT NULL AND attempts + deferrals = 0 AS delayed
+                                   FROM {message} ORDER BY recorded_at, id LIMIT :most + 1)
+                          WHERE NOT delayed AND recorded_at <= {now}
+                          LIMIT 1)
+          UNION ALL
+          SELECT * FROM (SELECT id, event_id, available_at
+                           FROM (SELECT id, event_id, available_at, attempts + deferrals AS failures
+                                   FROM {message}
+                                  WHERE held IS NULL AND available_at IS NOT NULL AND available_at <= {now}
+                                  ORDER BY available_at, id LIMIT :most + 1)
+                          WHERE failures = 0
+                          LIMIT 1)
+          UNION ALL
+          SELECT * FROM (SELECT id, event_id, recorded_at
+                           FROM {message} WHERE held IS NULL AND available_at IS NULL ORDER BY id LIMIT 1))
+   ORDER BY since, id
+   LIMIT 1
+), backlog AS (
+  SELECT pending, pending <= :counted AS exact
+    FROM (SELECT count(*) AS pending FROM (SELECT 1 FROM {message} LIMIT :counted + 1))
+)
+
+-- fragment: age_of_oldest
+-- The seconds since the oldest pending message could have been sent.
+(SELECT round((julianday({now}) - julianday(since)) * 86400.0, 3) FROM oldest)
+
+-- fragment: recorded_so_far
+-- The last number drawn for a message.
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{prefix}message'), 0)
+
+-- fragment: scan_of_history
+-- The rows that a replay wants among the next :scan rows, in order, up to :most; then the last of these, if there were fewer.
+-- A window would number all rows of the scan before the first is returned, which took three times as long.
+WITH found AS MATERIALIZED (
+  SELECT m.recorded_at, m.published_at, m.id, m.destination, m.event_id, m.size
+    FROM (SELECT m.recorded_at, m.published_at, m.id, m.destination, m.event_id, m.event_type, m.key, {is_copy:m.} AS copy,
+                 {scan_size} AS size
+            FROM {history} AS m
+           WHERE {scan_conditions} {narrowed}
+           ORDER BY {scan_order}
+           LIMIT :scan) AS m
+   WHERE {replay_wanted}
+   LIMIT :most
+)
+SELECT found.*, true AS wanted, false AS edge FROM found
+UNION ALL
+SELECT * FROM (SELECT m.recorded_at, m.published_at, m.id, m.destination, m.event_id, 0, false, true
+                 FROM {history} AS m
+                WHERE {scan_conditions} {narrowed}
+                ORDER BY {scan_order}
+                LIMIT (SELECT count(*) < :most FROM found) OFFSET :scan - 1)
