@@ -12,6 +12,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
+from pillarbox.admin.listing import page_of
+
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 """No detail."""
 
@@ -87,15 +89,9 @@ class Audit(Protocol):
 
 
 def audit_page(found: Sequence[FoundEntry], wanted: AuditFilter, *, limit: int) -> AuditPage:
-    """Return the page that scanned rows make. They have one matching row more than the limit, if there is one."""
-    entries: list[AuditEntry] = []
-    for entry, fits, edge in found:
-        if fits and len(entries) == limit:
-            return AuditPage(entries, entries[-1].id)
-        if fits:
-            entries.append(entry)
-        if edge:
-            # Numbers grow with time, except for concurrent transactions: all rows after a whole scan are older still.
-            over = wanted.since is not None and entry.at < wanted.since
-            return AuditPage(entries, None if over else entry.id)
-    return AuditPage(entries, None)
+    """Return the page that scanned rows make; see `page_of`."""
+    entries, last = page_of(found, limit=limit)
+    # Numbers grow with time, except for concurrent transactions: all rows after a whole scan are older still.
+    if last is None or (wanted.since is not None and last.at < wanted.since):
+        return AuditPage(entries, None)
+    return AuditPage(entries, last.id)

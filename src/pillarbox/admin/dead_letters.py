@@ -14,7 +14,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, Protocol
 
-from pillarbox.admin.listing import EventDetail
+from pillarbox.admin.listing import EventDetail, page_of
 
 AMENDED = "amended"
 """The header with the SHA-256 of the payload that an edited message had before."""
@@ -139,16 +139,9 @@ class FoundDeadLetter(NamedTuple):
 
 
 def dead_letter_page(found: Sequence[FoundDeadLetter], *, limit: int) -> DeadLetterPage:
-    """Return the page that scanned rows make. They have one matching row more than the limit, if there is one."""
-    letters: list[ListedDeadLetter] = []
-    for letter, wanted, edge in found:
-        if wanted and len(letters) == limit:
-            return DeadLetterPage(letters, letters[-1].id)
-        if wanted:
-            letters.append(letter)
-        if edge:
-            return DeadLetterPage(letters, letter.id)
-    return DeadLetterPage(letters, None)
+    """Return the page that scanned rows make; see `page_of`."""
+    letters, last = page_of(found, limit=limit)
+    return DeadLetterPage(letters, None if last is None else last.id)
 
 
 class DeadLetters(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote, unquote
 
 from pillarbox.admin.requests import OpenRequest
@@ -20,6 +20,8 @@ from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.event import LONGEST_HEADER
 from pillarbox.core.message import Status
+
+T = TypeVar("T")
 
 ROWS_SCANNED = 5_000
 """Rows of one table that are scanned for one page with a filter that no index answers."""
@@ -256,16 +258,27 @@ class FoundEvent(NamedTuple):
 
 
 def event_page(found: Iterable[FoundEvent], *, limit: int) -> EventPage:
-    """Return the page that scanned rows make. Each table has one matching row more than the limit, if there is one."""
-    events: list[ListedEvent] = []
-    for event, wanted, edge in sorted(found, key=lambda row: row.event.position, reverse=True):
-        if wanted and len(events) == limit:
-            return EventPage(events, events[-1].position)
+    """Return the page that scanned rows of several tables make; see `page_of`."""
+    newest_first = sorted(found, key=lambda row: row.event.position, reverse=True)
+    events, last = page_of(newest_first, limit=limit)
+    return EventPage(events, None if last is None else last.position)
+
+
+def page_of(found: Iterable[tuple[T, bool, bool]], *, limit: int) -> tuple[list[T], T | None]:
+    """Return the rows of a page, and the row after which the next page continues; None if there is no next page.
+
+    Each scanned row comes with whether it matches and whether it is the last scanned row of its table. Each table has
+    one matching row more than the limit, if there is one.
+    """
+    rows: list[T] = []
+    for row, wanted, edge in found:
+        if wanted and len(rows) == limit:
+            return rows, rows[-1]
         if wanted:
-            events.append(event)
+            rows.append(row)
         if edge:
-            return EventPage(events, event.position)
-    return EventPage(events, None)
+            return rows, row
+    return rows, None
 
 
 def rows_to_scan(limit: int, *, asked: int, answered: bool) -> int:

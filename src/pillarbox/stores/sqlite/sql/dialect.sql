@@ -126,13 +126,7 @@ queue (key, destination) AS (
   SELECT b.key, b.destination
     FROM queue AS l
    CROSS JOIN {message} AS b
-   WHERE b.row_id = coalesce(
-           (SELECT x.row_id FROM {message} AS x
-             WHERE x.held = 'waiting' AND x.key = l.key AND x.destination > l.destination
-             ORDER BY x.destination, x.id LIMIT 1),
-           (SELECT x.row_id FROM {message} AS x
-             WHERE x.held = 'waiting' AND x.key > l.key
-             ORDER BY x.key, x.destination, x.id LIMIT 1))
+   WHERE b.row_id = {next_waiting_queue}
    LIMIT :queues
 )
 

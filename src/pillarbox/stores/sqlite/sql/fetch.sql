@@ -139,16 +139,19 @@ WITH RECURSIVE line (key, destination, id) AS (
   SELECT b.key, b.destination, b.id
     FROM line AS l
    CROSS JOIN {message} AS b
-   WHERE b.row_id = coalesce(
-           (SELECT x.row_id FROM {message} AS x
-             WHERE x.held = 'waiting' AND x.key = l.key AND x.destination > l.destination
-             ORDER BY x.destination, x.id LIMIT 1),
-           (SELECT x.row_id FROM {message} AS x
-             WHERE x.held = 'waiting' AND x.key > l.key
-             ORDER BY x.key, x.destination, x.id LIMIT 1))
+   WHERE b.row_id = {next_waiting_queue}
    LIMIT :limit
 )
 SELECT s.key, s.destination, s.id < {first_blocker} FROM line AS s ORDER BY s.key, s.destination
+
+-- fragment: next_waiting_queue
+-- The first message of the ordering queue with waiting messages that follows queue l.
+coalesce((SELECT x.row_id FROM {message} AS x
+           WHERE x.held = 'waiting' AND x.key = l.key AND x.destination > l.destination
+           ORDER BY x.destination, x.id LIMIT 1),
+         (SELECT x.row_id FROM {message} AS x
+           WHERE x.held = 'waiting' AND x.key > l.key
+           ORDER BY x.key, x.destination, x.id LIMIT 1))
 
 -- name: parked_destinations
 -- List the destinations that have parked events: one index probe per destination.
