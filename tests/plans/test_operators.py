@@ -18,7 +18,7 @@ INSERT INTO public.outbox_ledger (event_id, status, created_at)
 SELECT 'p' || g, 'SUCCESS', now() - (20000 - g) * interval '1 minute' FROM generate_series(1, 20000) g;
 INSERT INTO public.outbox_inbox (consumer, event_id)
 SELECT 'c' || g % 10, 'e' || g FROM generate_series(1, 20000) g;
-INSERT INTO public.outbox_inbox_statistics (consumer, hour, handled)
+INSERT INTO public.outbox_inbox_statistics (consumer, hour, processed)
 SELECT 'c' || g % 12, date_trunc('hour', now()) - g / 12 * interval '1 hour', 1 FROM generate_series(0, 23999) g;
 UPDATE public.outbox_message SET held = 'blocked', available_at = NULL WHERE event_id = 'head';
 ANALYZE public.outbox_sample, public.outbox_audit, public.outbox_ledger;

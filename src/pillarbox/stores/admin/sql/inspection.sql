@@ -48,6 +48,6 @@ SELECT c.consumer,
   FROM (SELECT k.consumer, t.processed, t.duplicates, t.failures, t.dead_lettered, t.last_error, t.last_failed_at,
                row_number() OVER (PARTITION BY k.consumer ORDER BY t.last_failed_at IS NULL, t.last_failed_at DESC) AS latest
           FROM known AS k
-          LEFT JOIN {inbox_statistics} AS t ON t.consumer = k.consumer AND t.hour > {ago:lately}) AS c
+          LEFT JOIN {recent_statistics}) AS c
  GROUP BY c.consumer
  ORDER BY c.consumer

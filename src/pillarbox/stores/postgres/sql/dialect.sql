@@ -199,3 +199,7 @@ SELECT m.recorded_at, m.published_at, m.id, m.destination, m.event_id, m.size, m
  WHERE m.wanted OR m.edge
  ORDER BY {scan_order}
  LIMIT :most
+
+-- fragment: recent_statistics
+-- The latest statistics of consumer k: OFFSET 0 makes PostgreSQL search them consumer by consumer instead of joining all.
+LATERAL (SELECT t.* FROM {inbox_statistics} AS t WHERE t.consumer = k.consumer AND t.hour > {ago:lately} OFFSET 0) AS t ON true

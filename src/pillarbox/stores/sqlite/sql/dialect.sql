@@ -204,3 +204,7 @@ SELECT * FROM (SELECT m.recorded_at, m.published_at, m.id, m.destination, m.even
                 WHERE {scan_conditions} {narrowed}
                 ORDER BY {scan_order}
                 LIMIT (SELECT count(*) < :most FROM found) OFFSET :scan - 1)
+
+-- fragment: recent_statistics
+-- The latest statistics of consumer k.
+{inbox_statistics} AS t ON t.consumer = k.consumer AND t.hour > {ago:lately}
