@@ -22,7 +22,7 @@ LONG_TRANSACTION = 300.0
 """Seconds after which an open transaction is reported: vacuum cannot remove rows that it can still see."""
 LOOKED_AT = 10_000
 """Pending messages that a check reads, the first recorded ones."""
-MANY_TRIES = 5
+MANY_ATTEMPTS = 5
 _LONGEST = 120
 
 
@@ -122,7 +122,7 @@ class Diagnosis(Protocol):
         """Return the checks, causes before symptoms. long_transaction: age in seconds to report."""
         ...
 
-    async def tried(self, more_than: int = MANY_TRIES) -> Tried:
+    async def tried(self, more_than: int = MANY_ATTEMPTS) -> Tried:
         """Return the pending messages with more failed sends than that."""
         ...
 

@@ -1,12 +1,16 @@
-"""Decide whether events flow and, if not, why, from an overview of the store."""
+"""The health of the outbox: one snapshot for `status`, `top`, the console, the monitor and doctor.
+
+It tells whether events flow and, if not, why.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
+from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.overview import Overview, RelayView
 from pillarbox.core.statistics import COUNTED
 from pillarbox.core.store import EVERYWHERE, Override
@@ -48,6 +52,59 @@ class Flow:
     state: State
     reason: str
     """Sentences, the reason that explains most first; '' while events flow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthSnapshot:
+    """The state of the outbox at one time."""
+
+    overview: Overview
+    overrides: Sequence[Override]
+    destinations: Sequence[DestinationView]
+    flow: Flow
+    paused: bool
+    """An operator paused every destination."""
+
+    @classmethod
+    def of(cls, overview: Overview, overrides: Sequence[Override], *, allowed: float = LONG) -> Self:
+        """Combine an overview and the overrides. allowed: seconds that an event may be pending."""
+        destinations = destinations_of(overview.relays, overrides)
+        paused = any(row.destination == EVERYWHERE and row.paused for row in overrides)
+        return cls(
+            overview=overview,
+            overrides=overrides,
+            destinations=destinations,
+            flow=flow(overview, destinations, paused=paused, allowed=allowed),
+            paused=paused,
+        )
+
+    @property
+    def running_relays(self) -> int:
+        """Relays with a valid lease."""
+        return sum(relay.lease > 0 for relay in self.overview.relays)
+
+    @property
+    def unowned_lanes(self) -> int:
+        """Lanes without a running owner."""
+        owners = {relay.id for relay in self.overview.relays if relay.lease > 0}
+        return sum(lane.owner not in owners for lane in self.overview.lanes)
+
+    def statistics(self) -> dict[str, object]:
+        """The statistics as JSON, with the same names in every output."""
+        overview = self.overview
+        return {
+            "backlog": overview.backlog,
+            "oldest_seconds": None if overview.oldest is None else round(overview.oldest, 3),
+            "exact": overview.exact,
+            "dead_letters": overview.dead,
+            "blocked_keys": overview.blocked,
+        }
+
+
+async def take_snapshot(store: AdminStore, *, allowed: float = LONG) -> HealthSnapshot:
+    """Read the health of an outbox. allowed: seconds that an event may be pending."""
+    overview = await store.admin.inspection.overview()
+    return HealthSnapshot.of(overview, await store.destinations.overrides(), allowed=allowed)
 
 
 def flow(seen: Overview, destinations: Sequence[DestinationView], *, paused: bool, allowed: float = LONG) -> Flow:

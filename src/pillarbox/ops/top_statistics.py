@@ -14,8 +14,7 @@ from datetime import timedelta
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.overview import Overview
 from pillarbox.core.statistics import EVERY, DeliveryStatistics, Sample
-from pillarbox.core.store import EVERYWHERE
-from pillarbox.ops.flow import LONG, DestinationView, Flow, destinations_of, flow
+from pillarbox.ops.flow import LONG, DestinationView, Flow, take_snapshot
 
 WINDOW = 60.0
 """Seconds over which the rates of relays are averaged."""
@@ -85,17 +84,14 @@ class Watch:
 
     async def look(self) -> Frame:
         """Raises StoreUnavailableError, SchemaError."""
-        seen = await self._store.admin.inspection.overview()
-        overrides = await self._store.destinations.overrides()
+        health = await take_snapshot(self._store, allowed=self._allowed)
+        seen = health.overview
         samples = await self._store.admin.samples.since(WINDOW)
         before = self._before
         now = self._before = _Before(at=self._clock(), recorded=seen.recorded, backlog=seen.backlog, exact=seen.exact)
         carried = _carried(samples)
-        paused = any(row.destination == EVERYWHERE and row.paused for row in overrides)
-        destinations = destinations_of(seen.relays, overrides)
-        owners = {relay.id for relay in seen.relays if relay.lease > 0}
         return Frame(
-            flow=flow(seen, destinations, paused=paused, allowed=self._allowed),
+            flow=health.flow,
             backlog=seen.backlog,
             exact=seen.exact,
             oldest=seen.oldest,
@@ -103,8 +99,8 @@ class Watch:
             recorded=_rate(before, now, now.recorded - before.recorded if before and before.recorded else None),
             growth=_rate(before, now, now.backlog - before.backlog if before and before.exact and now.exact else None),
             lanes=len(seen.lanes),
-            orphans=sum(lane.owner not in owners for lane in seen.lanes),
-            destinations=_destinations(destinations, carried, _span(samples)),
+            orphans=health.unowned_lanes,
+            destinations=_destinations(health.destinations, carried, _span(samples)),
             relays=_relays(seen),
         )
 

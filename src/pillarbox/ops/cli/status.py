@@ -16,9 +16,7 @@ from pillarbox.ops.cli.output import as_json, clean, number, print_json, print_l
 from pillarbox.ops.cli.parameters import age
 
 if TYPE_CHECKING:
-    from pillarbox.admin.admin import AdminStore
-    from pillarbox.core.store import Override
-    from pillarbox.ops.flow import DestinationView, Flow
+    from pillarbox.ops.flow import Flow, HealthSnapshot
 
 _COLOURS = {"flowing": "green", "degraded": "yellow", "stopped": "red"}
 
@@ -46,25 +44,23 @@ def status(check: bool, max_age: float | None, max_broker_dead: int | None, as_j
       pillarbox status --max-age 60s --max-broker-dead 0 --json
     """
     from pillarbox.core.clock import seconds
-    from pillarbox.core.store import EVERYWHERE
     from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.store_access import with_shared_store
-    from pillarbox.ops.flow import destinations_of, flow
+    from pillarbox.ops.flow import take_snapshot
 
-    seen, overrides = with_shared_store(_read)
+    allowed = seconds(current_settings().console.slo)
+    health = with_shared_store(lambda store: take_snapshot(store, allowed=allowed))
+    seen, answer = health.overview, health.flow
     met = {name for relay in seen.relays for name in relay.breakers}
     depths = broker_depths.read_depths(broker_depths.known_dead_queues(met, required=max_broker_dead is not None))
-    destinations = destinations_of(seen.relays, overrides)
-    paused = any(row.destination == EVERYWHERE and row.paused for row in overrides)
-    answer = flow(seen, destinations, paused=paused, allowed=seconds(current_settings().console.slo))
     alarms = [*_halted(answer, check), *_too_old(seen, max_age), *broker_depths.too_many(depths, max_broker_dead)]
     unknown = [] if max_broker_dead is None else list(broker_depths.unknown(depths))
     if as_json:
         asked = check or max_age is not None or max_broker_dead is not None
-        report = _as_object(seen, destinations, answer) | broker_depths.as_object(depths)
+        report = _as_object(health) | broker_depths.as_object(depths)
         print_json(report | ({"exceeded": bool(alarms)} if asked else {}))
     else:
-        _print(seen, destinations, answer)
+        _print(health)
         broker_depths.print_depths(depths)
     for sentence in alarms + unknown:
         click.echo(f"pillarbox: {clean(sentence)}", err=True)
@@ -82,19 +78,11 @@ def _too_old(seen: Overview, max_age: float | None) -> Iterator[str]:
         yield f"the oldest event is pending for {span(seen.oldest)}, more than {span(max_age)}"
 
 
-async def _read(store: AdminStore) -> tuple[Overview, list[Override]]:
-    return await store.admin.inspection.overview(), await store.destinations.overrides()
-
-
-def _as_object(seen: Overview, destinations: list[DestinationView], answer: Flow) -> dict[str, object]:
+def _as_object(health: HealthSnapshot) -> dict[str, object]:
     return {
-        "state": answer.state,
-        "reason": answer.reason,
-        "backlog": seen.backlog,
-        "oldest_seconds": None if seen.oldest is None else round(seen.oldest, 3),
-        "exact": seen.exact,
-        "dead_letters": seen.dead,
-        "blocked_keys": seen.blocked,
+        "state": health.flow.state,
+        "reason": health.flow.reason,
+        **health.statistics(),
         "destinations": [
             {
                 "name": destination.name,
@@ -103,10 +91,10 @@ def _as_object(seen: Overview, destinations: list[DestinationView], answer: Flow
                 "last_error": destination.last_error,
                 "rate_limit": destination.rate_limit,
             }
-            for destination in destinations
+            for destination in health.destinations
         ],
-        "lanes": [lane._asdict() for lane in seen.lanes],
-        "relays": [_relay(relay) for relay in seen.relays],
+        "lanes": [lane._asdict() for lane in health.overview.lanes],
+        "relays": [_relay(relay) for relay in health.overview.relays],
     }
 
 
@@ -120,9 +108,10 @@ def _relay(relay: RelayView) -> dict[str, object]:
     }
 
 
-def _print(seen: Overview, destinations: list[DestinationView], answer: Flow) -> None:
+def _print(health: HealthSnapshot) -> None:
     from pillarbox.relay.routing import rate_text
 
+    seen, destinations, answer = health.overview, health.destinations, health.flow
     print_line(_sentence(seen, answer), colour=_COLOURS[answer.state])
     if destinations:
         print_table(

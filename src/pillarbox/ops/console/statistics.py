@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.admin.overview import Overview
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import PillarboxError
 from pillarbox.core.statistics import EVERY, BacklogStatistics, DeliveryStatistics, Sample
-from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.ops.console.timeouts import TIMEOUT, within
-from pillarbox.ops.flow import LONG, DestinationView, Flow, destinations_of, flow
+from pillarbox.ops.flow import LONG, DestinationView, HealthSnapshot, take_snapshot
 
 MAX_AGE = 1.0
 """Seconds for which a snapshot is cached."""
@@ -26,22 +24,6 @@ SPAN = 300.0
 FAILING = 0.5
 """The share of failed sends from which a destination counts as failing although its breaker is closed."""
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverviewSnapshot:
-    """A snapshot of the state of the outbox."""
-
-    overview: Overview
-    overrides: Sequence[Override]
-    destinations: Sequence[DestinationView]
-    flow: Flow
-    paused: bool
-    """An operator paused every destination."""
-
-    @property
-    def running_relays(self) -> int:
-        return sum(relay.lease > 0 for relay in self.overview.relays)
 
 
 class OverviewCache:
@@ -53,10 +35,10 @@ class OverviewCache:
         self._allowed = allowed
         self._clock = clock or SystemClock()
         self._lock = asyncio.Lock()
-        self._found: OverviewSnapshot | PillarboxError | None = None
+        self._found: HealthSnapshot | PillarboxError | None = None
         self._stale_at = 0.0
 
-    async def snapshot(self) -> OverviewSnapshot:
+    async def snapshot(self) -> HealthSnapshot:
         """Return a snapshot at most a second old. Raises the error of the store to every caller that waited for it."""
         async with self._lock:
             if self._found is None or self._clock.monotonic() >= self._stale_at:
@@ -72,21 +54,6 @@ class OverviewCache:
     def forget(self) -> None:
         """Drop the cached snapshot after a change."""
         self._found = None
-
-
-async def take_snapshot(store: AdminStore, *, allowed: float = LONG) -> OverviewSnapshot:
-    """Take a snapshot of the store."""
-    overview = await store.admin.inspection.overview()
-    overrides = await store.destinations.overrides()
-    destinations = destinations_of(overview.relays, overrides)
-    paused = any(row.destination == EVERYWHERE and row.paused for row in overrides)
-    return OverviewSnapshot(
-        overview=overview,
-        overrides=overrides,
-        destinations=destinations,
-        flow=flow(overview, destinations, paused=paused, allowed=allowed),
-        paused=paused,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

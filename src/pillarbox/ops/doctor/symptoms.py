@@ -7,14 +7,12 @@ from functools import partial
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.dead_letters import DeadLetterFilter
-from pillarbox.admin.diagnosis import LOOKED_AT, MANY_TRIES, Check, CheckResult, failed, passed, reason, warned
+from pillarbox.admin.diagnosis import LOOKED_AT, MANY_ATTEMPTS, Check, CheckResult, failed, passed, reason, warned
 from pillarbox.admin.keys import SAMPLED
-from pillarbox.admin.overview import Overview
 from pillarbox.core.statistics import COUNTED
-from pillarbox.core.store import EVERYWHERE
 from pillarbox.core.text import noun, plural
 from pillarbox.ops.dead_letter_groups import groups
-from pillarbox.ops.flow import DestinationView, destinations_of
+from pillarbox.ops.flow import DestinationView, take_snapshot
 from pillarbox.ops.hot_keys import MANY, advice, find_limited
 from pillarbox.ops.settings import Settings
 
@@ -80,16 +78,14 @@ async def _lanes(store: AdminStore) -> CheckResult:
 
 
 async def _destinations(store: AdminStore) -> CheckResult:
-    overrides = await store.destinations.overrides()
-    seen: Overview = await store.admin.inspection.overview()
-    if any(row.destination == EVERYWHERE and row.paused for row in overrides):
+    health = await take_snapshot(store)
+    if health.paused:
         return warned("every destination is paused by an operator", f"{_WHO}, then `pillarbox destinations resume`")
-    destinations = destinations_of(seen.relays, overrides)
-    failing = [one for one in destinations if one.fails or not (one.is_available or one.forced)]
+    failing = [one for one in health.destinations if one.fails or not (one.is_available or one.forced)]
     if failing:
         told = "; ".join(f"{_state(one)}: {reason(one.last_error or 'no error recorded')}" for one in failing)
         return failed(f"unavailable: {told}", "repair the destination; relays probe it and then resume by themselves")
-    if overridden := [one for one in destinations if one.forced]:
+    if overridden := [one for one in health.destinations if one.forced]:
         return warned(
             f"overridden by an operator: {', '.join(_state(one) for one in overridden)}",
             f"{_WHO}, then `pillarbox destinations resume NAME`, or `pillarbox destinations breaker NAME auto`",
@@ -115,15 +111,15 @@ async def _backlog(store: AdminStore) -> CheckResult:
 
 
 async def _attempts(store: AdminStore) -> CheckResult:
-    tried = await store.diagnosis.tried(MANY_TRIES)
+    tried = await store.diagnosis.tried(MANY_ATTEMPTS)
     if tried.messages:
         were = noun(tried.messages, "was", "were")
         return warned(
-            f"{tried.messages} of the first {LOOKED_AT:,} pending events {were} sent more than {MANY_TRIES} times, "
+            f"{tried.messages} of the first {LOOKED_AT:,} pending events {were} sent more than {MANY_ATTEMPTS} times, "
             f"most often: {tried.error or 'no error recorded'}",
             f"`pillarbox events show {tried.example}` shows whether the destination or the event is the cause",
         )
-    return passed(f"no event was sent more than {MANY_TRIES} times")
+    return passed(f"no event was sent more than {MANY_ATTEMPTS} times")
 
 
 async def _blocked(store: AdminStore) -> CheckResult:

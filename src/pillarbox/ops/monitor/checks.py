@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pillarbox.admin.overview import Overview
-from pillarbox.core.store import EVERYWHERE
 from pillarbox.core.text import plural
-from pillarbox.ops.flow import LONG, destinations_of, flow
+from pillarbox.ops.flow import LONG, HealthSnapshot
 from pillarbox.ops.monitor.snapshot import StoreSnapshot
 
 
@@ -87,16 +86,10 @@ def _exceeded(overview: Overview, limits: HealthLimits) -> Iterator[str]:
 
 
 def _statistics(snapshot: StoreSnapshot, overview: Overview, limits: HealthLimits) -> dict[str, object]:
-    destinations = destinations_of(overview.relays, snapshot.overrides)
-    paused = any(row.destination == EVERYWHERE and row.paused for row in snapshot.overrides)
-    answer = flow(overview, destinations, paused=paused, allowed=limits.allowed)
+    health = HealthSnapshot.of(overview, snapshot.overrides, allowed=limits.allowed)
     return {
-        "flow": {"state": answer.state, "reason": answer.reason},
-        "backlog": overview.backlog,
-        "oldest_seconds": None if overview.oldest is None else round(overview.oldest, 3),
-        "exact": overview.exact,
-        "dead_letters": overview.dead,
-        "blocked_keys": overview.blocked,
-        "breakers": {one.name: one.state for one in destinations},
-        "relays": sum(relay.lease > 0 for relay in overview.relays),
+        "flow": {"state": health.flow.state, "reason": health.flow.reason},
+        **health.statistics(),
+        "breakers": {one.name: one.state for one in health.destinations},
+        "relays": health.running_relays,
     }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pillarbox.admin.admin import NoAdmin
 from pillarbox.admin.diagnosis import (
     LONG_TRANSACTION,
-    MANY_TRIES,
+    MANY_ATTEMPTS,
     Check,
     TableSizes,
     Tried,
@@ -29,5 +29,5 @@ class MemoryDiagnosis:
     async def table_sizes(self) -> TableSizes:
         self._admin.refuse("table sizes")
 
-    async def tried(self, more_than: int = MANY_TRIES) -> Tried:
+    async def tried(self, more_than: int = MANY_ATTEMPTS) -> Tried:
         self._admin.refuse("the search for messages that were retried often")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pillarbox.admin.diagnosis import (
     LONG_TRANSACTION,
     LOOKED_AT,
-    MANY_TRIES,
+    MANY_ATTEMPTS,
     Check,
     CheckResult,
     TableSize,
@@ -97,7 +97,7 @@ class PostgresDiagnosis:
             found.append(Check(name="store.history", ask=self._days))
         return found
 
-    async def tried(self, more_than: int = MANY_TRIES) -> Tried:
+    async def tried(self, more_than: int = MANY_ATTEMPTS) -> Tried:
         rows = await self._ask("diagnosis_retried", LOOKED_AT, more_than)
         return commonest((error, event_id) for error, event_id in rows)
 

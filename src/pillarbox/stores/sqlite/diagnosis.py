@@ -17,7 +17,7 @@ from urllib.parse import quote
 from pillarbox.admin.diagnosis import (
     LONG_TRANSACTION,
     LOOKED_AT,
-    MANY_TRIES,
+    MANY_ATTEMPTS,
     Check,
     CheckResult,
     TableSize,
@@ -70,7 +70,7 @@ class SqliteDiagnosis:
             Check(name="store.horizon", ask=self._horizon),
         ]
 
-    async def tried(self, more_than: int = MANY_TRIES) -> Tried:
+    async def tried(self, more_than: int = MANY_ATTEMPTS) -> Tried:
         given = {"first": LOOKED_AT, "more_than": more_than}
         rows = await self._connection.read(lambda db: db.execute(self._tried, given).fetchall())
         return commonest((error, event_id) for error, event_id in rows)

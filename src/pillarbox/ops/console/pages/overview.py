@@ -13,7 +13,8 @@ from pillarbox.core.text import noun, safe_json
 from pillarbox.ops.console import formatting
 from pillarbox.ops.console.context import ConsoleContext
 from pillarbox.ops.console.request import ConsoleRequest
-from pillarbox.ops.console.statistics import OverviewSnapshot, recent_rates, unavailable_or_failing
+from pillarbox.ops.console.statistics import recent_rates, unavailable_or_failing
+from pillarbox.ops.flow import HealthSnapshot
 
 WINDOWS = {"15m": 900.0, "1h": 3600.0, "6h": 21_600.0, "24h": 86_400.0}
 """Time windows of the charts."""
@@ -62,7 +63,7 @@ async def _stream(context: ConsoleContext) -> AsyncIterator[str]:
         await asyncio.sleep(_TICK)
 
 
-def statistics(snapshot: OverviewSnapshot, context: ConsoleContext) -> dict[str, str]:
+def statistics(snapshot: HealthSnapshot, context: ConsoleContext) -> dict[str, str]:
     """Return the numbers as the page shows them, by the names of its elements."""
     seen = snapshot.overview
     return {
@@ -83,7 +84,7 @@ def level(oldest: float | None, slo: float) -> str:
     return "warn" if oldest <= slo else "bad"
 
 
-def alarms(snapshot: OverviewSnapshot, context: ConsoleContext) -> list[str]:
+def alarms(snapshot: HealthSnapshot, context: ConsoleContext) -> list[str]:
     """List further problems besides the state at the top."""
     found: list[str] = []
     oldest = snapshot.overview.oldest
