@@ -25,11 +25,6 @@ LAGS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.
 """Upper bounds of the buckets, in seconds from recording to confirmation; one more bucket has no upper bound."""
 
 
-def bucket(lag: float) -> int:
-    """The index of the bucket of a lag."""
-    return bisect_left(LAGS, lag)
-
-
 @dataclass(slots=True, kw_only=True)
 class DeliveryStatistics:
     """Outcomes of messages for one destination since the previous sample."""
@@ -42,7 +37,7 @@ class DeliveryStatistics:
 
     def count_delivered(self, lag: float, count: int = 1) -> None:
         self.published += count
-        self.lags[bucket(lag)] += count
+        self.lags[bisect_left(LAGS, lag)] += count
 
     def add(self, other: DeliveryStatistics) -> None:
         self.published += other.published

@@ -28,6 +28,7 @@ from pillarbox.core.observations import (
     RelayStateChanged,
 )
 from pillarbox.core.outcome import CarriedOut
+from pillarbox.relay.retention import report_statistics
 
 if TYPE_CHECKING:
     from pillarbox.relay.fetch import Fetcher
@@ -239,7 +240,7 @@ class Coordinator:
                 await self._balance()
                 await self._context.crash_guard.take_back(self._context)
                 await self._carry_out_requests()
-                await self._context.statistics.report(self._context, now)
+                await report_statistics(self._context, now)
             self.rounds += 1
             await self._pause(seconds(self._context.config.heartbeat) / 2)
 

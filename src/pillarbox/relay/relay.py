@@ -30,10 +30,10 @@ from pillarbox.relay.heartbeat import Pulse, StallWatch
 from pillarbox.relay.idle import FIRST_PAUSE, FetchBarrier, FetchSchedule, IdleWait, Wakeups
 from pillarbox.relay.in_flight import InFlight
 from pillarbox.relay.lanes import Coordinator, Ownership
-from pillarbox.relay.retention import RetentionJob, Statistics
+from pillarbox.relay.retention import RetentionJob
 from pillarbox.relay.routing import Destination, Route, Routing
 from pillarbox.relay.send import Sender
-from pillarbox.relay.settle import Settlement
+from pillarbox.relay.settle import Settlement, Statistics
 from pillarbox.relay.supervisor import CHECK_EVERY, RelayContext, RelayParts, Supervisor
 
 

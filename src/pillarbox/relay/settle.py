@@ -2,14 +2,18 @@
 
 A message stays in flight until its decision is committed, so that no fetch brings it a second time. While the store is
 unavailable the decisions wait: between a confirm and its settlement they are the only thing that must not be lost.
+What was written is counted for the statistics.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +23,7 @@ from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
 from pillarbox.core.observations import BatchSettled, LanesLost, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Resolved, Retry
 from pillarbox.core.retry import Backoff
+from pillarbox.core.statistics import LAGS, DeliveryStatistics
 
 if TYPE_CHECKING:
     from pillarbox.relay.in_flight import Item
@@ -31,6 +36,45 @@ GATHER_PER_DECISION = 0.0008
 
 _decision: Callable[[Iterable[Any]], Decision] = partial(cast(Any, tuple).__new__, Decision)
 """Of its fields, in half the time of `Decision(…)`."""
+
+
+class Statistics:
+    """Counts by destination, until they are reported."""
+
+    def __init__(self) -> None:
+        self._counts: defaultdict[str, DeliveryStatistics] = defaultdict(DeliveryStatistics)
+        self.next_report = 0.0
+        """When to report, on the monotonic clock."""
+
+    def count(self, decisions: Iterable[Decision], now: datetime) -> None:
+        """Count decisions that were written."""
+        recorded: defaultdict[str, list[datetime]] = defaultdict(list)
+        for message, outcome, destination, _ in decisions:
+            if outcome is DELIVERED:
+                recorded[destination].append(message.recorded_at)
+            elif isinstance(outcome, Retry):
+                self._counts[destination].retried += 1
+            elif isinstance(outcome, Dead):
+                self._counts[destination].dead += 1
+        for destination, times in recorded.items():
+            counted = self._counts[destination]
+            longest = bisect_left(LAGS, (now - min(times)).total_seconds())
+            if bisect_left(LAGS, (now - max(times)).total_seconds()) == longest:  # as in most batches
+                counted.published += len(times)
+                counted.lags[longest] += len(times)
+            else:
+                for at in times:
+                    counted.count_delivered((now - at).total_seconds())
+
+    def take(self) -> dict[str, DeliveryStatistics]:
+        """The counts since the last report, to be reported now."""
+        taken, self._counts = dict(self._counts), defaultdict(DeliveryStatistics)
+        return taken
+
+    def put_back(self, taken: Mapping[str, DeliveryStatistics]) -> None:
+        """What could not be reported is reported the next time."""
+        for destination, counted in taken.items():
+            self._counts[destination].add(counted)
 
 
 class _Entry:

@@ -37,10 +37,9 @@ if TYPE_CHECKING:
     from pillarbox.relay.in_flight import InFlight, Item
     from pillarbox.relay.lanes import Coordinator, Ownership
     from pillarbox.relay.relay import Lifecycle
-    from pillarbox.relay.retention import Statistics
     from pillarbox.relay.routing import Routing
     from pillarbox.relay.send import Sender
-    from pillarbox.relay.settle import Settlement
+    from pillarbox.relay.settle import Settlement, Statistics
 
 CHECK_EVERY = 0.05
 """Seconds between two checks of whether a drain is complete, where nothing wakes it."""
