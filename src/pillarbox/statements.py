@@ -23,6 +23,7 @@ from difflib import get_close_matches
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from pillarbox.core.errors import ConfigurationError
 
@@ -48,8 +49,6 @@ _TABLES = (
     "inbox",
     "inbox_statistics",
 )
-# Tables as the first migrations call them. The ledger's is a compatibility view today.
-_BEFORE = ("inbox_receipt", "inbox_tally", "processed_event")
 _HOLE = re.compile(r"\{([a-z_0-9]+)(?::([a-z]+\.|[a-z_]+))?\}")
 _HEADING = re.compile(r"-- (name|fragment): ([a-z][a-z0-9_]*)")
 _DEEPEST = 10
@@ -86,6 +85,7 @@ class Names:
             "outbox_archive": f"{self.stem}event_outbox_archive",
             "outbox_moved": f"{self.stem}event_outbox_moved",
             "integration_event": f"{self.prefix}integration_event",
+            "processed_event": f"{self.stem}processed_event",
         }
 
     @property
@@ -106,7 +106,6 @@ class Names:
         """What `{message}` and its like stand for."""
         return {
             **{table: self.qualified(self.prefix + table) for table in _TABLES},
-            **{table: self.qualified(self.stem + table) for table in _BEFORE},
             "schema_name": f'"{self.schema}"' if self.schema else "",
             "prefix": self.prefix,
             "stem": self.stem,
@@ -251,6 +250,14 @@ class StatementSet:
     def render(self, script: str, **values: str) -> str:
         """A script with names and fragments filled in; unknown braces stay as they are."""
         return self._filled(script, _Filling(values, {}, strict=False), "")
+
+    def read_migrations(self, *folders: Traversable) -> dict[int, tuple[str, str]]:
+        """Version → (name, SQL) of the files `0001_name.sql` in these folders, in order."""
+        found = {entry.name: entry for folder in folders for entry in folder.iterdir() if entry.name.endswith(".sql")}
+        return {
+            int(name[:4]): (name.removesuffix(".sql"), self.render(found[name].read_text(encoding="utf-8")))
+            for name in sorted(found)
+        }
 
     def listed(self) -> list[Statement]:
         """Every statement that can be sent, by theme and name."""

@@ -138,9 +138,11 @@ async def test_a_dropped_index(store: PostgresStore, sql: Sql) -> None:
 
 
 async def test_an_invalid_index(store: PostgresStore, sql: Sql) -> None:
-    await sql.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
+    await sql.execute(
+        "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_letter_key_idx'::regclass"
+    )
     found = await asked(store, "store.indexes")
-    assert (found.result, "outbox_dead_key_idx (invalid)" in found.message) == ("fail", True)
+    assert (found.result, "outbox_dead_letter_key_idx (invalid)" in found.message) == ("fail", True)
 
 
 async def test_autovacuum_disabled_for_a_table(store: PostgresStore, sql: Sql) -> None:

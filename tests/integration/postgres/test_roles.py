@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -13,9 +14,8 @@ from pillarbox.core.outcome import DELIVERED, Dead, Decision, Retry
 from pillarbox.core.store import Retention
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.lookup import dead_letters
-from tests.databases import Sql
 from tests.integration.postgres.logins import logged_in
-from tests.integration.postgres.steps import LAST, WITHOUT_THE_LAST_STEP
+from tests.integration.postgres.migrations import NEXT, next_release
 
 INSERT = "INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')"
 
@@ -132,9 +132,8 @@ async def test_the_relay_role_can_run_every_store_operation(postgres_url: str, r
         await store.lanes.release("a")
 
 
-async def test_the_migrator_role_applies_the_schema(postgres_url: str, roles: dict[str, str], sql: Sql) -> None:
-    await sql.execute(WITHOUT_THE_LAST_STEP)
+async def test_the_migrator_role_applies_the_schema(postgres_url: str, roles: dict[str, str], tmp_path: Path) -> None:
     url = postgres_url.replace("postgres@", f"{roles['migrator']}@")
-    async with aclosing(PostgresStore(url, max_payload=2048)) as store:
-        assert await store.schema.apply(aliases=True) == [LAST]
-        await store.schema.check()
+    async with next_release(url, tmp_path, max_payload=2048) as schema:
+        assert await schema.apply(aliases=True) == [NEXT]
+        await schema.check()

@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -15,7 +16,7 @@ from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.schema import PostgresSchema
 from pillarbox.stores.postgres.statements import PostgresStatements
 from tests.databases import Sql, cloned
-from tests.integration.postgres.steps import BACK_BEFORE_OPERATORS, LAST, MIGRATIONS, WITHOUT_THE_LAST_STEP
+from tests.integration.postgres.migrations import ADD_INDEX, MIGRATIONS, NEXT, next_release
 from tests.servers.debian import PG_DUMP
 from tests.servers.postgres import PostgresServer
 
@@ -50,19 +51,17 @@ async def test_script_and_migrations_create_the_same_schema(
         assert dump(scripted) == dump(empty_postgres_url)
 
 
-async def test_migrations_one_by_one_create_the_same_schema(
-    postgres_server: PostgresServer, empty_postgres_url: str
+async def test_an_upgrade_leads_to_the_schema_of_a_new_installation(
+    postgres_server: PostgresServer, empty_postgres_url: str, tmp_path: Path
 ) -> None:
-    """An installation that was upgraded release by release looks like a new one."""
-    await applied(empty_postgres_url)
-    with cloned(postgres_server, None) as stepwise:
-        for version in PostgresStore(stepwise).schema._migrations:
-            store = PostgresStore(stepwise)
-            known = store.schema._migrations
-            store.schema._migrations = {number: known[number] for number in known if number <= version}
-            assert len(await store.schema.apply()) == 1
-            await store.aclose()
-        assert dump(stepwise) == dump(empty_postgres_url)
+    with cloned(postgres_server, None) as new:
+        async with next_release(new, tmp_path) as schema:
+            assert len(await schema.apply()) == len(MIGRATIONS) + 1
+        await applied(empty_postgres_url)
+        async with next_release(empty_postgres_url, tmp_path) as schema:
+            assert await schema.apply() == [NEXT]
+            assert (await schema.status()).ok
+        assert dump(new) == dump(empty_postgres_url)
 
 
 async def test_applying_twice_changes_nothing(empty_postgres_url: str) -> None:
@@ -92,12 +91,22 @@ async def test_a_newer_schema_is_rejected(store: PostgresStore, sql: Sql) -> Non
         await store.schema.check()
 
 
-async def test_an_older_schema_is_named(store: PostgresStore, sql: Sql) -> None:
-    await sql.execute(WITHOUT_THE_LAST_STEP)
-    with pytest.raises(SchemaError, match="pillarbox schema apply"):
-        await store.schema.check()
-    status = await store.schema.status()
-    assert (status.version, status.pending, status.ok) == (len(MIGRATIONS) - 1, (LAST,), False)
+async def test_an_older_schema_is_named(postgres_url: str, tmp_path: Path) -> None:
+    async with next_release(postgres_url, tmp_path) as schema:
+        with pytest.raises(SchemaError, match="pillarbox schema apply"):
+            await schema.check()
+        status = await schema.status()
+    assert (status.version, status.pending, status.ok) == (len(MIGRATIONS), (NEXT,), False)
+
+
+async def test_a_failed_migration_leaves_nothing(postgres_url: str, sql: Sql, tmp_path: Path) -> None:
+    script = "ALTER TABLE {request} ADD COLUMN urgency integer;\nSELECT 1 / 0;\n"
+    async with next_release(postgres_url, tmp_path, script) as schema:
+        with pytest.raises(StoreUnavailableError, match="division by zero"):
+            await schema.apply()
+        assert (await schema.status()).pending == (NEXT,)
+    columns = "SELECT count(*) FROM information_schema.columns WHERE column_name = 'urgency'"
+    assert await sql.fetchval(columns) == 0
 
 
 async def test_missing_tables_are_an_error_with_advice(empty_postgres_url: str) -> None:
@@ -123,12 +132,14 @@ async def test_apply_times_out_on_a_locked_table(postgres_url: str, meddler: Sql
         await holding.rollback()
 
 
-async def test_an_invalid_index_is_rebuilt(store: PostgresStore, sql: Sql) -> None:
-    await sql.execute(BACK_BEFORE_OPERATORS)
-    await sql.execute("DELETE FROM outbox_schema WHERE version = 6")
-    await sql.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
-    assert await store.schema.apply() == [migration.stem for migration in MIGRATIONS if migration.stem > "0006"]
-    assert await sql.fetchval("SELECT indisvalid FROM pg_index WHERE indexrelid = 'outbox_dead_key_idx'::regclass")
+async def test_an_invalid_index_is_rebuilt(postgres_url: str, sql: Sql, tmp_path: Path) -> None:
+    async with next_release(postgres_url, tmp_path, ADD_INDEX) as schema:
+        assert await schema.apply() == [NEXT]
+        await sql.execute(f"DELETE FROM outbox_schema WHERE name = '{NEXT}'")
+        index = "indexrelid = 'outbox_audit_subject_idx'::regclass"
+        await sql.execute(f"UPDATE pg_index SET indisvalid = false WHERE {index}")
+        assert await schema.apply() == [NEXT]
+        assert await sql.fetchval(f"SELECT indisvalid FROM pg_index WHERE {index}")
 
 
 async def test_only_migrations_have_a_long_timeout(empty_postgres_url: str) -> None:

@@ -4,15 +4,12 @@ import sqlite3
 
 import pytest
 
-from pillarbox import FixedDelay, Handlers, Relay
 from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.admin.listing import EventFilter
 from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.outcome import DELIVERED, Decision, Retry
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.lane_owner import Owner
-from pillarbox.testing.waiting import eventually
-from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 
 REFUSED = {
     "the last row there can be": {"row_id": "9223372036854775807"},
@@ -36,15 +33,6 @@ REFUSED = {
     "a key with a character too long": {"aggregate_id": "'k'", "aggregate_type": "CAST(x'C080' AS TEXT)"},
     "a type of bytes": {"event_type": "CAST(x'FE' AS TEXT)"},
 }
-
-
-WITHOUT_THE_LAST_STEP = (
-    "ALTER TABLE outbox_inbox RENAME TO inbox_receipt",
-    "DROP INDEX outbox_inbox_at_idx",
-    "CREATE INDEX inbox_receipt_at_idx ON inbox_receipt (received_at)",
-    "ALTER TABLE outbox_inbox_statistics RENAME TO inbox_tally",
-    "ALTER TABLE outbox_ledger RENAME TO processed_event",
-)
 
 
 def insert(sql: sqlite3.Connection, event_id: str, **columns: str) -> None:
@@ -74,34 +62,6 @@ async def test_invalid_texts_are_rejected_by_an_update(sql: sqlite3.Connection) 
     insert(sql, "e")
     with pytest.raises(sqlite3.IntegrityError, match="UTF-8"):
         sql.execute("UPDATE outbox_message SET destination = CAST(x'FF' AS TEXT)")
-
-
-async def test_earlier_rows_with_invalid_texts_are_delivered_in_order(
-    store: SqliteStore, sql: sqlite3.Connection
-) -> None:
-    sql.execute("DROP TRIGGER outbox_message_texts_inserted")
-    sql.execute("DROP TRIGGER outbox_message_texts_updated")
-    sql.execute("DELETE FROM outbox_schema WHERE version >= 13")
-    for statement in WITHOUT_THE_LAST_STEP:
-        sql.execute(statement)
-    for number in range(5):
-        insert(sql, f"e{number}", ordering_key="CAST(x'61FF' AS TEXT)", destination="'all' || char(0)")
-    await store.schema.apply()
-    handlers, handled = Handlers(), list[str]()
-
-    @handlers.on("t", name="all\ufffd")
-    async def handle(event: ReceivedEvent, context: HandlerContext) -> None:
-        if context.attempt == 1:
-            raise ValueError("once more")
-        handled.append(event.event_id)
-
-    async def all_handled() -> bool:
-        return len(handled) == 5
-
-    async with Relay(store=store, transports={"handlers": handlers}, retry=FixedDelay(wait="0s", max_attempts=2)):
-        await eventually(all_handled, within=60)
-    assert handled == [f"e{number}" for number in range(5)]
-    assert sql.execute("SELECT count(*) FROM outbox_message").fetchone() == (0,)
 
 
 async def test_invalid_times_are_listed_and_reported(owner: Owner, store: SqliteStore, sql: sqlite3.Connection) -> None:

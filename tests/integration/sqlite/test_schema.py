@@ -4,18 +4,28 @@ import asyncio
 import sqlite3
 import sys
 from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 import pillarbox.stores.sqlite
+from pillarbox.core.clock import SystemClock
 from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavailableError
+from pillarbox.statements import Names
 from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.schema import SqliteSchema
+from pillarbox.stores.sqlite.statements import SqliteStatements
+from pillarbox.stores.sqlite.store import MIB
 from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 from tests.integration.sqlite.conftest import Shell
 
 STEPS = len(list((Path(pillarbox.stores.sqlite.__file__).parent / "sql" / "migrations").glob("*.sql")))
+NEXT = f"{STEPS + 1:04}_next"
+"""The name of a further migration."""
 
 APPLY = """
 import asyncio, sys
@@ -31,6 +41,19 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+@asynccontextmanager
+async def next_release(path: Path, folder: Path) -> AsyncIterator[SqliteSchema]:
+    """The schema of a release that has a further migration, written to `folder`."""
+    script = "-- A further column.\nALTER TABLE {request} ADD COLUMN urgency INTEGER;\n"
+    (folder / f"{NEXT}.sql").write_text(script, encoding="utf-8")
+    statements = SqliteStatements(Names())
+    connection = Connection(path, statements, busy_timeout=5, clock=SystemClock())
+    try:
+        yield SqliteSchema(connection, statements, max_payload=MIB, migrations=statements.migrations(folder))
+    finally:
+        await connection.aclose()
 
 
 def _schema(path: Path) -> list[tuple[str, str, str]]:
@@ -66,6 +89,25 @@ async def test_concurrent_processes_run_each_migration_once(path: Path) -> None:
     outputs = await asyncio.gather(*(process.communicate(b"\n") for process in processes))
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert sorted(int(out.split()[-1]) for out, _ in outputs) == [0, 0, STEPS]
+
+
+async def test_an_upgrade_leads_to_the_schema_of_a_new_installation(
+    store: SqliteStore, path: Path, tmp_path: Path
+) -> None:
+    async with next_release(tmp_path / "new.db", tmp_path) as schema:
+        assert len(await schema.apply()) == STEPS + 1
+    async with next_release(path, tmp_path) as schema:
+        assert await schema.apply() == [NEXT]
+        await schema.check()
+    assert _schema(path) == _schema(tmp_path / "new.db")
+
+
+async def test_an_older_schema_is_named(store: SqliteStore, path: Path, tmp_path: Path) -> None:
+    async with next_release(path, tmp_path) as schema:
+        with pytest.raises(SchemaError, match="pillarbox schema apply"):
+            await schema.check()
+        status = await schema.status()
+    assert (status.version, status.pending, status.ok) == (STEPS, (NEXT,), False)
 
 
 async def test_a_newer_schema_is_rejected(store: SqliteStore, sql: sqlite3.Connection) -> None:

@@ -48,7 +48,6 @@ _RELAY = "pillarbox_relay"
 _GRANT = re.compile(rf'GRANT ([A-Z, ]+) ON (?:(SCHEMA|SEQUENCE|FUNCTION) )?([^;]+?) TO [^;]*"{_RELAY}"')
 _QUALIFIED = re.compile(r'"(\w+)"\."(\w+)"')
 _INDEX = re.compile(r'^CREATE INDEX (?:CONCURRENTLY )?"(\w+)"', re.MULTILINE)
-_RENAMED = re.compile(r'^ALTER INDEX "\w+"\."(\w+)" RENAME TO "(\w+)"', re.MULTILINE)
 
 
 class Right(NamedTuple):
@@ -225,5 +224,4 @@ class PostgresDiagnosis:
 
     def _index_names(self) -> list[str]:
         scripts = "\n".join(script for _, script in self._statements.migrations().values())
-        renamed = dict(_RENAMED.findall(scripts))
-        return [renamed.get(name, name) for name in _INDEX.findall(scripts)]
+        return _INDEX.findall(scripts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pillarbox.core.errors import ConfigurationError, SchemaError
@@ -32,13 +33,21 @@ DAYS_AHEAD = 7
 class PostgresSchema:
     """See `pillarbox.core.store.Schema`."""
 
-    def __init__(self, connection: Connection, statements: PostgresStatements, *, max_payload: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        statements: PostgresStatements,
+        *,
+        max_payload: int,
+        migrations: Mapping[int, tuple[str, str]] | None = None,
+    ) -> None:
+        """migrations: version → (name, SQL); by default those of the package."""
         self._connection = connection
         self._statements = statements
         self._max_payload = max_payload
         self._limit = statements.get("schema_limit", max_payload=str(int(max_payload)))
         self._aliases = statements.script("compatibility_views")
-        self._migrations = statements.migrations()
+        self._migrations = migrations or statements.migrations()
         self._wanted = max(self._migrations)
 
     def sql(self, *, aliases: bool = False) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from pillarbox.statements import Names, StatementSet, load, text
 from pillarbox.stores.admin.engine import ADMIN
@@ -20,11 +21,6 @@ _OWN_NAMES = (
     "history_create",
     "history_drop",
     "history_default",
-    "dead_letter_type_idx",
-    "dead_letter_key_idx",
-    "dead_letter_recorded_idx",
-    "message_recorded_idx",
-    "message_blocked_idx",
     "message_id_seq",
     "alias_new",
     "alias_update",
@@ -47,11 +43,9 @@ class PostgresStatements(StatementSet):
         own |= {placeholder: names.qualified(name) for placeholder, name in names.aliases.items()}
         super().__init__(names, load(PACKAGE), load(ADMIN), **own)
 
-    def migrations(self) -> dict[int, tuple[str, str]]:
-        """Version → (name, SQL), in order."""
-        folder = files(PACKAGE) / "sql" / "migrations"
-        found = sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql"))
-        return {int(name[:4]): (name, self.render(text(PACKAGE, f"migrations/{name}"))) for name in found}
+    def migrations(self, *more: Traversable) -> dict[int, tuple[str, str]]:
+        """Version → (name, SQL) of the package's migrations and of those in further folders, in order."""
+        return self.read_migrations(files(PACKAGE) / "sql" / "migrations", *more)
 
     def script(self, name: str, **values: str) -> str:
         """A script of several statements, with its comments."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pillarbox.core.store import SchemaStatus
 from pillarbox.statements import StatementSet
@@ -14,7 +14,15 @@ from pillarbox.stores.sqlite.statements import SqliteStatements, each
 class SqliteSchema:
     """See `pillarbox.core.store.Schema`."""
 
-    def __init__(self, connection: Connection, statements: SqliteStatements, *, max_payload: int) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        statements: SqliteStatements,
+        *,
+        max_payload: int,
+        migrations: Mapping[int, tuple[str, str]] | None = None,
+    ) -> None:
+        """migrations: version → (name, SQL); by default those of the package."""
         self._connection = connection
         self._statements = statements
         self._ledger = statements.script("schema_migrations")
@@ -22,7 +30,7 @@ class SqliteSchema:
         self._aliases = statements.compatibility_views()
         self._objects = statements.get("schema_objects")
         self._version_now = statements.get("schema_version")
-        self._migrations = statements.migrations()
+        self._migrations = migrations or statements.migrations()
         self._wanted = max(self._migrations)
 
     def sql(self, *, aliases: bool = False) -> str:

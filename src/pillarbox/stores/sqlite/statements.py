@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from pillarbox.statements import Names, StatementSet, load, text
 from pillarbox.stores.admin.engine import ADMIN
@@ -25,16 +26,11 @@ class SqliteStatements(StatementSet):
 
     def compatibility_views(self) -> str:
         """The script of `schema apply --aliases`, with its comments."""
-        return self._file("scripts/compatibility_views")
+        return self.render(text(PACKAGE, "scripts/compatibility_views"))
 
-    def migrations(self) -> dict[int, tuple[str, str]]:
-        """Version → (name, script), in order."""
-        folder = files(PACKAGE) / "sql" / "migrations"
-        found = sorted(entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql"))
-        return {int(name[:4]): (name, self._file(f"migrations/{name}")) for name in found}
-
-    def _file(self, path: str) -> str:
-        return self.render(text(PACKAGE, path)).rstrip() + "\n"
+    def migrations(self, *more: Traversable) -> dict[int, tuple[str, str]]:
+        """Version → (name, SQL) of the package's migrations and of those in further folders, in order."""
+        return self.read_migrations(files(PACKAGE) / "sql" / "migrations", *more)
 
 
 def each(script: str) -> Iterator[str]:

@@ -2,14 +2,6 @@
 -- `outbox_events` (PENDING, SENT), `event_outbox` (PENDING, PROCESSED) with `event_outbox_dlq` and `event_outbox_archive`,
 -- `outbox_integration_event` (NEW, DONE) and `processed_event`, the ledger. Every trigger runs with the rights of whoever executes the statement.
 
--- Before producers could insert, `id` was a number. A view cannot change the type of a column.
-DO $$ BEGIN
-  IF EXISTS (SELECT FROM pg_catalog.pg_attribute
-             WHERE attrelid = pg_catalog.to_regclass('{events_alias}') AND attname = 'id' AND atttypid = 'bigint'::regtype) THEN
-    DROP VIEW {events_alias}, {outbox_alias};
-  END IF;
-END $$;
-
 -- Dead letters that an operator has deleted from `event_outbox` after moving them to `event_outbox_dlq`.
 CREATE TABLE IF NOT EXISTS {outbox_moved} (
   dead_letter_id bigint PRIMARY KEY REFERENCES {dead_letter} ON DELETE CASCADE

@@ -1,3 +1,0 @@
--- A relay that makes no progress although it could says why in its row.
-
-ALTER TABLE {relay} ADD COLUMN stalled text NOT NULL DEFAULT '';
