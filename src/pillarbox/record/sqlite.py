@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from pillarbox.connections import Statement, Steps
+from pillarbox.core.clock import timestamp
 from pillarbox.core.row import Row
 from pillarbox.statements import Names, StatementSet, load
 
@@ -43,9 +44,9 @@ def _time(at: datetime | None, *, comparable: bool = False) -> str | None:
     rounded up, so that no event is due too early."""
     if at is None:
         return None
-    utc = at.astimezone(UTC).replace(tzinfo=None)
     if not comparable:
-        return utc.isoformat(timespec="microseconds") + "Z"
+        return timestamp(at)
+    utc = at.astimezone(UTC).replace(tzinfo=None)
     beyond = utc.microsecond % 1000
     if beyond and utc <= datetime.max - _MILLISECOND:
         utc += _MILLISECOND - timedelta(microseconds=beyond)
