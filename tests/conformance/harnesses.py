@@ -1,4 +1,4 @@
-"""How the shipped suite gets at each store, and at a producer's transaction on it."""
+"""The harnesses of the stores: how the suite opens each store, and a transaction of a producer."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -22,7 +22,7 @@ S = TypeVar("S", bound=AdminStore)
 
 
 class _Harness(StoreHarness, Generic[S]):
-    """Keeps the stores it hands out, to close them all."""
+    """Closes all stores that it has opened."""
 
     def __init__(self, store: S) -> None:
         self._stores: list[S] = [store]
@@ -43,10 +43,10 @@ class _Harness(StoreHarness, Generic[S]):
 
 
 class PostgresHarness(_Harness[PostgresStore]):
-    """A database cloned from the template; producers come over asyncpg."""
+    """A database cloned from the template; producers use asyncpg."""
 
     def __init__(self, url: str, make_empty: Callable[[], str] | None = None) -> None:
-        """`make_empty` returns the URL of a database without tables, made only for the tests that ask for one."""
+        """make_empty: creates a database without tables and returns its URL, only for the tests that need one."""
         super().__init__(PostgresStore(url))
         self._url = url
         self._make_empty = make_empty
@@ -81,7 +81,7 @@ class PostgresHarness(_Harness[PostgresStore]):
 
 
 class SqliteHarness(_Harness[SqliteStore]):
-    """A file in a folder of the test's own; producers come over sqlite3."""
+    """A file in the folder of the test; producers use sqlite3."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

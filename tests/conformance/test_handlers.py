@@ -1,4 +1,4 @@
-"""Handlers keep the contract of all transports, async and sync."""
+"""Handlers fulfil the contract of all transports, async and sync."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from pillarbox.transports.handlers import HandlerContext, Handlers, ReceivedEven
 
 
 class HandlersHarness(TransportHarness):
-    """Handlers that write down what they are called with, unless its payload does not decode."""
+    """Handlers that record their calls, unless the payload cannot be decoded."""
 
     capabilities = TransportCapabilities(ordered=False, routes=True, refuses=True)
 

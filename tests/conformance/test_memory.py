@@ -1,4 +1,4 @@
-"""The memory store, held to the same suite as every other."""
+"""The memory store fulfils the contract of all stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory transport keeps the contract of all transports."""
+"""The memory transport fulfils the contract of all transports."""
 
 from collections.abc import AsyncIterator
 
@@ -18,14 +18,14 @@ NOWHERE = MemoryTransport.to("nowhere")
 
 
 class MemoryTransportHarness(TransportHarness):
-    """Its failures are scripted: nobody takes what goes nowhere, nobody can send what is spoiled."""
+    """Scripted failures: an address without a receiver, and messages that cannot be sent."""
 
     capabilities = TransportCapabilities(routes=True, refuses=True, outages=True)
 
     def __init__(self, kind: type[MemoryTransport] = MemoryTransport) -> None:
         self._arrived: list[Outgoing] = []
         self._transport = kind(deliveries=self._arrived)
-        self._transport.fail_when(lambda one: one.address == NOWHERE, RejectedError("nobody listens at nowhere"))
+        self._transport.fail_when(lambda one: one.address == NOWHERE, RejectedError("nowhere has no receiver"))
         self._transport.fail_when(lambda one: one.content_type == "spoiled", PermanentError("it is spoiled"))
 
     @property

@@ -1,4 +1,4 @@
-"""The PostgreSQL store keeps the contract of all stores."""
+"""The PostgreSQL store fulfils the contract of all stores."""
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack

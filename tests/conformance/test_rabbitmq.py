@@ -1,4 +1,4 @@
-"""RabbitMQ keeps the contract of all transports, behind a proxy that can cut the way to it."""
+"""RabbitMQ fulfils the contract of all transports, behind a proxy that can cut the connection."""
 
 import asyncio
 import uuid
@@ -21,7 +21,7 @@ from tests.servers.rabbitmq import RabbitMQServer
 
 
 class RabbitMQHarness(TransportHarness):
-    """Places are queues that the transport declares by itself; what arrived is taken out with pika's own client."""
+    """Addresses are queues that the transport declares itself; pika reads what arrived."""
 
     capabilities = TransportCapabilities(ordered=True, routes=True, refuses=True, survives_restart=True, outages=True)
     secrets = ("guest:guest",)
@@ -43,7 +43,7 @@ class RabbitMQHarness(TransportHarness):
         return RabbitMQTransport.to(routing_key=queue)
 
     def unroutable(self) -> Address:
-        return RabbitMQTransport.to(exchange="amq.direct", routing_key=f"{self._name}-nobody")
+        return RabbitMQTransport.to(exchange="amq.direct", routing_key=f"{self._name}-unroutable")
 
     def spoiled(self, good: Outgoing) -> Outgoing:
         return good._replace(content_type="x" * 256)
@@ -67,7 +67,7 @@ class RabbitMQHarness(TransportHarness):
         await self._proxy.heal()
 
     def clean(self) -> None:
-        """Remove the queues of the test."""
+        """Delete the queues of the test."""
         with channel(self._server.url()) as broker:
             for queue in self._taken:
                 broker.queue_delete(queue)

@@ -1,11 +1,11 @@
-"""The memory source keeps the contract of all sources."""
+"""The memory source fulfils the contract of all sources."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
 from pillarbox.core.source import Incoming
-from pillarbox.testing.conformance.sources import Letter, SourceCapabilities, SourceConformance, SourceHarness
+from pillarbox.testing.conformance.sources import SourceCapabilities, SourceConformance, SourceDeadLetter, SourceHarness
 from pillarbox.testing.conformance.sources.harness import PREFETCH
 from pillarbox.transports.memory_source import MemoryQueue, MemorySource
 
@@ -28,9 +28,9 @@ class MemorySourceHarness(SourceHarness):
         for message in messages:
             self._queue.put(message)
 
-    async def dead(self) -> list[Letter]:
+    async def dead(self) -> list[SourceDeadLetter]:
         return [
-            Letter(letter.incoming.event_id, letter.incoming.body, letter.incoming.attempts, letter.reason)
+            SourceDeadLetter(letter.incoming.event_id, letter.incoming.body, letter.incoming.attempts, letter.reason)
             for letter in self._queue.dead
         ]
 

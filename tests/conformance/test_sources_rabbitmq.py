@@ -1,4 +1,4 @@
-"""RabbitMQ keeps the contract of all sources, behind a proxy that can cut the way to it."""
+"""RabbitMQ fulfils the contract of all sources, behind a proxy that can cut the connection."""
 
 import asyncio
 import uuid
@@ -9,7 +9,7 @@ import pika
 import pytest
 
 from pillarbox.core.source import Incoming
-from pillarbox.testing.conformance.sources import Letter, SourceCapabilities, SourceConformance, SourceHarness
+from pillarbox.testing.conformance.sources import SourceCapabilities, SourceConformance, SourceDeadLetter, SourceHarness
 from pillarbox.testing.conformance.sources.harness import PREFETCH
 from pillarbox.transports.rabbitmq import Queue, RabbitMQSource
 from tests.integration.consume.broker import WAITS, declared, remove_queues
@@ -19,7 +19,7 @@ from tests.servers.rabbitmq import RabbitMQServer
 
 
 class RabbitMQSourceHarness(SourceHarness):
-    """A queue of its own; both ends are seen with pika's own client."""
+    """A queue for one test; pika publishes to it and reads its dead letters."""
 
     capabilities = SourceCapabilities(survives_restart=True, outages=True)
     secrets = ("guest:guest",)
@@ -29,7 +29,7 @@ class RabbitMQSourceHarness(SourceHarness):
         self._proxy = proxy
         self._queue = Queue(name=f"test-{uuid.uuid4().hex[:12]}")
         self._made: list[RabbitMQSource] = []
-        self._letters: list[Letter] = []
+        self._letters: list[SourceDeadLetter] = []
         self._source = self.another(f"amqp://guest:guest@127.0.0.1:{proxy.port}/")
 
     @property
@@ -58,14 +58,14 @@ class RabbitMQSourceHarness(SourceHarness):
                 )
                 broker.basic_publish("", self._queue.name, message.body, properties, mandatory=True)
 
-    async def dead(self) -> list[Letter]:
+    async def dead(self) -> list[SourceDeadLetter]:
         def look() -> None:
             with channel(self._server.url()) as broker:
                 declared(broker, Queue(name=f"{self._queue.name}.dlq"))
             for taken in take_all(self._server.url(), f"{self._queue.name}.dlq"):
                 headers: dict[str, Any] = dict(taken.properties.headers or {})
                 attempts, reason = headers["pillarbox-attempts"], headers["pillarbox-reason"]
-                self._letters.append(Letter(taken.properties.message_id, taken.body, attempts, reason))
+                self._letters.append(SourceDeadLetter(taken.properties.message_id, taken.body, attempts, reason))
 
         await asyncio.to_thread(look)
         return self._letters

@@ -1,4 +1,4 @@
-"""The SQLite store keeps the contract of all stores."""
+"""The SQLite store fulfils the contract of all stores."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The stdout transport keeps the contract of all transports, as far as a stream can."""
+"""The stdout transport fulfils the contract of all transports, as far as a stream can."""
 
 import json
 from base64 import b64decode
@@ -18,7 +18,7 @@ from pillarbox.transports.stdout import StdoutTransport
 
 
 class StdoutHarness(TransportHarness):
-    """Writes into a file, which is read back line by line."""
+    """Writes to a file, which is read line by line."""
 
     capabilities = TransportCapabilities()
 

@@ -1,4 +1,4 @@
-"""What a test reads back from a store: the state of one event, and the dead letters with their payloads."""
+"""Reads back from a store: the state of one event, and the dead letters with their payloads."""
 
 from __future__ import annotations
 

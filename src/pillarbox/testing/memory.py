@@ -1,4 +1,4 @@
-"""The memory store under the suite's harness: the shortest example of one."""
+"""The harness of the memory store: the shortest example of a harness."""
 
 from __future__ import annotations
 

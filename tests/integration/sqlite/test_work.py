@@ -56,7 +56,7 @@ async def test_fetches_do_not_scan_the_backlog(
     looks: dict[str, Callable[[], Awaitable[object]]] = {
         "ready": lambda: owner.ready(limit=100),
         "due": lambda: owner.due(limit=100),
-        "parked": lambda: owner.put_aside("y", limit=100),
+        "parked": lambda: owner.parked("y", limit=100),
         "waiting": lambda: owner.waiting(slot, limit=100),
         "orphaned_queues": lambda: store.messages.orphaned_queues([0], limit=100),
     }

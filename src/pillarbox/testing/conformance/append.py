@@ -1,4 +1,4 @@
-"""Appending: what committed is there, what rolled back never was."""
+"""Recording: committed events are there, rolled-back events are not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pillarbox.testing.lookup import find_event
 
 
 class Undone(Exception):
-    """The business changed its mind."""
+    """Raised to roll a transaction back."""
 
 
 class AppendConformance:

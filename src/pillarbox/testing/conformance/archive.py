@@ -1,4 +1,4 @@
-"""Archive: old rows are read whole and dropped by name; what was not read is never dropped."""
+"""Archive: old rows are read completely and deleted by their numbers; a row that was not read is never deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attempts: a send that failed is remembered with its error, once, and every send with how long it took."""
+"""Attempts: a failed send is recorded once with its error, and every send with its duration."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NOW = Retry(delay=0, error="not now", counted=False)
 FAILURES = {
     "retry": Retry(delay=HOUR, error="no"),
     "nack": Retry(delay=HOUR, error="no", counted=False),
-    "death": Dead(error="no"),
+    "dead letter": Dead(error="no"),
     "block": Dead(error="no", block=True),
 }
 
 each_failure = pytest.mark.parametrize("outcome", FAILURES.values(), ids=FAILURES.keys())
-# Exact in four bytes and in eight; and no time at all is something else than not known.
+# Exact in four and in eight bytes. Zero seconds differ from an unknown duration.
 LENGTHS = {"short": 0.0078125, "none": 0.0, "long": 4096.5, "unknown": None}
 
 
@@ -29,7 +29,7 @@ async def failures(harness: StoreHarness, event_id: str) -> list[Failure]:
 
 
 async def _settled(harness: StoreHarness, outcome: Outcome) -> None:
-    """One event for each length, in one write."""
+    """Settle one event for each duration, in one write."""
     owner = await Owner.of(harness.store)
     await harness.commit(*(event(name, destination="x") for name in LENGTHS))
     decisions = [Decision(m, outcome, "x", LENGTHS[m.event_id]) for m in await owner.ready()]
@@ -98,7 +98,7 @@ class AttemptsConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"))
         messages = await owner.ready()
-        for _ in range(2):  # as when the answer to the first one was lost
+        for _ in range(2):  # As after a lost answer to the first settlement.
             await owner.settle(outcome, *messages, seconds=0.5)
         [failed] = await failures(harness, "a")
         assert (failed.attempt, failed.seconds) == (1, 0.5)

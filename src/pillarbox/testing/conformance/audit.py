@@ -1,4 +1,4 @@
-"""Audit: whatever a person changes is remembered, and the newest is found first."""
+"""Audit: every change by an operator is audited, and the newest entry is listed first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pillarbox.testing.lookup import dead_letters
 
 
 async def entries(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> list[AuditEntry]:
-    """All that fit, found page by page."""
+    """Return all matching entries, read page by page."""
     found: list[AuditEntry] = []
     before: int | None = None
     while True:
@@ -29,7 +29,7 @@ async def entries(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> 
 
 
 async def letters(harness: StoreHarness, *event_ids: str) -> list[int]:
-    """Dead letters of events for the destination `x`, by their numbers, in that order."""
+    """Return the numbers of dead letters of these events at destination `x`, in that order."""
     owner = await Owner.of(harness.store)
     for event_id in event_ids:
         await harness.commit(event(event_id, "k"))
@@ -195,7 +195,7 @@ class AuditConformance:
             ({"who": "ada"}, ["orders", "a"]),
             ({"what": "discard"}, ["b"]),
             ({"who": "ada", "what": "override"}, ["orders"]),
-            ({"who": "nobody"}, []),
+            ({"who": "unknown"}, []),
             ({"since": at(-HOUR)}, ["orders", "b", "a"]),
             ({"since": at(HOUR)}, []),
         ]

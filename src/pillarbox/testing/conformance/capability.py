@@ -1,4 +1,4 @@
-"""What a store truly cannot do is skipped, with the reason; everything else is asked of every store."""
+"""Skips a test that needs a capability which the store does not state; all other tests run for every store."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _REASONS = {
 
 
 def needs(harness: StoreHarness, **wanted: bool) -> None:
-    """Skip the test unless the store's capabilities are as wanted."""
+    """Skip the test unless the store has the capabilities."""
     for name, value in wanted.items():
         if getattr(harness.store.capabilities, name) is not value:
             pytest.skip(_REASONS[name, value])
 
 
 class CapabilityReport:
-    """Says once per run and per store what the store can do."""
+    """Prints the capabilities of a store once per run."""
 
     @pytest.fixture(autouse=True)
     def announced_capabilities(self, harness: StoreHarness, request: pytest.FixtureRequest) -> None:

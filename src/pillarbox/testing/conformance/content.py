@@ -1,4 +1,4 @@
-"""Content: what goes in comes out, byte for byte, whatever is in it."""
+"""Content: payloads, headers and fields are unchanged, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters: given up, whole, waiting for a person; or blocking their key where the policy says so."""
+"""Dead letters keep all fields and wait for an operator, or block their key if the policy says so."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class DeadLetterConformance:
         [letter] = await dead_letters(harness.store)
         await harness.store.admin.dead_letters.retry([letter.id])
         [after] = await owner.ready()
-        # One try, so that everybody can tell it from an event that was just recorded.
+        # One send, which distinguishes it from an event that was just recorded.
         assert after._replace(id=before.id, destination="", recorded_at=before.recorded_at, deferrals=0) == before
         assert after.deferrals == 1
         assert after.destination == "orders"

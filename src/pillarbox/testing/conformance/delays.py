@@ -1,4 +1,4 @@
-"""Waiting: retries and delayed events come when they are due and not before, and never lose their place."""
+"""Delays: retries and delayed events are fetched when they are due, not before, and keep their position."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ class DelayConformance:
         await harness.commit(event("a"))
         [message] = await owner.ready()
         await owner.hold(Held.PARKED, message, to="x")
-        [aside] = await owner.put_aside("x")
-        await owner.settle(Retry(delay=0, error="no"), aside)
-        assert await owner.put_aside("x") == []
+        [parked] = await owner.parked("x")
+        await owner.settle(Retry(delay=0, error="no"), parked)
+        assert await owner.parked("x") == []
         [again] = await owner.due()
         assert again.held is None
 
@@ -174,6 +174,6 @@ class DelayConformance:
         await harness.commit(*line("stuck", "a", "b"), *line("free", "c", "d"), event("e"))
         [a, *_] = await owner.ready()
         await owner.settle(Retry(delay=HOUR, error="no"), a)
-        behind = {m.event_id: m.must_wait for m in await owner.ready()}
-        assert behind == {"b": True, "c": False, "d": False, "e": False}
+        waiting = {m.event_id: m.must_wait for m in await owner.ready()}
+        assert waiting == {"b": True, "c": False, "d": False, "e": False}
         assert ids(await owner.due()) == []

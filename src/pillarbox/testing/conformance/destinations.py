@@ -1,4 +1,4 @@
-"""Destinations: relays report, people steer, and neither undoes what the other wrote."""
+"""Destinations: relays report errors, operators set overrides, and neither changes what the other wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagnosis: what a store can say of itself, and which messages were tried often in vain."""
+"""Diagnosis: the store's checks, and messages with many failed attempts."""
 
 from __future__ import annotations
 

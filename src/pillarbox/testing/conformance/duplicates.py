@@ -1,4 +1,4 @@
-"""Repeats: an event that meets itself waiting is dropped, or a dead letter if its bytes differ; never an error."""
+"""Duplicates: a second pending copy of an event is dropped, or dead-lettered if its payload differs; never an error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MEETINGS: dict[str, Meeting] = {
 
 
 async def _waiting_twice(harness: StoreHarness, *, second: bytes) -> tuple[Owner, Message]:
-    """`a` waits for `orders`, and comes once more without destination."""
+    """Record `a` for `orders` and a second time without destination."""
     owner = await Owner.of(harness.store)
     await harness.commit(event("a", "k", payload=b"first"))
     await owner.settle(LATER, *await owner.ready(), to="orders")
@@ -54,10 +54,10 @@ class DuplicateConformance:
         owner, repeat = await _waiting_twice(harness, second=b"second")
         settled = await meet(owner, repeat)
         assert settled.duplicates == 0
-        [letter] = await dead_letters(harness.store)
-        assert (letter.event_id, letter.destination, bytes(letter.payload)) == ("a", "orders", b"second")
-        clash = f"event id {letter.event_id} is already pending for {letter.destination} with another payload"
-        assert letter.error == f"{clash}: give each event its own id"
+        [dead] = await dead_letters(harness.store)
+        assert (dead.event_id, dead.destination, bytes(dead.payload)) == ("a", "orders", b"second")
+        clash = f"event id {dead.event_id} is already pending for {dead.destination} with another payload"
+        assert dead.error == f"{clash}: give each event its own id"
         statuses = [(row.status, row.destination) for row in await find_event(harness.store, "a")]
         assert sorted(statuses) == [("FAILED", "orders"), ("PENDING", "orders")]
 

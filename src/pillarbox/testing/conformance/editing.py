@@ -1,4 +1,4 @@
-"""Edit and retry: a dead letter goes out again with another content, and it is known that it had another."""
+"""Edit and retry: a dead letter is sent again with another content, and the audit names the edited fields."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class EditConformance:
         owner = await Owner.of(harness.store)
         [message] = await owner.ready()
         assert (message.event_id, message.destination, message.key) == ("a", "x", "k")
-        # One try, which no attempt pays for: an operator wants it sent, whatever the history says.
+        # One send without an attempt: an operator wants it sent, whatever the history has.
         assert (bytes(message.payload), message.attempts, message.deferrals) == (b"\x00new", 0, 1)
         assert dict(message.headers) == {"tenant": "acme", AMENDED: digest(b"a")}
         assert await dead_letters(harness.store) == []

@@ -1,4 +1,4 @@
-"""Events for the suite's tests: short to write, told apart by their ids."""
+"""Events for the tests, identified by their ids."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ HOUR = 3600.0
 
 
 def event(event_id: str, key: str | None = None, **more: Any) -> Event:
-    """An event with that id; its payload is its id unless told otherwise."""
+    """Return an event with that id; its payload is its id by default."""
     more.setdefault("payload", event_id.encode())
     return Event("thing.happened", more.pop("payload"), event_id=event_id, key=key, **more)
 
 
 def line(key: str, *event_ids: str, **more: Any) -> list[Event]:
-    """Several events of one key."""
+    """Return several events of one key."""
     return [event(event_id, key, **more) for event_id in event_ids]
 
 
 def at(seconds: float) -> datetime:
-    """So many seconds from now; a negative number is the past."""
+    """Return the time so many seconds from now; a negative number is the past."""
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 

@@ -1,4 +1,4 @@
-"""Fencing: an old epoch writes nothing, and a settlement and a takeover never both win."""
+"""Fencing: a stale epoch writes nothing, and of a settlement and a takeover only one wins."""
 
 from __future__ import annotations
 

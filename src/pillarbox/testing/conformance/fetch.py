@@ -1,4 +1,4 @@
-"""Reading: each look brings what it says, in order, within its bounds, without what is in hand."""
+"""Fetch: returns ready messages in sequence, within its bounds, without messages in flight."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FetchConformance:
         owner = await Owner.of(harness.store)
         assert await owner.ready() == []
         assert await owner.due() == []
-        assert await owner.put_aside("orders") == []
+        assert await owner.parked("orders") == []
         assert await owner.waiting() == []
         assert await owner.orphaned_queues() == []
 
@@ -75,10 +75,7 @@ class FetchConformance:
 
     async def test_headers_count_as_bytes(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        events = (
-            event(f"{n}", "k", payload=b"x", headers={"h": "\N{LATIN SMALL LETTER E WITH ACUTE}" * 500})
-            for n in range(10)
-        )
+        events = (event(f"{n}", "k", payload=b"x", headers={"h": "é" * 500}) for n in range(10))
         await harness.commit(*events)
         fetched = await owner.ready(max_bytes=3500)
         assert ids(fetched) == ["0", "1", "2"]
@@ -173,7 +170,7 @@ class FetchConformance:
 
 
 def _assert_a_prefix_of_each_key(messages: list[Message], *, keys: int) -> None:
-    """Ids are numbers that were given round the keys in turn: no gap may open within a key."""
+    """Check that no key has a gap; ids are numbers assigned to the keys in turn."""
     for key in range(keys):
         numbers = [int(m.event_id) for m in messages if m.key == f"key {key}"]
         assert numbers == [key + keys * n for n in range(len(numbers))]

@@ -1,7 +1,6 @@
-"""The one thing a store's author writes: how to get at a fresh store, and how a producer writes into it.
+"""What the author of a store writes: how to open a fresh store, and how a producer writes to it.
 
-Everything else the suite needs it does through the protocols of `pillarbox.core.store`, so that what passes here
-is what a relay relies on.
+The suite does everything else through the protocols of `pillarbox.core.store`, so that it tests what a relay uses.
 """
 
 from __future__ import annotations
@@ -17,45 +16,45 @@ from pillarbox.core.store import LedgerKind
 
 
 class StoreHarness(ABC):
-    """A fresh store for one test, and the producer's side of it.
+    """A fresh store for one test, and its producer's side.
 
-    The fixture that makes one closes every store it handed out.
+    The fixture that creates it closes every store that it returned.
     """
 
     @property
     @abstractmethod
     def store(self) -> AdminStore:
-        """The store under test: tables in place, empty, history on."""
+        """The store under test: with tables, empty, with history."""
 
     @abstractmethod
     def transaction(self) -> AbstractAsyncContextManager[Any]:
-        """A producer's transaction: commits when the block ends, rolls back when it raises."""
+        """A transaction of a producer: commits at the end of the block, rolls back on an exception."""
 
     @abstractmethod
     def savepoint(self, transaction: Any) -> AbstractAsyncContextManager[Any]:
-        """A savepoint in that transaction: undone when the block raises."""
+        """A savepoint in that transaction: rolled back on an exception."""
 
     @abstractmethod
     async def record(self, transaction: Any, *events: Event) -> None:
-        """Record on that transaction, through `pillarbox.record.Outbox`."""
+        """Record in that transaction, through `pillarbox.record.Outbox`."""
 
     @abstractmethod
     async def admit(self, transaction: Any, consumer: str, event_id: str) -> bool:
-        """Admit on that transaction, through `pillarbox.inbox.Inbox`."""
+        """Admit in that transaction, through `pillarbox.inbox.Inbox`."""
 
     @abstractmethod
     async def tally(self, transaction: Any, tally: ConsumerStatistics) -> None:
-        """Add a tally on that transaction, through `pillarbox.inbox.Inbox`."""
+        """Add consumer statistics in that transaction, through `pillarbox.inbox.Inbox`."""
 
     @abstractmethod
     async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> AdminStore:
-        """Another store object on the same data, with connections of its own: a second process, as it were."""
+        """Another store on the same data with its own connections, like a second process."""
 
     async def bare_store(self) -> AdminStore | None:
-        """A store on a database of its own without any tables; None where there is no such thing."""
+        """A store on its own database without tables; None if that is impossible."""
         return None
 
     async def commit(self, *events: Event) -> None:
-        """Record events in a transaction of their own."""
+        """Record events in one transaction."""
         async with self.transaction() as transaction:
             await self.record(transaction, *events)

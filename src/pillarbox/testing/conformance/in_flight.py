@@ -1,4 +1,4 @@
-"""In flight: what operators do while a message is being sent meets neither the wrong row nor a send."""
+"""In flight: what operators do while a message is being sent affects neither another row nor the send."""
 
 from __future__ import annotations
 

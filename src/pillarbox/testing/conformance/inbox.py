@@ -1,4 +1,4 @@
-"""The inbox: an event is admitted once per consumer, with the transaction that says so, while its receipt is kept."""
+"""The inbox: an event is admitted once per consumer and transaction, as long as its inbox record is kept."""
 
 from __future__ import annotations
 

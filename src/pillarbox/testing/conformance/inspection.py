@@ -1,4 +1,4 @@
-"""Inspection: how an outbox fares at a glance."""
+"""Inspection: the overview of an outbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that people ask about: those that stand still, and those with the most to do."""
+"""Keys: the blocked ones and the busiest ones."""
 
 from __future__ import annotations
 
@@ -94,16 +94,16 @@ class KeysConformance:
     ) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(f"e{n}", key="k") for n in range(9)), event("other", key="free"))
-        head, *behind = [message for message in await owner.ready() if message.key == "k"]
+        head, *waiting = [message for message in await owner.ready() if message.key == "k"]
         await owner.settle(outcome, head, to="orders")
-        # The relay has put some behind the head, and has not come to the last ones.
-        await owner.hold(Held.WAITING, *behind[:5], to="orders")
-        queue = await queue_at(harness, behind[1], "orders")
+        # The relay has marked some as waiting, and has not fetched the last ones.
+        await owner.hold(Held.WAITING, *waiting[:5], to="orders")
+        queue = await queue_at(harness, waiting[1], "orders")
         assert queue.first is not None
         assert (queue.first.event_id, queue.first.destination, queue.first.held) == ("e0", "orders", held)
         assert (queue.first.next_retry_at is None) == (held is Held.BLOCKED)
         assert [one.event_id for one in queue.later] == ["e3", "e4", "e5", "e6", "e7"]
-        assert (await queue_at(harness, behind[6])).first == queue.first
+        assert (await queue_at(harness, waiting[6])).first == queue.first
         first = await queue_at(harness, head, "orders")
         assert (first.first, [one.event_id for one in first.later][:2]) == (None, ["e1", "e2"])
 
@@ -144,5 +144,5 @@ class KeysConformance:
 
 
 async def queue_at(harness: StoreHarness, message: Message, destination: str = "") -> QueueView:
-    """What is around a message on its way to a destination."""
+    """Return what surrounds a message in its ordering queue."""
     return await harness.store.admin.keys.queue("k", Position(message.recorded_at, message.id, destination))

@@ -1,4 +1,4 @@
-"""A relay reduced to its hands: it owns lanes, looks, and writes under its epochs. It decides nothing."""
+"""A minimal relay for tests: it owns lanes, fetches, and writes under its epochs. It decides nothing."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pillarbox.core.message import Held, KeyQueue, Message
 from pillarbox.core.outcome import Decision, Outcome, Resolved, Split
 
 LONG = 3600.0
-"""A lease that does not end during a test."""
+"""Seconds of a lease that does not end during a test."""
 
 _numbers = count(1)
 
 
 @dataclass
 class Owner:
-    """A relay that joined and took what it could get."""
+    """A relay that has joined and acquired lanes."""
 
     store: AdminStore
     relay: str
@@ -29,7 +29,7 @@ class Owner:
 
     @classmethod
     async def of(cls, store: AdminStore, *, most: int | None = None, lease: float = LONG, name: str = "") -> Owner:
-        """Join, and take up to `most` lanes (default: all that are free)."""
+        """Join, and acquire up to `most` lanes; by default all free ones."""
         owner = cls(store, await join(store, lease=lease, name=name), [])
         await owner.take(store.lanes.count if most is None else most)
         return owner
@@ -48,11 +48,11 @@ class Owner:
         return taken
 
     async def lapse(self) -> None:
-        """Let the lease end, as a relay does that stopped renewing."""
+        """Let the lease expire, as if the relay had stopped renewing."""
         assert await self.store.lanes.renew(self.relay, lease=0) is not None
 
     async def taken_over(self, store: AdminStore | None = None) -> Owner:
-        """Die without leaving; returns the relay that has the lanes now. This one's epochs are stale."""
+        """Crash without leaving; return the relay that owns the lanes now. The epochs of this one are stale."""
         await self.lapse()
         heir = await Owner.of(store or self.store)
         assert heir.lanes == self.lanes
@@ -64,7 +64,7 @@ class Owner:
     async def due(self, **bounds: Any) -> Fetched:
         return await self.store.messages.read(Due(lanes=self.lanes, bounds=Bounds(**bounds)))
 
-    async def put_aside(self, *destinations: str, **bounds: Any) -> Fetched:
+    async def parked(self, *destinations: str, **bounds: Any) -> Fetched:
         look = Parked(lanes=self.lanes, destinations=destinations, bounds=Bounds(**bounds))
         return await self.store.messages.read(look)
 
@@ -72,7 +72,7 @@ class Owner:
         return await self.store.messages.read(NextInQueues(queues=slots, bounds=Bounds(**bounds)))
 
     async def orphaned_queues(self, *, limit: int = 100) -> list[KeyQueue]:
-        """All lines without a head, found in bites of `limit` lines."""
+        """Return all orphaned queues, found in chunks of `limit`."""
         found, after = await self.store.messages.orphaned_queues(self.lanes, limit=limit)
         while after is not None:
             more, after = await self.store.messages.orphaned_queues(self.lanes, limit=limit, after=after)
@@ -82,7 +82,7 @@ class Owner:
     async def settle(
         self, outcome: Outcome, *messages: Message, to: str | None = None, seconds: float | None = None
     ) -> Settled:
-        """The same outcome for all; `to` is the destination they were resolved to (default: their own)."""
+        """Settle all with the same outcome; `to` is the destination they were resolved to (default: their own)."""
         decisions = [Decision(m, outcome, m.destination if to is None else to, seconds) for m in messages]
         return await self.store.writes.settle(self.epochs, decisions)
 
@@ -103,7 +103,7 @@ class Owner:
 
 
 async def join(store: AdminStore, *, lease: float = LONG, name: str = "") -> str:
-    """A new relay that lives and owns nothing yet; returns its id."""
+    """Join as a new relay without lanes; return its id."""
     relay = f"relay-{next(_numbers)}"
     await store.lanes.join(RelayCard(id=relay, name=name, host="here", version="0"), lease=lease)
     return relay
@@ -114,11 +114,11 @@ def resolved(messages: Sequence[Message], to: str | None = None) -> list[Resolve
 
 
 def ids(messages: Collection[Message]) -> list[str]:
-    """The event ids, in the order of the messages."""
+    """Return the event ids, in the order of the messages."""
     return [m.event_id for m in messages]
 
 
 def slot(message: Message, destination: str | None = None) -> KeyQueue:
-    """The line in which this message stands."""
+    """Return the ordering queue of this message."""
     assert message.key is not None
     return KeyQueue(message.lane, message.key, message.destination if destination is None else destination)

@@ -1,4 +1,4 @@
-"""Lanes: one lease per relay, one owner per lane, whoever takes at the same time."""
+"""Lanes: one lease per relay and one owner per lane, also when relays acquire concurrently."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LanesConformance:
         self, harness: StoreHarness
     ) -> None:
         if not harness.store.capabilities.survives_restart:
-            return  # its tables end with its process
+            return  # The tables of such a store end with its process.
         heartbeat = harness.store.beside()
         dead = await Owner.of(harness.store)
         await heartbeat.lanes.renew(dead.relay, lease=LONG)
@@ -147,11 +147,11 @@ class LanesConformance:
         assert await harness.store.lanes.renew(owner.relay, lease=LONG) is None
 
     async def test_an_unknown_relay_cannot_renew(self, harness: StoreHarness) -> None:
-        assert await harness.store.lanes.renew("nobody", lease=LONG) is None
+        assert await harness.store.lanes.renew("unknown", lease=LONG) is None
 
     async def test_a_relay_without_a_lease_gets_no_lanes(self, harness: StoreHarness) -> None:
         lanes = harness.store.lanes
-        assert await lanes.take("nobody", most=lanes.count) == []
+        assert await lanes.take("unknown", most=lanes.count) == []
         expired = await join(harness.store, lease=0)
         assert await lanes.take(expired, most=lanes.count) == []
         owner = await Owner.of(harness.store)

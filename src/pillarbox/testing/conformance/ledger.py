@@ -1,4 +1,4 @@
-"""The ledger: what was sent is known beyond the message itself, and what may have been sent is told from both."""
+"""The ledger: the store knows what was sent after the message is deleted, and what may have been sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_SENT, SENT, UNKNOWN = Before.NOT_SENT, Before.SENT, Before.UNKNOWN
 
 
 async def kept(harness: StoreHarness) -> tuple[AdminStore, Ledger]:
-    """A store that keeps a ledger."""
+    """Return a store with a ledger."""
     store = await harness.second_store(ledger=True)
     assert store.ledger is not None
     return store, store.ledger

@@ -1,4 +1,4 @@
-"""Events: events and dead letters in pages, and one event with all there is to know of it."""
+"""Listing: pages of events and dead letters, and the details of one event."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LATER = Retry(delay=HOUR, error="no")
 
 
 async def listed(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> list[str]:
-    """The ids of all events that fit, found page by page."""
+    """Return the ids of all matching events, read page by page."""
     return [row.event_id for row in await pages(harness, EventFilter(**wanted), limit=limit)]
 
 
@@ -47,18 +47,18 @@ async def letters(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> 
 
 
 async def one_of_each(harness: StoreHarness) -> Owner:
-    """Seven events, recorded one after another, each in another state."""
+    """Record seven events one after another, each in another state."""
     owner = await Owner.of(harness.store)
-    states = ["published", "dead", "blocked", "retry", "aside", "in hand", "ready"]
+    states = ["published", "dead", "blocked", "retry", "parked", "in flight", "ready"]
     for state in states:
         await harness.commit(event(state, f"key of {state}", destination="x"))
     found = {message.event_id: message for message in await owner.ready()}
     await owner.settle(DELIVERED, found["published"])
-    await owner.settle(Dead(error="given up"), found["dead"])
+    await owner.settle(Dead(error="rejected"), found["dead"])
     await owner.settle(Dead(error="stuck", block=True), found["blocked"])
     await owner.settle(LATER, found["retry"])
-    await owner.hold(Held.PARKED, found["aside"])
-    in_flight = [InFlightMessage(event_id="in hand", destination="x", seconds=3)]
+    await owner.hold(Held.PARKED, found["parked"])
+    in_flight = [InFlightMessage(event_id="in flight", destination="x", seconds=3)]
     await harness.store.lanes.renew(owner.relay, lease=LONG, in_flight=in_flight)
     return owner
 
@@ -71,24 +71,24 @@ class EventListConformance:
         await one_of_each(harness)
         for limit in (1, 2, 3, 100):
             found = await listed(harness, limit=limit)
-            assert found == ["ready", "in hand", "aside", "retry", "blocked", "dead", "published"]
+            assert found == ["ready", "in flight", "parked", "retry", "blocked", "dead", "published"]
 
     async def test_a_list_can_be_filtered(self, harness: StoreHarness) -> None:
         cases: list[tuple[dict[str, Any], list[str]]] = [
             ({"status": Status.PUBLISHED}, ["published"]),
             ({"status": Status.FAILED}, ["blocked", "dead"]),
-            ({"status": Status.PROCESSING}, ["in hand"]),
-            ({"status": Status.PENDING}, ["ready", "aside", "retry"]),
+            ({"status": Status.PROCESSING}, ["in flight"]),
+            ({"status": Status.PENDING}, ["ready", "parked", "retry"]),
             ({"retrying": True}, ["retry"]),
             ({"blocked": True}, ["blocked"]),
-            ({"undelivered": True}, ["ready", "in hand", "aside", "retry", "blocked"]),
+            ({"undelivered": True}, ["ready", "in flight", "parked", "retry", "blocked"]),
             ({"undelivered": True, "status": Status.FAILED}, ["blocked"]),
             ({"undelivered": True, "status": Status.PUBLISHED}, []),
             ({"key": "key of published"}, ["published"]),
             ({"key": "key of dead"}, ["dead"]),
             ({"key": "key of retry", "status": Status.PENDING}, ["retry"]),
             ({"key": "key of retry", "status": Status.FAILED}, []),
-            ({"key": "nobody's"}, []),
+            ({"key": "unknown"}, []),
             ({"destination": "y"}, []),
             ({"error": "given"}, ["dead"]),
             ({"error": "tuck"}, ["blocked"]),
@@ -107,12 +107,12 @@ class EventListConformance:
     ) -> None:
         cases: list[tuple[dict[str, Any], list[str]]] = [
             ({"status": Status.FAILED}, ["blocked", "dead"]),
-            ({"status": Status.PENDING}, ["ready", "aside", "retry"]),
+            ({"status": Status.PENDING}, ["ready", "parked", "retry"]),
             ({"key": "key of published"}, ["published"]),
             ({"key": "key of dead"}, ["dead"]),
             ({"key": "key of retry", "destination": "x"}, ["retry"]),
             ({"destination": "y"}, []),
-            ({"error": "given up"}, ["dead"]),
+            ({"error": "rejected"}, ["dead"]),
         ]
         monkeypatch.setattr("pillarbox.admin.listing.ROWS_SCANNED", 1)
         await one_of_each(harness)
@@ -132,7 +132,7 @@ class EventListConformance:
         assert (retry.attempts, retry.retry_count, retry.last_error) == (1, 1, "no")
         assert retry.next_retry_at is not None
         assert at(HOUR - 60) < retry.next_retry_at < at(HOUR + 60)
-        assert (dead.attempts, dead.last_error, dead.next_retry_at) == (1, "given up", None)
+        assert (dead.attempts, dead.last_error, dead.next_retry_at) == (1, "rejected", None)
         assert rows["blocked"].next_retry_at is None
         assert published.published_at is not None
         assert published.recorded_at <= published.published_at

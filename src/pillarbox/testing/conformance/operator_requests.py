@@ -1,4 +1,4 @@
-"""People: what an operator sees, and what he asks the lane's owner to do."""
+"""Operator requests: what operators see, and what they request from the owner of a lane."""
 
 from __future__ import annotations
 

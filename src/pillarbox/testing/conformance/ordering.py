@@ -1,4 +1,4 @@
-"""Order: who stands behind whom, and which lines have lost their head."""
+"""Ordering: which message waits for which, and which ordering queues are orphaned."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ AGAIN = Retry(delay=0, error="no")
 HEADS: dict[str, Outcome | Held] = {
     "a retry not yet due": LATER,
     "a retry that is due": AGAIN,
-    "an uncharged retry": Retry(delay=HOUR, error="no", counted=False),
+    "a deferral": Retry(delay=HOUR, error="no", counted=False),
     "a blocked one": Dead(error="no", block=True),
-    "one put aside": Held.PARKED,
-    "one put behind": Held.WAITING,
+    "a parked one": Held.PARKED,
+    "a waiting one": Held.WAITING,
 }
 
 

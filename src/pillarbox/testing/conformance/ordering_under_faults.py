@@ -1,4 +1,4 @@
-"""The journey of many messages through failures and takeovers: nothing lost, nothing twice, each key in order."""
+"""Many messages through failures and takeovers: none lost, none twice, each key in order."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner
 
-Line = tuple[str | None, str]
+Queue = tuple[str | None, str]
 
 
 @dataclass
 class Carrier:
-    """The least a relay does: looks everywhere, sends what is not behind, and lets fail what chance says."""
+    """A minimal relay: fetches in every way, sends what may be sent, and fails at random."""
 
     owner: Owner
     chance: random.Random
@@ -24,14 +24,14 @@ class Carrier:
     delivered: list[Message] = field(default_factory=list)
 
     async def round(self) -> int:
-        """One look of every kind; returns how many messages it met."""
-        met = await self._work(await self.owner.put_aside("x", "y", limit=40))
+        """Fetch in every way; return the number of messages."""
+        met = await self._work(await self.owner.parked("x", "y", limit=40))
         met += await self._work(await self.owner.due(limit=40))
         met += await self._work(await self.owner.ready(limit=40, quota=10))
         return met + await self._work(await self.owner.waiting(*await self.owner.orphaned_queues(), limit=40))
 
     async def _work(self, batch: list[Message]) -> int:
-        stopped: set[Line] = set()
+        stopped: set[Queue] = set()
         for message in sorted(batch, key=lambda m: m.id):
             line = (message.key, message.destination)
             if message.must_wait or (message.key is not None and line in stopped):
@@ -57,7 +57,7 @@ class OrderingUnderFaultsConformance:
         chance = random.Random(7)
         stores = [harness.store, await harness.second_store()]
         carrier = Carrier(await Owner.of(harness.store), chance)
-        recorded: dict[Line, list[str]] = {}
+        recorded: dict[Queue, list[str]] = {}
         for turn in range(12):
             for n in range(6):
                 key, destination = chance.choice(["k", "j", None]), chance.choice(["x", "y"])
@@ -70,7 +70,7 @@ class OrderingUnderFaultsConformance:
         for _ in range(500):
             if not await carrier.round():
                 break
-        received: dict[Line, list[str]] = {}
+        received: dict[Queue, list[str]] = {}
         for message in carrier.delivered:
             received.setdefault((message.key, message.destination), []).append(message.event_id)
         for line in recorded:

@@ -1,4 +1,4 @@
-"""Put aside: what waits for a destination that takes nothing now lies out of everybody else's way."""
+"""Parked messages: what waits for an unavailable destination does not delay other messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pillarbox.testing.lookup import find_event
 
 
 async def shown(harness: StoreHarness, event_id: str) -> tuple[str | None, bool]:
-    """The error of an event that waits, and whether its next attempt is known, the same in every list."""
+    """Return the error of a pending event and whether its next attempt is known; every list must agree."""
     [row] = await find_event(harness.store, event_id)
     [detail] = (await harness.store.admin.events.show(event_id)).events
     page = await harness.store.admin.events.list(EventFilter(), limit=10)
@@ -39,14 +39,14 @@ class ParkedConformance:
         )
         await owner.hold(Held.PARKED, *await owner.ready())
         odd = [f"{n:02}" for n in range(1, 20, 2)]
-        assert ids(await owner.put_aside("x")) == odd
-        assert len(await owner.put_aside("x", "y")) == 20
-        assert await owner.put_aside("z") == []
-        assert await owner.put_aside() == []
-        assert len(await owner.put_aside("x", limit=3)) == 3
-        assert len(await owner.put_aside("x", max_bytes=250)) == 2
-        first, *rest = await owner.put_aside("x")
-        assert await owner.put_aside("x", in_flight=[first.position]) == rest
+        assert ids(await owner.parked("x")) == odd
+        assert len(await owner.parked("x", "y")) == 20
+        assert await owner.parked("z") == []
+        assert await owner.parked() == []
+        assert len(await owner.parked("x", limit=3)) == 3
+        assert len(await owner.parked("x", max_bytes=250)) == 2
+        first, *rest = await owner.parked("x")
+        assert await owner.parked("x", in_flight=[first.position]) == rest
 
     async def test_the_destinations_of_parked_messages_are_listed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -66,7 +66,7 @@ class ParkedConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.hold(Held.PARKED, *await owner.ready(), to="x")
-        [message] = await owner.put_aside("x")
+        [message] = await owner.parked("x")
         assert (message.attempts, message.deferrals, message.destination, message.held) == (0, 0, "x", "parked")
         assert message.must_wait is False
         [row] = await find_event(harness.store, "a")
@@ -103,8 +103,8 @@ class ParkedConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.hold(Held.PARKED, *await owner.ready())
-        assert ids(await owner.put_aside("")) == ["a"]
-        assert await owner.put_aside("x") == []
+        assert ids(await owner.parked("")) == ["a"]
+        assert await owner.parked("x") == []
 
     async def test_a_parked_key_continues_once_its_first_message_is_delivered(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -112,9 +112,9 @@ class ParkedConformance:
         a, b, c = await owner.ready()
         await owner.hold(Held.PARKED, a)
         await owner.hold(Held.WAITING, b, c)
-        assert ids(await owner.put_aside("x")) == ["a"]
+        assert ids(await owner.parked("x")) == ["a"]
         assert await owner.waiting(slot(b)) == []
-        await owner.settle(DELIVERED, *await owner.put_aside("x"))
+        await owner.settle(DELIVERED, *await owner.parked("x"))
         assert ids(await owner.waiting(slot(b))) == ["b", "c"]
 
     async def test_parked_messages_survive_a_takeover(self, harness: StoreHarness) -> None:
@@ -122,7 +122,7 @@ class ParkedConformance:
         await harness.commit(event("a", destination="x"))
         await owner.hold(Held.PARKED, *await owner.ready())
         heir = await owner.taken_over(await harness.second_store())
-        assert ids(await heir.put_aside("x")) == ["a"]
+        assert ids(await heir.parked("x")) == ["a"]
 
     async def test_the_reason_of_a_held_message_may_change(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -132,4 +132,4 @@ class ParkedConformance:
         [message] = await owner.waiting(slot(message))
         await owner.hold(Held.PARKED, message)
         assert await owner.waiting(slot(message)) == []
-        assert ids(await owner.put_aside("x")) == ["a"]
+        assert ids(await owner.parked("x")) == ["a"]

@@ -1,4 +1,4 @@
-"""Replays: what was delivered goes out once more, in its order, exactly once, and says what it is."""
+"""Replays: delivered events are sent again in order, exactly once, and are marked as copies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KEPT = (
 
 
 async def delivered(harness: StoreHarness, *events: Event, to: str = "x") -> Owner:
-    """All of them in the history, each delivered by itself."""
+    """Deliver all of them, one by one."""
     owner = await Owner.of(harness.store)
     for one in events:
         await harness.commit(one)
@@ -44,7 +44,7 @@ async def delivered(harness: StoreHarness, *events: Event, to: str = "x") -> Own
 
 
 async def replayed(store: AdminStore, plan: Replay, *, bite: int = 100, by: str = "") -> Progress:
-    """The whole of it, in bites: as many as were counted before."""
+    """Run the whole replay in chunks; check that the count was right."""
     expected = await _counted(store, plan)
     progress = await store.admin.replays.begin(plan, by=by, expected=expected)
     while not progress.done:
@@ -54,7 +54,7 @@ async def replayed(store: AdminStore, plan: Replay, *, bite: int = 100, by: str 
 
 
 async def _counted(store: AdminStore, plan: Replay, *, enough: int = 100, scan: int = 2) -> int:
-    """How many it would be, look by look."""
+    """Count the matching events, step by step."""
     found, after = await store.admin.replays.count(plan, enough=enough, scan=scan)
     while after is not None:
         more, after = await store.admin.replays.count(plan, enough=enough - found, scan=scan, after=after)
@@ -71,7 +71,7 @@ async def _bite(store: AdminStore, progress: Progress, bite: int) -> Progress:
 
 
 async def _clock_moved(store: AdminStore, progress: Progress) -> None:
-    """Until the database's clock shows a later time than when that replay began."""
+    """Wait until the database's clock is past the start of that replay."""
     for _ in range(100_000):
         if (await store.admin.replays.begin(progress.plan)).began > progress.began:
             return
@@ -83,7 +83,7 @@ async def _chosen(store: AdminStore, progress: Progress, limit: int) -> Chosen:
 
 
 def of(message: Message) -> str:
-    """The id of the event that a copy is of."""
+    """Return the id of the original of a copy."""
     return message.headers[REPLAY_OF]
 
 

@@ -1,4 +1,4 @@
-"""Upkeep: what is done with leaves in small bites; what waits is never touched."""
+"""Retention: old rows are pruned in small chunks; pending messages are never pruned."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ class RetentionConformance:
         owner = await Owner.of(harness.store)
         names = ["ready", "retry", "blocked", "parked", "waiting"]
         await harness.commit(*(event(name, key=name) for name in names), event("delayed", available_at=at(HOUR)))
-        _, retry, blocked, aside, behind = await owner.ready()
+        _, retry, blocked, parked, waiting = await owner.ready()
         await owner.settle(Retry(delay=HOUR, error="no"), retry)
         await owner.settle(Dead(error="no", block=True), blocked)
-        await owner.hold(Held.PARKED, aside)
-        await owner.hold(Held.WAITING, behind)
+        await owner.hold(Held.PARKED, parked)
+        await owner.hold(Held.WAITING, waiting)
         await harness.store.upkeep.prune(Retention(history=0, dead=0))
         for name in [*names, "delayed"]:
             assert len(await find_event(harness.store, name)) == 1

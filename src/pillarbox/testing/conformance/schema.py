@@ -1,4 +1,4 @@
-"""Schema: applied once, however often and from wherever it is asked for."""
+"""Schema: migrations are applied once, however often and by whichever process."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class SchemaConformance:
 
     async def test_closing_twice_is_fine(self, harness: StoreHarness) -> None:
         second = await harness.second_store()
-        await second.lanes.renew("nobody", lease=0)
+        await second.lanes.renew("unknown", lease=0)
         await second.aclose()
         await second.aclose()
         await harness.store.schema.check()

@@ -1,4 +1,4 @@
-"""Beside: a second store on the same data that shares nothing else, so that a heartbeat can live in its own thread."""
+"""A second store on the same data that shares no connection, so that a heartbeat can run in its own thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settlement: what was delivered leaves, once, and mixed decisions each have their effect."""
+"""Settlement: a delivered message is removed once, and each decision of a batch has its effect."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SettlementConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("retried"), event("noted"), event("blocked"))
         retried, noted, blocked = await owner.ready()
-        for _ in range(2):  # as when the answer to the first one was lost
+        for _ in range(2):  # As after a lost answer to the first settlement.
             await owner.settle(Retry(delay=HOUR, error="no"), retried)
             await owner.note("no", noted)
             await owner.settle(Dead(error="no", block=True), blocked)
@@ -69,17 +69,19 @@ class SettlementConformance:
 
     async def test_an_attempt_counted_before_the_send_counts_once_or_is_reverted(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(event("rejected"), event("nacked"), event("cut off"), event("given up"), event("stuck"))
+        await harness.commit(
+            event("rejected"), event("nacked"), event("cut off"), event("dead-lettered"), event("stuck")
+        )
         await owner.note("about to be sent", *await owner.ready(), counted=True)
         rejected, nacked, cut_off, given_up, stuck = await owner.ready()
-        for _ in range(2):  # as when the answer to the first one was lost
+        for _ in range(2):  # As after a lost answer to the first settlement.
             await owner.settle(Retry(delay=HOUR, error="no", noted=True), rejected)
             await owner.settle(Retry(delay=HOUR, error="no", counted=False, noted=True), nacked)
             await owner.note("gone", cut_off, noted=True)
             await owner.settle(Dead(error="no", noted=True), given_up)
             await owner.settle(Dead(error="no", block=True, noted=True), stuck)
         counts = {}
-        for name in ("rejected", "nacked", "cut off", "given up", "stuck"):
+        for name in ("rejected", "nacked", "cut off", "dead-lettered", "stuck"):
             [row] = await find_event(harness.store, name)
             counts[name] = (row.attempts, row.retry_count)
         charged, taken_back = (1, 1), (0, 1)
@@ -87,7 +89,7 @@ class SettlementConformance:
             "rejected": charged,
             "nacked": taken_back,
             "cut off": taken_back,
-            "given up": charged,
+            "dead-lettered": charged,
             "stuck": charged,
         }
 
@@ -96,7 +98,7 @@ class SettlementConformance:
         outcomes: dict[str, Outcome] = {
             "delivered": DELIVERED,
             "retry": Retry(delay=HOUR, error="r"),
-            "uncharged": Retry(delay=HOUR, error="u", counted=False),
+            "deferred": Retry(delay=HOUR, error="u", counted=False),
             "dead": Dead(error="d"),
             "blocked": Dead(error="b", block=True),
         }
@@ -109,7 +111,7 @@ class SettlementConformance:
         assert told == {
             "delivered": ("PUBLISHED", 0, 0),
             "retry": ("PENDING", 1, 1),
-            "uncharged": ("PENDING", 0, 1),
+            "deferred": ("PENDING", 0, 1),
             "dead": ("FAILED", 1, 1),
             "blocked": ("FAILED", 1, 1),
         }

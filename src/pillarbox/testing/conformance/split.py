@@ -1,4 +1,4 @@
-"""Split: one message per destination, in the place of the whole; each makes its own way."""
+"""Split: an event with several destinations becomes one message per destination, with the same sequence."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class SplitConformance:
         messages = {(m.event_id, m.destination): m for m in await owner.ready()}
         assert len(messages) == 4
         await owner.settle(Retry(delay=HOUR, error="no"), messages["a", "x"])
-        behind = {m.identity: m.must_wait for m in await owner.ready()}
-        assert behind == {("a", "y"): False, ("b", "x"): True, ("b", "y"): False}
+        waiting = {m.identity: m.must_wait for m in await owner.ready()}
+        assert waiting == {("a", "y"): False, ("b", "x"): True, ("b", "y"): False}
 
     async def test_a_message_without_destination_waits_for_every_pending_copy(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -78,7 +78,7 @@ class SplitConformance:
         await harness.commit(event("a", "k"))
         [whole] = await owner.ready()
         await owner.hold(Held.WAITING, whole)
-        [behind] = await owner.waiting(slot(whole))
-        await owner.split(behind, "x", "y")
+        [waiting] = await owner.waiting(slot(whole))
+        await owner.split(waiting, "x", "y")
         rows = await find_event(harness.store, "a")
         assert sorted((row.destination, row.status) for row in rows) == [("x", "PENDING"), ("y", "PENDING")]

@@ -1,4 +1,4 @@
-"""Figures over time: what relays say is there for a day, oldest first."""
+"""Statistics over time: the samples of relays are kept for a day, oldest first."""
 
 from __future__ import annotations
 
@@ -55,4 +55,4 @@ class DrainConformance:
         await harness.store.lanes.join(RelayCard(id="alive"), lease=HOUR)
         await harness.store.lanes.join(RelayCard(id="dead"), lease=0)
         assert await harness.store.admin.requests.drain(EVERY_RELAY) == ["alive"]
-        assert await harness.store.admin.requests.drain("nobody") == []
+        assert await harness.store.admin.requests.drain("unknown") == []

@@ -1,4 +1,4 @@
-"""The suites: every theme in one of two classes, in the order of a message's life."""
+"""The suites: all themes in two classes, in the order of a message's life."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges: a read for a range of times brings what was recorded then, and never overtakes what lies outside."""
+"""Time ranges: a fetch for a time range returns what was recorded then, and keeps the order with messages outside."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ class TimeRangeConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("delayed", "delayed", available_at=at(HOUR)))
         await harness.commit(*(event(name, name) for name in ("retried", "blocked", "parked", "waiting")))
-        retried, blocked, aside, behind = await owner.ready()
+        retried, blocked, parked, waiting = await owner.ready()
         await owner.settle(Retry(delay=HOUR, error="no"), retried)
         await owner.settle(Dead(error="no", block=True), blocked)
-        await owner.hold(Held.PARKED, aside)
-        await owner.hold(Held.WAITING, behind)
+        await owner.hold(Held.PARKED, parked)
+        await owner.hold(Held.WAITING, waiting)
         then = await _moment(harness, owner)
         for key in ("delayed", "retried", "blocked", "parked", "waiting", "free"):
             await harness.commit(event(f"after {key}", key))
@@ -117,17 +117,17 @@ class TimeRangeConformance:
         await harness.commit(event("c", "other", destination="x"), event("d", "k", destination="y"))
         await harness.commit(event("e", "k", destination="x"))
         await owner.hold(Held.PARKED, *await owner.ready())
-        assert ids(await owner.put_aside("x", "y", recorded_before=then)) == ["a", "b"]
-        assert ids(await owner.put_aside("x", "y", recorded_after=then)) == ["c", "d"]
-        assert len(await owner.put_aside("x", "y", recorded_after=then, limit=1)) == 1
+        assert ids(await owner.parked("x", "y", recorded_before=then)) == ["a", "b"]
+        assert ids(await owner.parked("x", "y", recorded_after=then)) == ["c", "d"]
+        assert len(await owner.parked("x", "y", recorded_after=then, limit=1)) == 1
 
     async def test_a_queue_is_fetched_up_to_the_first_message_outside_the_range(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", "a", "b", destination="x"))
         then = await _moment(harness, owner)
         await harness.commit(*line("k", "c", "d", destination="x"))
-        a, *behind = await owner.ready()
-        await owner.hold(Held.WAITING, *behind)
+        a, *waiting = await owner.ready()
+        await owner.hold(Held.WAITING, *waiting)
         await owner.settle(DELIVERED, a)
         assert ids(await owner.waiting(slot(a))) == ["b", "c", "d"]
         assert ids(await owner.waiting(slot(a), recorded_before=then)) == ["b"]
@@ -143,7 +143,7 @@ class TimeRangeConformance:
 
 
 async def _moment(harness: StoreHarness, owner: Owner) -> datetime:
-    """A time of the store's own clock, later than all that is recorded and not later than what will be."""
+    """Return a time of the store's clock, later than everything recorded and not later than what will be recorded."""
     ticks: list[Message] = []
 
     async def ticked() -> bool:

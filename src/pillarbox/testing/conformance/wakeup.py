@@ -1,4 +1,4 @@
-"""Wake-up: a commit rings for whoever dozes; a hint, so the tests ring until they are heard."""
+"""Wake-up: a commit wakes a sleeping relay. It is only a hint, so the tests repeat it until it arrives."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class WakeupConformance:
             await harness.store.wakeup.request(relay, LONG_NAP)
             await harness.store.wakeup.request(relay, 0)
         await harness.commit(event("a"))
-        await harness.store.wakeup.request("nobody", 0)
+        await harness.store.wakeup.request("unknown", 0)
 
     async def test_a_sleep_can_be_cancelled(self, harness: StoreHarness) -> None:
         relay = await join(harness.store)

@@ -1,13 +1,13 @@
-"""State machines that walk a store at random and compare it, step by step, with a model of what must be true.
+"""State machines that use a store at random and compare it, step by step, with a model.
 
-    messages.py   MessageLife: nothing is lost, nothing comes twice, attempts and order are as they should be
-    lanes.py      LaneOwnership: one living owner per lane, epochs only grow, old ones write nothing
-    model.py      what must be true of messages, in plain Python and no faster than it reads
+    messages.py   MessageLife: no message is lost or delivered twice; attempts and order are correct
+    lanes.py      LaneOwnership: one live owner per lane, epochs only grow, stale epochs write nothing
+    model.py      the model of messages, in plain Python
 
     def test_a_long_life() -> None:
         walk(MessageLife, my_harness, settings(max_examples=25, stateful_step_count=25))
 
-Any store can be walked through its harness.
+Any store can be tested through its harness.
 """
 
 from pillarbox.testing.machines.lanes import LaneOwnership, LaneOwnershipInVirtualTime

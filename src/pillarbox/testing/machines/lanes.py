@@ -1,4 +1,4 @@
-"""Who owns what: relays come, let their leases lapse, are buried, come back and write under old epochs."""
+"""Lane ownership: relays join, let their leases expire, are expired by others, return, and write under stale epochs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ picks = st.integers(0, 30)
 
 @dataclass
 class KnownRelay:
-    """What a relay believes: it does not forget an epoch when it loses a lane."""
+    """What a relay knows: it keeps the epoch of a lane after it has lost the lane."""
 
     id: str
     alive: bool = True
@@ -32,7 +32,7 @@ class KnownRelay:
 
 @dataclass
 class KnownLane:
-    """What must be true of a lane."""
+    """The expected state of a lane."""
 
     owner: KnownRelay | None = None
     epoch: int = 0
@@ -44,7 +44,7 @@ class KnownLane:
 
 
 class LaneOwnership(StoreMachine):
-    """At most one living owner per lane; epochs only grow; under an old epoch nothing is written."""
+    """At most one live owner per lane; epochs only grow; a stale epoch writes nothing."""
 
     async def begin(self) -> None:
         self.relays: list[KnownRelay] = []
@@ -96,13 +96,13 @@ class LaneOwnership(StoreMachine):
         dead = self._pick(pick)
         if dead and dead.buried:
             lapsed = [relay for relay in self.relays if not relay.alive and not relay.buried]
-            # A store may bury others on this occasion or leave it to the next that takes.
+            # The store may expire other relays now or leave that to the next acquisition.
             if not lapsed:
                 assert self.run(self.store.lanes.take(dead.id, most=len(self.lanes))) == []
 
     @rule(pick=picks, every=st.integers(1, 3))
     def release(self, pick: int, every: int) -> None:
-        """Also what it no longer owns: that must change nothing."""
+        """Release lanes, also lanes that the relay no longer owns: that must change nothing."""
         if relay := self._pick(pick):
             given = {lane: epoch for lane, epoch in relay.epochs.items() if lane % every == 0}
             self.run(self.store.lanes.release(relay.id, given))
@@ -122,7 +122,7 @@ class LaneOwnership(StoreMachine):
 
     @rule(pick=picks)
     def write(self, pick: int) -> None:
-        """Under whatever epochs the relay remembers, fresh and stale together."""
+        """Write under all epochs that the relay knows, current and stale ones together."""
         if relay := self._pick(pick):
             messages = self.run(self.store.messages.read(Ready(lanes=range(len(self.lanes)))))
             assert len(messages) == EVENTS
@@ -145,7 +145,7 @@ class LaneOwnership(StoreMachine):
 
 
 class LaneOwnershipInVirtualTime(LaneOwnership):
-    """The same, with leases that end because time passes; for a store whose clock is the loop's."""
+    """The same, with leases that expire as time passes; for a store whose clock is the clock of the loop."""
 
     @rule(pick=picks)
     def time_passes_for_all_but_one(self, pick: int) -> None:

@@ -1,4 +1,4 @@
-"""A state machine that has a store and an event loop of its own for each walk."""
+"""A state machine with its own store and event loop for each run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StoreMachine(RuleBasedStateMachine):
         return self._loop.run_until_complete(verb)
 
     async def begin(self) -> None:
-        """What comes before the first rule."""
+        """Prepare the store before the first rule."""
 
     def teardown(self) -> None:
         try:
@@ -50,7 +50,7 @@ def walk(
     *,
     make_loop: MakeLoop = asyncio.new_event_loop,
 ) -> None:
-    """Walk a store at random; raises with the shortest walk that shows a difference from the model."""
-    # Any factory will do; its annotation asks for the class.
+    """Run the machine at random; raises with the shortest run that differs from the model."""
+    # Any factory works; the annotation of hypothesis asks for a class.
     factory = cast("type[StoreMachine]", lambda: machine(open_harness, make_loop))
     run_state_machine_as_test(factory, settings=settings)

@@ -1,4 +1,4 @@
-"""The life of a message: whatever is done to it, it is in exactly the places the model says."""
+"""The life of a message: after every operation it is exactly where the model says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pillarbox.core.store import Retention
 from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters, find_event
 from pillarbox.testing.machines.machine import StoreMachine
-from pillarbox.testing.machines.model import Identity, Line, Model, Row, Time
+from pillarbox.testing.machines.model import Identity, Model, Queue, Row, Time
 
 EVENTS = ["e1", "e2", "e3", "e4", "e5"]
 KEYS = [None, "k", "j"]
@@ -33,7 +33,7 @@ DELAYS: dict[Time, float] = {"past": 0.0, "future": HOUR}
 
 times = st.sampled_from(sorted(DELAYS))
 picks = st.integers(0, 30)
-"""Which of the messages that can be read, counted round."""
+"""Selects one of the messages that can be fetched, modulo their number."""
 
 
 class _Undone(Exception):
@@ -47,7 +47,7 @@ def events(draw: st.DrawFn) -> Event:
         "thing.happened",
         draw(st.sampled_from([b"one", b"two"])),
         event_id=event_id,
-        # An id has one key for life: a repeat of an event is the same event.
+        # An id always has the same key: a duplicate of an event is the same event.
         key=KEYS[EVENTS.index(event_id) % len(KEYS)],
         destination=draw(st.sampled_from(DESTINATIONS)),
         available_at=TIMES[draw(st.sampled_from(_TIMES_TO_DRAW))],
@@ -55,7 +55,7 @@ def events(draw: st.DrawFn) -> Event:
 
 
 class MessageLife(StoreMachine):
-    """One relay owns everything and does, one after another, all that can be done."""
+    """One relay owns all lanes and executes random operations, one after another."""
 
     async def begin(self) -> None:
         self.model = Model()
@@ -158,7 +158,7 @@ class MessageLife(StoreMachine):
         known=st.booleans(),
     )
     def ask(self, pick: int, action: Action, time: Time, known: bool) -> None:
-        """Requests reach what cannot be read: blocked ones, and those that are not due."""
+        """Requests also reach messages that cannot be fetched: blocked ones, and those that are not due."""
         waiting = sorted(self.model.waiting)
         identity = waiting[pick % len(waiting)] if known and waiting else ("unknown", "")
         time = "past" if action == "retry" else time
@@ -212,16 +212,16 @@ class MessageLife(StoreMachine):
         rows = self.model.in_order()
         ready = self.run(self.owner.ready())
         assert [m.id for m in ready] == sorted(m.id for m in ready)
-        # Copies of one event for several destinations share its sequence; they come in any order.
+        # Copies of one event for several destinations share its sequence and are returned in any order.
         assert sorted(map(_told, ready)) == sorted(self._expected(row) for row in rows if row.ready)
         due = [_told(m) for m in self.run(self.owner.due())]
         assert sorted(due) == sorted(self._expected(row) for row in rows if row.due)
-        aside = [_told(m) for m in self.run(self.owner.put_aside(*DESTINATIONS, "z"))]
-        assert sorted(aside) == sorted(self._expected(row) for row in rows if row.held == "parked")
+        parked = [_told(m) for m in self.run(self.owner.parked(*DESTINATIONS, "z"))]
+        assert sorted(parked) == sorted(self._expected(row) for row in rows if row.held == "parked")
 
     @invariant()
     def lines_are_read_on_in_order(self) -> None:
-        slots = {_line(slot): slot for slot in self.run(self.owner.orphaned_queues())}
+        slots = {_queue_of(slot): slot for slot in self.run(self.owner.orphaned_queues())}
         assert set(slots) == self.model.orphaned_queues()
         for line, slot in slots.items():
             found = [m.identity for m in self.run(self.owner.waiting(slot))]
@@ -241,11 +241,11 @@ class MessageLife(StoreMachine):
         self.model.record(event.event_id, event.destination, event.key, event.payload, time)
 
     def _pick(self, pick: int) -> Message | None:
-        """One of the messages that a relay could have in hand."""
+        """Return one of the messages that a relay could have in flight."""
         found = [
             *self.run(self.owner.ready()),
             *self.run(self.owner.due()),
-            *self.run(self.owner.put_aside(*DESTINATIONS, "z")),
+            *self.run(self.owner.parked(*DESTINATIONS, "z")),
             *self.run(self.owner.waiting(*self.run(self.owner.orphaned_queues()))),
         ]
         found.sort(key=lambda m: m.identity)
@@ -259,5 +259,5 @@ def _told(message: Message) -> tuple[Identity, int, int, bool]:
     return message.identity, message.attempts, message.deferrals, message.must_wait
 
 
-def _line(slot: KeyQueue) -> Line:
+def _queue_of(slot: KeyQueue) -> Queue:
     return slot.key, slot.destination

@@ -1,4 +1,4 @@
-"""What must be true of messages, in plain Python: no indexes, no cleverness, every rule written out once."""
+"""The model of messages in plain Python: no indexes, every rule written once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import count
 from typing import Literal
 
 Identity = tuple[str, str]
-Line = tuple[str, str]
+Queue = tuple[str, str]
 """Key and destination."""
 Time = Literal["past", "future"]
 Fate = tuple[str, str]
@@ -17,7 +17,7 @@ Fate = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A message that waits."""
+    """A pending message."""
 
     place: int
     event_id: str
@@ -60,12 +60,12 @@ class Letter:
 
 @dataclass
 class Model:
-    """Every message there is, and where it is."""
+    """All messages, and where they are."""
 
     waiting: dict[Identity, Row] = field(default_factory=dict)
     published: Counter[Identity] = field(default_factory=Counter)
     dead: list[Letter] = field(default_factory=list)
-    """The oldest first."""
+    """Return the pending messages, oldest first."""
     places: count[int] = field(default_factory=count)
 
     def record(self, event_id: str, destination: str, key: str | None, payload: bytes, time: Time | None) -> None:
@@ -101,7 +101,7 @@ class Model:
             self._put(replace(whole, destination=destination))
 
     def revive(self, letter: Letter) -> bool:
-        """A dead letter goes to the end of its line, unless its event waits already."""
+        """Move a dead letter to the end of its key, unless its event is already pending."""
         if (letter.event_id, letter.destination) in self.waiting:
             return False
         self.dead.remove(letter)
@@ -123,27 +123,27 @@ class Model:
         return sorted(self.waiting.values(), key=lambda row: (row.place, row.destination))
 
     def must_wait(self, row: Row) -> bool:
-        """Does an earlier one of its key hold it back?"""
+        """Return whether an earlier message of its key holds it back."""
         return any(
             other.stands_in_the_way and _same_line(row, other)
             for other in self.waiting.values()
             if row.key is not None and other.key == row.key and other.place < row.place
         )
 
-    def read_on(self, line: Line) -> list[Row]:
-        """What waits behind in this line and has no head in front of it."""
+    def read_on(self, line: Queue) -> list[Row]:
+        """Return the waiting messages of this ordering queue that no pending message holds back."""
         key, destination = line
-        behind = [
+        waiting_rows = [
             row for row in self.in_order() if (row.key, row.destination, row.held) == (key, destination, "waiting")
         ]
-        return [row for row in behind if not any(self._heads(other, row) for other in self.waiting.values())]
+        return [row for row in waiting_rows if not any(self._heads(other, row) for other in self.waiting.values())]
 
-    def orphaned_queues(self) -> set[Line]:
+    def orphaned_queues(self) -> set[Queue]:
         lines = {(row.key, row.destination) for row in self.waiting.values() if row.key and row.held == "waiting"}
         return {(key, destination) for key, destination in lines if key and self.read_on((key, destination))}
 
     def fates(self, event_id: str) -> list[Fate]:
-        """What `find` must say of an event."""
+        """Return what `find` must report of an event."""
         waiting = [
             (row.destination, "FAILED" if row.held == "blocked" else "PENDING")
             for row in self.waiting.values()
@@ -154,7 +154,7 @@ class Model:
         return sorted(waiting + published + dead)
 
     def _heads(self, other: Row, row: Row) -> bool:
-        """Others that wait behind head a line too if they are of another: '' counts for all, both ways."""
+        """Return whether a message holds another back; a waiting one does if its queue differs ('' matches every queue)."""
         if other.key != row.key or other.place >= row.place or not other.stands_in_the_way:
             return False
         if other.destination == row.destination:

@@ -1,4 +1,4 @@
-"""A seed is one schedule: virtual time, a shuffled order, no real input or output, exactly replayable.
+"""Simulation: one seed is one schedule, with virtual time, a shuffled order and no input or output.
 
     def test_something() -> None:
         async def story(simulation: Simulation) -> None:
@@ -7,9 +7,8 @@
         for seed in range(1000):
             simulate(story, seed=seed)
 
-A failure names its seed. What is replayed is exactly what ran, as long as the story draws its randomness from
-`simulation.chance` and iterates over no set of texts (their order changes with every process unless PYTHONHASHSEED
-is set).
+A failure names its seed. A seed reproduces the run exactly if the story takes its randomness from `simulation.chance`
+and does not iterate over sets of texts (their order changes with every process unless PYTHONHASHSEED is set).
 """
 
 from pillarbox.testing.simulation.clock import SimulatedClock

@@ -1,4 +1,4 @@
-"""The clock of a simulation: it shows the virtual time of its loop."""
+"""The clock of a simulation: the virtual time of its loop."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
-"""When every simulation begins."""
+"""The time at which every simulation starts."""
 
 
 class SimulatedClock:
-    """See `pillarbox.core.clock.Clock`. Wall and monotonic time pass together."""
+    """Implements `pillarbox.core.clock.Clock`. Wall time and monotonic time advance together."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

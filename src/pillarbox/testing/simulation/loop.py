@@ -1,8 +1,8 @@
 """An event loop with virtual time and a seeded order of everything that is ready.
 
 It runs one callback at a time, chosen at random by its seed, so that all interleavings of tasks are possible and a seed
-gives the same one again. When nothing is ready, time jumps to the next timer. Whatever would reach outside (sockets,
-files, threads, signals) is not there: `asyncio.AbstractEventLoop` raises NotImplementedError for it.
+reproduces one of them. If nothing is ready, time jumps to the next timer. Sockets, files, threads and signals are not
+available: `asyncio.AbstractEventLoop` raises NotImplementedError for them.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ GRACE = 60.0
 
 
 class SimulationError(Exception):
-    """The simulation itself could not go on."""
+    """The simulation cannot continue."""
 
 
 class Deadlock(SimulationError):
-    """Nothing is ready, nothing is scheduled, and what was waited for has not happened."""
+    """Nothing is ready or scheduled, and the awaited result is missing."""
 
 
 class Runaway(SimulationError):
-    """It took more virtual time or more steps than it was given."""
+    """The run exceeded its virtual time or its steps."""
 
 
 class _Numbered:
-    """Hashed by its number instead of its address: sets of tasks are iterated in the same order in every run."""
+    """A task hashed by its number instead of its address, so that sets of tasks have the same order in every run."""
 
     number: int
 
@@ -61,7 +61,7 @@ class _Future(_Numbered, asyncio.Future[Any]):
 
 
 class SimulatedLoop(asyncio.AbstractEventLoop):
-    """One schedule, told by its seed; bounded in virtual seconds and in steps."""
+    """One schedule, identified by its seed; bounded in virtual seconds and in steps."""
 
     def __init__(self, *, seed: int | str = 0, max_time: float = DAY, max_steps: int = MOST_STEPS) -> None:
         self._order = random.Random(f"schedule {seed}")
@@ -76,16 +76,16 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._running = False
         self._closed = False
         self.complaints: list[str] = []
-        """What nobody caught, such as the error of a task that was never awaited."""
+        """Errors that were not caught, such as that of a task that was never awaited."""
 
     @classmethod
     def of(cls, *, seed: int | str = 0, max_time: float = DAY, max_steps: int = MOST_STEPS) -> Self:
-        """Make one; type checkers take the class for abstract because of all that it leaves out."""
+        """Return a new loop; type checkers consider the class abstract, because it omits many methods."""
         return cls(seed=seed, max_time=max_time, max_steps=max_steps)
 
     @property
     def steps(self) -> int:
-        """How many callbacks have run."""
+        """Number of callbacks that have run."""
         return self._steps
 
     def time(self) -> float:
@@ -116,7 +116,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return handle
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Asked for by TimerHandle; a cancelled timer is passed over when its time comes."""
+        """Called by TimerHandle; a cancelled timer is skipped when it is due."""
 
     def create_future(self) -> asyncio.Future[Any]:
         future = _Future.__new__(_Future)
@@ -127,7 +127,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def create_task(
         self, coro: Generator[Any, None, T] | Coroutine[Any, Any, T], *, name: str | None = None, **options: Any
     ) -> asyncio.Task[T]:
-        # Numbered before it is made: making it puts it into a set.
+        # Numbered before it is created: creating it adds it to a set.
         task = _Task.__new__(_Task)
         task.number = next(self._numbers)
         _Task.__init__(task, coro, loop=self, name=name or f"task {task.number}", **options)
@@ -167,7 +167,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 self._ready.append(timer)
 
     def _pass_time(self) -> None:
-        """Jump to the next timer."""
+        """Advance the time to the next timer."""
         if not self._timers:
             raise Deadlock(f"nothing is ready and nothing is scheduled\n{self._whereabouts()}")
         if self._timers[0][0] > self._max_time:
@@ -179,11 +179,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return "\n".join(f"  {task.get_name()} waits at {_line(task)}" for task in self.unfinished())
 
     def unfinished(self) -> list[asyncio.Task[Any]]:
-        """Tasks that are not done, in the order of their making."""
+        """Return tasks that are not done, in the order of creation."""
         return sorted(asyncio.all_tasks(self), key=hash)
 
     def cancel_everything(self) -> None:
-        """Cancel what is left and let it clean up, for a while beyond the bounds."""
+        """Cancel the remaining tasks and let them clean up, for a while beyond the bounds."""
         rest = self.unfinished()
         for task in rest:
             task.cancel()
@@ -194,8 +194,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
                 self.run_until_complete(asyncio.wait(rest, timeout=GRACE))
 
     def complain_of_unheard_errors(self) -> None:
-        """Note the errors of tasks that nobody awaited. A task tells its own when it is freed, but when that is
-        differs from one Python to another."""
+        """Record the errors of tasks that were never awaited.
+
+        A task reports its own error when it is freed, but the moment differs between Python versions.
+        """
         for task in sorted(self._tasks, key=hash):
             if task.done() and task._log_traceback:
                 self.call_exception_handler(
@@ -221,7 +223,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
 
 def _line(task: asyncio.Task[Any]) -> str:
-    """The coroutines a task is in, from the outermost to the one that waits."""
+    """Return the coroutines of a task, from the outermost to the one that waits."""
     steps: list[str] = []
     coroutine: object = task.get_coro()
     while isinstance(coroutine, CoroutineType) and coroutine.cr_frame is not None:

@@ -1,4 +1,4 @@
-"""Run a story under one seed, clean up after it, and name the seed if it fails."""
+"""Runs a story under one seed, cleans up, and names the seed if it fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """What a story is given: its seed, its clock and its randomness."""
+    """Passed to a story: its seed, its clock and its randomness."""
 
     seed: int | str
     clock: SimulatedClock
@@ -30,10 +30,10 @@ def simulate(
     max_time: float = DAY,
     max_steps: int = MOST_STEPS,
 ) -> T:
-    """Run a coroutine function to its end in virtual time; tasks it leaves behind are cancelled.
+    """Run a coroutine function to its end in virtual time; tasks that remain are cancelled.
 
-    Raises whatever the story raises, Deadlock if it can never go on, Runaway beyond its bounds, and SimulationError for
-    an error that nobody caught; each with the seed in its notes.
+    Raises what the story raises, Deadlock if it can never continue, Runaway beyond its bounds, and SimulationError for
+    an error that was not caught; each with the seed in its notes.
     """
     loop = SimulatedLoop.of(seed=seed, max_time=max_time, max_steps=max_steps)
     simulation = Simulation(seed=seed, clock=SimulatedClock(loop), chance=random.Random(seed), loop=loop)

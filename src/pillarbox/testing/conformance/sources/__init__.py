@@ -1,4 +1,4 @@
-"""One behavioural suite for every source, shipped so that a new adapter inherits it.
+"""The behavioural suite for sources; a new adapter inherits it.
 
     class TestMySource(SourceConformance):
         @pytest.fixture
@@ -7,12 +7,12 @@
             yield harness
             await harness.source.aclose()
 
-A source passes when a consumer cannot tell it from any other. What it truly cannot do the harness says in its
-capabilities; the tests that need it are skipped with that reason.
+A source passes if a consumer cannot distinguish it from another. The harness states in its capabilities what the source
+does not support; the tests that need it are skipped with that reason.
 """
 
-from pillarbox.testing.conformance.sources.harness import Letter, SourceCapabilities, SourceHarness
+from pillarbox.testing.conformance.sources.harness import SourceCapabilities, SourceDeadLetter, SourceHarness
 from pillarbox.testing.conformance.sources.receive import incoming
 from pillarbox.testing.conformance.sources.suite import SourceConformance
 
-__all__ = ["Letter", "SourceCapabilities", "SourceConformance", "SourceHarness", "incoming"]
+__all__ = ["SourceCapabilities", "SourceConformance", "SourceDeadLetter", "SourceHarness", "incoming"]

@@ -1,4 +1,4 @@
-"""Answers: acked is forgotten, retried comes again with its count, rejected lies with the dead letters, whole."""
+"""Acknowledgement: acked messages are removed, retried ones redelivered with a count, rejected ones dead-lettered."""
 
 from __future__ import annotations
 

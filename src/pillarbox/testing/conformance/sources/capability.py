@@ -1,4 +1,4 @@
-"""What a source truly cannot do is skipped, with the reason; everything else is asked of every source."""
+"""Skips a test that needs a capability which the source does not state; all other tests run for every source."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from pillarbox.testing.conformance.sources.harness import SourceHarness
 
 _REASONS = {
-    "survives_restart": "there is no server behind this source that could be started anew",
+    "survives_restart": "this source has no server that could be restarted",
     "outages": "the way of this source cannot be cut",
 }
 

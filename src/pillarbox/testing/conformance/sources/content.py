@@ -1,4 +1,4 @@
-"""Content: what a producer put in comes out, in order, byte for byte; what is missing is missing."""
+"""Content: messages are received in order and unchanged, byte for byte; a missing property is None."""
 
 from __future__ import annotations
 

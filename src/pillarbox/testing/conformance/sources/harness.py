@@ -1,7 +1,6 @@
-"""The one thing a source's author writes: how to get at fresh sources on one queue, and at both ends of that.
+"""What the author of a source writes: how to open fresh sources on one queue, and how to access both of its ends.
 
-What is put in and what ends with the dead letters is seen with something that is not the source, so that nobody
-testifies for himself.
+The harness publishes messages and reads dead letters without the source, so that the source does not test itself.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import ClassVar, NamedTuple
 from pillarbox.core.source import Incoming, Source
 
 PREFETCH = 3
-"""What the sources under test are made with."""
+"""Prefetch of the sources under test."""
 
 
-class Letter(NamedTuple):
-    """A dead letter as a person finds it."""
+class SourceDeadLetter(NamedTuple):
+    """A dead letter as an operator finds it."""
 
     event_id: str | None
     body: bytes
@@ -28,20 +27,20 @@ class Letter(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceCapabilities:
-    """What a source can do beyond the contract; the suite asks, and prints, these."""
+    """What a source supports beyond the contract; the suite reads and prints it."""
 
     survives_restart: bool = False
-    """What waits is still there after the server behind it started anew: `restart`."""
+    """Delayed messages survive a restart of the server: `restart`."""
     outages: bool = False
-    """The way can be cut: `cut` and `heal`."""
+    """The connection can be cut: `cut` and `heal`."""
 
 
 class SourceHarness(ABC):
-    """An empty queue for one test. The fixture that makes one closes the sources; the suite may have closed them."""
+    """An empty queue for one test. The fixture closes the sources; the suite may have closed them already."""
 
     capabilities: ClassVar[SourceCapabilities]
     secrets: Sequence[str] = ()
-    """Texts that no error may show, such as the password in the address of the server."""
+    """Texts that no error may contain, such as the password in the URL of the server."""
 
     @property
     @abstractmethod
@@ -50,24 +49,24 @@ class SourceHarness(ABC):
 
     @abstractmethod
     def another(self) -> Source:
-        """One more on the same queue."""
+        """Another source on the same queue."""
 
     @abstractmethod
     async def put(self, *messages: Incoming) -> None:
-        """Put messages into the queue, in this order."""
+        """Publish messages to the queue, in this order."""
 
     @abstractmethod
-    async def dead(self) -> list[Letter]:
-        """All that is with the dead letters, in the order in which it came there."""
+    async def dead(self) -> list[SourceDeadLetter]:
+        """Return all dead letters, in the order of their arrival."""
 
     async def restart(self) -> None:
-        """Stop the server in good order and start it again; returns when it takes connections."""
+        """Stop the server gracefully and start it again; return when it accepts connections."""
         raise NotImplementedError("capabilities.survives_restart promises it")
 
     async def cut(self) -> None:
-        """Break every connection of `source` and let none through, until `heal`."""
+        """Break every connection of `source` and allow none, until `heal`."""
         raise NotImplementedError("capabilities.outages promises it")
 
     async def heal(self) -> None:
-        """Let connections through again."""
+        """Allow connections again."""
         raise NotImplementedError("capabilities.outages promises it")

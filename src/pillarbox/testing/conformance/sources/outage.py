@@ -1,4 +1,4 @@
-"""Outages: receiving says so, goes on by itself, and nothing that was in hand or waited is lost."""
+"""Outages: receiving reports an outage and resumes by itself; no message in flight or delayed is lost."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class OutageConformance:
         await harness.cut()
         async with asyncio.timeout(BOUND):
             with pytest.raises(UnavailableError):
-                await held.reject("nobody hears it")
+                await held.reject("not transmitted")
         await harness.heal()
         assert await taken_ids(harness.source, 1) == ["a"]
         assert await harness.dead() == []

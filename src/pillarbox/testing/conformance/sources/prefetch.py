@@ -1,4 +1,4 @@
-"""Hands: no more than the prefetch in them, nothing in two at once, and what is dropped comes again."""
+"""Prefetch: it bounds unacknowledged messages; none is delivered to two consumers; unacknowledged ones return."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PrefetchConformance:
         await harness.put(*(incoming(one) for one in IDS))
         held = [await take(harness.source) for _ in range(PREFETCH)]
         waiting = asyncio.create_task(harness.source.receive())
-        # Another one takes the next: so it was there to be given out.
+        # Another consumer receives the next one, so it was available.
         other = harness.another()
         assert (await take(other)).incoming.event_id == IDS[PREFETCH]
         await other.aclose()

@@ -1,4 +1,4 @@
-"""Messages for the suite's tests, and the ways to take them: within a bound, and through an outage."""
+"""Messages for the tests, and functions that receive them: with a timeout, and through an outage."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from pillarbox.core.errors import UnavailableError
 from pillarbox.core.source import Delivery, Incoming, Source
-from pillarbox.testing.conformance.sources.harness import Letter, SourceHarness
+from pillarbox.testing.conformance.sources.harness import SourceDeadLetter, SourceHarness
 from pillarbox.testing.waiting import eventually
 
 BOUND = 90.0
-"""Seconds after which a message that should come is given up on."""
+"""Seconds within which an expected message must arrive."""
 
 
 def incoming(
@@ -22,7 +22,7 @@ def incoming(
     content_type: str | None = "application/json",
     headers: Mapping[str, str] | None = None,
 ) -> Incoming:
-    """A message as a producer sends it."""
+    """Return a message as a producer sends it."""
     return Incoming(
         event_id=event_id,
         event_type=event_type,
@@ -34,13 +34,13 @@ def incoming(
 
 
 async def take(source: Source) -> Delivery:
-    """The next message. Raises TimeoutError if none comes within the bound."""
+    """Return the next message. Raises TimeoutError."""
     async with asyncio.timeout(BOUND):
         return await source.receive()
 
 
 async def take_patiently(source: Source) -> Delivery:
-    """The same, through however many outages, as a consumer does."""
+    """Return the next message, through any number of outages, as a consumer does."""
     async with asyncio.timeout(BOUND):
         while True:
             try:
@@ -50,7 +50,7 @@ async def take_patiently(source: Source) -> Delivery:
 
 
 async def taken_ids(source: Source, number: int) -> list[str | None]:
-    """The ids of the next so many, each acked."""
+    """Return the ids of the next messages, each acknowledged."""
     ids: list[str | None] = []
     for _ in range(number):
         delivery = await take_patiently(source)
@@ -59,10 +59,10 @@ async def taken_ids(source: Source, number: int) -> list[str | None]:
     return ids
 
 
-async def letters(harness: SourceHarness, number: int) -> list[Letter]:
-    """The dead letters, once they are so many."""
+async def letters(harness: SourceHarness, number: int) -> list[SourceDeadLetter]:
+    """Return the dead letters once there are so many."""
 
-    async def look() -> list[Letter] | None:
+    async def look() -> list[SourceDeadLetter] | None:
         found = await harness.dead()
         return found if len(found) >= number else None
 

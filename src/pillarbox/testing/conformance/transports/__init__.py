@@ -1,4 +1,4 @@
-"""One behavioural suite for every transport, shipped so that a new adapter inherits it.
+"""The behavioural suite for transports; a new adapter inherits it.
 
     class TestMyTransport(TransportConformance):
         @pytest.fixture
@@ -7,8 +7,8 @@
             yield harness
             await harness.transport.aclose()
 
-A transport passes when a relay cannot tell it from any other. What it truly cannot do the harness says in its
-capabilities; the tests that need it are skipped with that reason.
+A transport passes if a relay cannot distinguish it from another. The harness states in its capabilities what the
+transport does not support; the tests that need it are skipped with that reason.
 """
 
 from pillarbox.testing.conformance.transports.harness import Arrived, TransportCapabilities, TransportHarness

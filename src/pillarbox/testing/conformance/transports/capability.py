@@ -1,4 +1,4 @@
-"""What a transport truly cannot do is skipped, with the reason; everything else is asked of every transport."""
+"""Skips a test that needs a capability which the transport does not state; all other tests run for every transport."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pillarbox.testing.conformance.transports.harness import TransportHarness
 
 _REASONS = {
     "ordered": "this transport works on the messages of one batch side by side",
-    "routes": "this transport cannot tell whether anybody takes a message",
+    "routes": "this transport cannot detect that a message has no receiver",
     "refuses": "there is no message that this transport could not send",
-    "survives_restart": "there is no server behind this transport that could be started anew",
+    "survives_restart": "this transport has no server that could be restarted",
     "outages": "the way of this transport cannot be cut",
 }
 
@@ -24,7 +24,7 @@ def needs(harness: TransportHarness, capability: str) -> None:
 
 
 class CapabilityReport:
-    """Says once per run and per transport what the transport can do."""
+    """Prints the capabilities of a transport once per run."""
 
     @pytest.fixture(autouse=True)
     def announced_capabilities(self, harness: TransportHarness, request: pytest.FixtureRequest) -> None:

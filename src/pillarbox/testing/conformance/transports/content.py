@@ -1,4 +1,4 @@
-"""Content: what goes in comes out, byte for byte, whatever is in it; the id is the event's on every try."""
+"""Content: bodies and headers arrive unchanged, byte for byte; the message id is the event id on every attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrival: what was accepted is there, where it was sent, in order, and stays."""
+"""Delivery: accepted messages arrive at their address, in order, and survive a restart."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The one thing a transport's author writes: how to get at a fresh transport, and at what arrived behind it.
+"""What the author of a transport writes: how to open a fresh transport, and how to read what arrived.
 
-What arrived is read back with something that is not the transport, so that nobody testifies for himself.
+The harness reads what arrived without the transport, so that the transport does not test itself.
 """
 
 from __future__ import annotations
@@ -14,40 +14,40 @@ from pillarbox.core.transport import Address, Outgoing, Transport
 
 
 class Arrived(NamedTuple):
-    """A message as whoever stands behind the transport sees it."""
+    """A message as its receiver sees it."""
 
     event_id: str
     body: bytes
     headers: Mapping[str, str]
-    """May have more than was sent: a transport adds its own."""
+    """May contain more than was sent: a transport adds its own headers."""
     content_type: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportCapabilities:
-    """What a transport can do beyond the contract; the suite asks, and prints, these."""
+    """What a transport supports beyond the contract; the suite reads and prints it."""
 
     ordered: bool = True
-    """A batch to one address arrives in the order it was sent; else only one send after another does."""
+    """A batch to one address arrives in the order of the batch; otherwise only consecutive sends do."""
     routes: bool = False
-    """It can tell that nobody takes a message: `unroutable`."""
+    """It detects that a message has no receiver: `unroutable`."""
     refuses: bool = False
-    """Some messages it can never send: `spoiled`."""
+    """It can never send some messages: `spoiled`."""
     survives_restart: bool = False
-    """What was accepted is still there after the server behind it started anew: `restart`."""
+    """Accepted messages survive a restart of the server: `restart`."""
     outages: bool = False
-    """The way can be cut: `cut` and `heal`."""
+    """The connection can be cut: `cut` and `heal`."""
 
 
 class TransportHarness(ABC):
-    """A fresh transport for one test, and the far side of it.
+    """A fresh transport for one test, and its receiving side.
 
-    The fixture that makes one closes the transport; the suite may have closed it already.
+    The fixture closes the transport; the suite may have closed it already.
     """
 
     capabilities: ClassVar[TransportCapabilities]
     secrets: Sequence[str] = ()
-    """Texts that no error may show, such as the password in the address of the server."""
+    """Texts that no error may contain, such as the password in the URL of the server."""
 
     @property
     @abstractmethod
@@ -56,28 +56,28 @@ class TransportHarness(ABC):
 
     @abstractmethod
     def address(self, n: int = 0) -> Address:
-        """A place that takes messages, empty at first; another one for each number from 0 to 9."""
+        """An address that accepts messages, empty at first; another one for each number from 0 to 9."""
 
     @abstractmethod
     async def received(self, address: Address) -> list[Arrived]:
-        """All that arrived there since the test began, in the order of arrival."""
+        """Return all that arrived since the start of the test, in order of arrival."""
 
     def unroutable(self) -> Address:
-        """A place where nobody takes a message, although the way there is open."""
+        """An address without a receiver, although the connection works."""
         raise NotImplementedError("capabilities.routes promises it")
 
     def spoiled(self, good: Outgoing) -> Outgoing:
-        """That message made one that can never be sent: too large, or impossible to encode."""
+        """Change that message so that it can never be sent: too large, or impossible to encode."""
         raise NotImplementedError("capabilities.refuses promises it")
 
     async def restart(self) -> None:
-        """Stop the server in good order and start it again; returns when it takes connections."""
+        """Stop the server gracefully and start it again; return when it accepts connections."""
         raise NotImplementedError("capabilities.survives_restart promises it")
 
     async def cut(self) -> None:
-        """Break every connection and let none through, until `heal`."""
+        """Break every connection and allow none, until `heal`."""
         raise NotImplementedError("capabilities.outages promises it")
 
     async def heal(self) -> None:
-        """Let connections through again."""
+        """Allow connections again."""
         raise NotImplementedError("capabilities.outages promises it")

@@ -1,4 +1,4 @@
-"""Life and death: asking how it is, cancelling, closing, and what the errors tell to whom."""
+"""Lifecycle: ping, cancellation, close, and the content of errors."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class LifecycleConformance:
             doomed.cancel()
             with suppress(asyncio.CancelledError):
                 await doomed
-            # Its answers are its own: none may be taken for one of the cancelled send.
+            # The results must be those of this send, not of the cancelled one.
             assert await send(harness, *(outgoing(f"good{attempt}-{n}", other) for n in range(size))) == [None] * size
         found = await arrived_ids(harness, other, 1 + 3 * size)
         assert sorted(found) == sorted(["warm", *(f"good{a}-{n}" for a in range(3) for n in range(size))])
@@ -97,13 +97,13 @@ class LifecycleConformance:
 
 
 async def pass_turns(number: int) -> None:
-    """Let the event loop go round so many times."""
+    """Let the event loop run so many iterations."""
     for _ in range(number):
         await asyncio.sleep(0)
 
 
 async def every_error(harness: TransportHarness) -> list[SendError]:
-    """One of each kind this transport can be brought to; it is closed afterwards."""
+    """Return one error of each kind that this transport can raise; it is closed afterwards."""
     able, good = harness.capabilities, outgoing("a", harness.address(), body=CANARY)
     answers: list[SendError | None] = []
     if able.routes:
@@ -131,5 +131,5 @@ async def _pinged(harness: TransportHarness) -> list[UnavailableError]:
 
 
 def told(error: SendError) -> str:
-    """All that a log could show of it, its causes included."""
+    """Return everything that a log could show of an error, including its causes."""
     return repr(error) + "".join(traceback.format_exception(error))

@@ -1,4 +1,4 @@
-"""Outages: nobody is at fault but the destination, nothing accepted is lost, and it goes on by itself."""
+"""Outages: the destination is at fault, no accepted message is lost, and the transport reconnects by itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pillarbox.testing.waiting import eventually
 
 
 async def sendable_again(harness: TransportHarness, name: str) -> None:
-    """Send until the way is found open again."""
+    """Send until the connection works again."""
     numbers, place = count(), harness.address(9)
 
     async def accepted() -> bool:

@@ -1,4 +1,4 @@
-"""Answers: one per message, in order; who failed is named, and its neighbours are not harmed."""
+"""Results: one per message, in order; a failed message does not affect its neighbours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages for the suite's tests, and the two things done with them: send within a bound, see what arrived."""
+"""Messages for the tests, and functions that send them with a timeout and read what arrived."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pillarbox.testing.conformance.transports.harness import Arrived, TransportH
 from pillarbox.testing.waiting import eventually
 
 BOUND = 90.0
-"""Seconds after which a send that should be answered is given up on."""
+"""Seconds within which a send must have its results."""
 
 _WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
@@ -30,7 +30,7 @@ def outgoing(
     attempt: int = 1,
     epoch: int = 0,
 ) -> Outgoing:
-    """A message as the relay hands it out; its body is its id unless told otherwise."""
+    """Return a message as the relay passes it; its body is its id by default."""
     body = event_id.encode() if body is None else body
     message = Message(
         id=1,
@@ -60,13 +60,13 @@ def outgoing(
 
 
 async def send(harness: TransportHarness, *batch: Outgoing) -> list[Result]:
-    """Send one batch. Raises TimeoutError if it is not answered within the bound."""
+    """Send one batch. Raises TimeoutError."""
     async with asyncio.timeout(BOUND):
         return await harness.transport.send(batch)
 
 
 async def try_to_send(harness: TransportHarness, *batch: Outgoing) -> list[Result]:
-    """The same where the transport may be closed: an UnavailableError that is raised counts as the answer to each."""
+    """Send one batch on a transport that may be closed: a raised UnavailableError is the result of each message."""
     try:
         return await send(harness, *batch)
     except UnavailableError as error:
@@ -74,7 +74,7 @@ async def try_to_send(harness: TransportHarness, *batch: Outgoing) -> list[Resul
 
 
 async def arrived(harness: TransportHarness, address: Address, number: int) -> list[Arrived]:
-    """What arrived at an address, once it is so many or more; all of them were accepted before."""
+    """Return what arrived at an address once there are so many or more; all were accepted before."""
 
     async def look() -> list[Arrived] | None:
         found = await harness.received(address)
@@ -84,5 +84,5 @@ async def arrived(harness: TransportHarness, address: Address, number: int) -> l
 
 
 async def arrived_ids(harness: TransportHarness, address: Address, number: int) -> list[str]:
-    """Their event ids, in the order of arrival."""
+    """Return the event ids, in the order of arrival."""
     return [one.event_id for one in await arrived(harness, address, number)]
