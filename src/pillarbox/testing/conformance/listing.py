@@ -90,7 +90,7 @@ class EventListConformance:
             ({"key": "key of retry", "status": Status.FAILED}, []),
             ({"key": "unknown"}, []),
             ({"destination": "y"}, []),
-            ({"error": "given"}, ["dead"]),
+            ({"error": "reject"}, ["dead"]),
             ({"error": "tuck"}, ["blocked"]),
             ({"error": "no", "status": Status.PENDING}, ["retry"]),
             ({"error": "%"}, []),

@@ -154,7 +154,7 @@ class Model:
         return sorted(waiting + published + dead)
 
     def _heads(self, other: Row, row: Row) -> bool:
-        """Return whether a message holds another back; a waiting one does if its queue differs ('' matches every queue)."""
+        """Return whether a message holds another back; a waiting one does if its queue differs ('' matches all)."""
         if other.key != row.key or other.place >= row.place or not other.stands_in_the_way:
             return False
         if other.destination == row.destination:
