@@ -125,6 +125,7 @@ TIERS = (
         ),
     ),
     Tier(name="unit", folder="tests/unit"),
+    Tier(name="upgrades", folder="tests/upgrades"),
     Tier(name="apps", folder="tests/apps"),
     Tier(name="integration", folder="tests/integration", without="tests/integration/cli"),
     Tier(name="console", folder="tests/console"),

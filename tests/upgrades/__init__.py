@@ -1,0 +1,1 @@
+"""The released migrations: later releases upgrade from them, so they must not change."""
