@@ -9,9 +9,11 @@ from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import Epochs, InFlightMessage, RelayCard, epochs_of
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Resolved, Retry
+from pillarbox.core.text import is_json
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.lookup import dead_letters, find_event
 from tests.databases import Sql
+from tests.integration.content_types import CONTENT_TYPES
 
 COLUMNS = [
     "id",
@@ -238,3 +240,13 @@ async def test_functions_that_catch_exceptions_are_parallel_unsafe(sql: Sql) -> 
         "AND prosrc ~* 'exception\\s+when' AND proparallel <> 'u'"
     )
     assert offered == []
+
+
+async def test_the_view_recognizes_json_as_is_json_does(sql: Sql) -> None:
+    for content_type in CONTENT_TYPES:
+        await sql.execute(
+            "INSERT INTO outbox_message (event_id, event_type, payload, content_type) VALUES ($1, 't', '{}', $1)",
+            content_type,
+        )
+    rows = await sql.fetch("SELECT event_id, payload IS NOT NULL FROM outbox_event")
+    assert {row[0]: row[1] for row in rows} == {content_type: is_json(content_type) for content_type in CONTENT_TYPES}

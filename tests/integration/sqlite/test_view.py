@@ -7,9 +7,11 @@ import pytest
 
 from pillarbox.core.lane import InFlightMessage
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.core.text import is_json
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.lane_owner import LONG, Owner, ids
 from pillarbox.testing.lookup import dead_letters, find_event
+from tests.integration.content_types import CONTENT_TYPES
 
 INSERT = "INSERT INTO outbox_message (event_id, event_type, aggregate_id, payload) VALUES (?, 't', ?, ?)"
 
@@ -161,3 +163,13 @@ async def test_in_an_outage_the_next_attempt_is_that_of_the_destination(owner: O
     [row] = await find_event(owner.store, "a")
     assert row.next_retry_at is not None
     assert (row.next_retry_at.year, row.retry_count) == (2030, 1)
+
+
+async def test_the_view_recognizes_json_as_is_json_does(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    for content_type in CONTENT_TYPES:
+        sql.execute(
+            "INSERT INTO outbox_message (event_id, event_type, payload, content_type) VALUES (?, 't', '{}', ?)",
+            (content_type, content_type),
+        )
+    shown = dict(sql.execute("SELECT event_id, payload IS NOT NULL FROM outbox_event").fetchall())
+    assert shown == {content_type: is_json(content_type) for content_type in CONTENT_TYPES}

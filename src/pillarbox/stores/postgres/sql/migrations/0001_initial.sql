@@ -25,7 +25,8 @@ CREATE FUNCTION {json}(payload bytea, content_type text) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   -- One malformed payload must not fail a query over all the others.
-  IF content_type NOT LIKE '%json%' THEN RETURN NULL; END IF;
+  -- The same rule as `is_json` in pillarbox/core/text.py.
+  IF content_type !~* '^\s*((application|text)/json|[^;]*\+json)\s*(;|$)' THEN RETURN NULL; END IF;
   RETURN convert_from(payload, 'UTF8')::pg_catalog.jsonb;
 EXCEPTION WHEN OTHERS THEN
   RETURN NULL;

@@ -442,10 +442,13 @@ CREATE TABLE {ledger} (
 -- event: every event, pending, delivered or dead-lettered. For operators and read-only; commands read the tables.
 
 -- A payload that is not JSON is NULL, beside its bytes. json_valid ends at a NUL, hence the search for it.
+-- The content type follows the rule of `is_json` in pillarbox/core/text.py; LIKE ignores case.
 CREATE VIEW {event} AS
 SELECT m.id, m.event_id, m.event_type, m.aggregate_type, m.aggregate_id, m.key, m.destination,
        CASE WHEN m.held = 'blocked' THEN 'FAILED' WHEN m.locked IS NULL THEN 'PENDING' ELSE 'PROCESSING' END AS status,
-       CASE WHEN m.content_type LIKE '%json%' AND json_valid(CAST(m.payload AS TEXT))
+       CASE WHEN (lower(trim(substr(m.content_type, 1, instr(m.content_type || ';', ';') - 1))) IN ('application/json', 'text/json')
+                  OR trim(substr(m.content_type, 1, instr(m.content_type || ';', ';') - 1)) LIKE '%+json')
+                 AND json_valid(CAST(m.payload AS TEXT))
                  AND instr(CAST(m.payload AS BLOB), x'00') = 0
             THEN CAST(m.payload AS TEXT) END AS payload,
        CAST(m.payload AS BLOB) AS payload_bytes, m.content_type, m.headers, m.schema_version,
@@ -481,7 +484,9 @@ SELECT m.id, m.event_id, m.event_type, m.aggregate_type, m.aggregate_id, m.key, 
 UNION ALL
 SELECT h.id, h.event_id, h.event_type, h.aggregate_type, h.aggregate_id, h.key, h.destination,
        'PUBLISHED',
-       CASE WHEN h.content_type LIKE '%json%' AND json_valid(CAST(h.payload AS TEXT))
+       CASE WHEN (lower(trim(substr(h.content_type, 1, instr(h.content_type || ';', ';') - 1))) IN ('application/json', 'text/json')
+                  OR trim(substr(h.content_type, 1, instr(h.content_type || ';', ';') - 1)) LIKE '%+json')
+                 AND json_valid(CAST(h.payload AS TEXT))
                  AND instr(CAST(h.payload AS BLOB), x'00') = 0
             THEN CAST(h.payload AS TEXT) END,
        CAST(h.payload AS BLOB), h.content_type, h.headers, h.schema_version,
@@ -493,7 +498,9 @@ SELECT h.id, h.event_id, h.event_type, h.aggregate_type, h.aggregate_id, h.key, 
 UNION ALL
 SELECT d.id, d.event_id, d.event_type, d.aggregate_type, d.aggregate_id, d.key, d.destination,
        'FAILED',
-       CASE WHEN d.content_type LIKE '%json%' AND json_valid(CAST(d.payload AS TEXT))
+       CASE WHEN (lower(trim(substr(d.content_type, 1, instr(d.content_type || ';', ';') - 1))) IN ('application/json', 'text/json')
+                  OR trim(substr(d.content_type, 1, instr(d.content_type || ';', ';') - 1)) LIKE '%+json')
+                 AND json_valid(CAST(d.payload AS TEXT))
                  AND instr(CAST(d.payload AS BLOB), x'00') = 0
             THEN CAST(d.payload AS TEXT) END,
        CAST(d.payload AS BLOB), d.content_type, d.headers, d.schema_version,
