@@ -1,4 +1,4 @@
-"""A console over a store of each engine, and people who visit it."""
+"""A console over a store of each engine, and clients without JavaScript."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import httpx
@@ -14,10 +15,12 @@ from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.ops.console import Console, NoLogin, context, passwords
+from pillarbox.ops.console import Console, NoLogin, Role, UserLogin, UsersFile, context
 from pillarbox.ops.console.logins import Login
+from pillarbox.ops.console.users import write
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
+from tests.console.accounts import entry
 from tests.console.serving import aside, chromium
 from tests.integration.cli.conftest import Stock, shop, sqlite_url, stock, store_url, with_letters
 from tests.servers.availability import available
@@ -28,14 +31,12 @@ if TYPE_CHECKING:
 __all__ = ["shop", "sqlite_url", "stock", "store_url", "with_letters"]
 
 LOCAL = "http://127.0.0.1:8980"
-# Tests log in hundreds of times: the least work for a password that is accepted.
-passwords.LOG_COST = 10
 
 _TOKEN = re.compile(r'<meta name="token" content="([^"]+)">')
 
 
 class Visitor:
-    """Somebody with a browser that runs no scripts."""
+    """A client of the console without JavaScript."""
 
     def __init__(self, client: httpx.AsyncClient, store: AdminStore) -> None:
         self.client = client
@@ -129,3 +130,15 @@ def browser(shared_chromium: Chromium) -> Iterator[Browser]:
     for window in shared_chromium.browser.contexts:
         window.close()
     shared_chromium.aside.enter_context(aside())
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Path:
+    entries = [entry("vera", Role.VIEWER), entry("olga", Role.OPERATOR, payloads=True), entry("ada", Role.ADMIN)]
+    write(tmp_path / "users", {one.user.name: one for one in entries})
+    return tmp_path / "users"
+
+
+@pytest.fixture
+def login(users: Path) -> UserLogin:
+    return UserLogin(UsersFile(users))

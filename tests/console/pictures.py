@@ -1,6 +1,6 @@
-"""`python -m tests.console.pictures`: the pictures of the console in the documentation, of a shop made up for them.
+"""`python -m tests.console.pictures`: take the screenshots of the console in the documentation.
 
-With a folder: every page there, wide and narrow, light and dark, for whoever changes how they look.
+With a folder: every page, wide and narrow, light and dark, to review a change of the layout.
 """
 
 from __future__ import annotations

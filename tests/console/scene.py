@@ -1,4 +1,4 @@
-"""A shop with a past: relays, destinations in every state, events in every state, figures of the last minutes."""
+"""A store with relays, destinations and events in every state, and statistics of the last minutes."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ async def _work(store: AdminStore) -> None:
     await store.admin.requests.override("billing", paused=True, by="ada")
     await store.admin.requests.override("search", rate_limit=500, by="ada")
     for number, message in enumerate(await owner.ready(limit=1000)):
-        if (verdict := _verdict(number)) is not None:
-            await owner.settle(verdict[0], message, to=verdict[1], seconds=0.0034 * (1 + number))
+        if (outcome := _outcome(number)) is not None:
+            await owner.settle(outcome[0], message, to=outcome[1], seconds=0.0034 * (1 + number))
 
 
 def _consume(stock: Stock) -> None:
@@ -82,7 +82,7 @@ def _consume(stock: Stock) -> None:
         inbox.add_statistics(transaction, ConsumerStatistics("warehouse", processed=47_905, duplicates=2))
 
 
-def _verdict(number: int) -> tuple[Outcome, str] | None:
+def _outcome(number: int) -> tuple[Outcome, str] | None:
     match number % 8:
         case 0 | 1 | 2:
             return DELIVERED, "orders"
@@ -99,7 +99,7 @@ def _verdict(number: int) -> tuple[Outcome, str] | None:
 
 
 def past(file: str, *, minutes: int = 15) -> None:
-    """Figures of the last minutes, as two relays would have noted them."""
+    """Write the samples of the last minutes, as two relays would."""
     now = datetime.now(UTC)
     recorded = ORDERS
     with closing(sqlite3.connect(file)) as database, database:
@@ -122,8 +122,8 @@ def past(file: str, *, minutes: int = 15) -> None:
                 OUTBOX: level,
             }
             moment = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            for destination, figures in told.items():
+            for destination, values in told.items():
                 database.execute(
                     "INSERT INTO outbox_sample (at, relay, destination, statistics) VALUES (?, 'relay-1', ?, ?)",
-                    (moment, destination, json.dumps(to_json(figures))),
+                    (moment, destination, json.dumps(to_json(values))),
                 )

@@ -1,4 +1,4 @@
-"""`pillarbox console` as a process of its own, and browsers to look at it with."""
+"""`pillarbox console` as a process, and real browsers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API says what the pages and the commands say, and does what they do."""
+"""The API shows and does what the pages and the commands show and do."""
 
 import base64
 import json
@@ -18,26 +18,26 @@ from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 
 
-async def test_events_are_those_of_the_command(visit: Visit, with_letters: Stock) -> None:
+async def test_the_api_lists_events_like_the_command(visit: Visit, with_letters: Stock) -> None:
     done = pillarbox("events", "list", "--status", "FAILED", "--json", PILLARBOX_STORE=with_letters.url)
     told = (await (await visit(with_letters)).client.get("/api/v1/events?status=FAILED")).json()
     assert told == json.loads(done.stdout)
 
 
-async def test_an_event_is_that_of_the_command(visit: Visit, with_letters: Stock) -> None:
+async def test_the_api_shows_an_event_like_the_command(visit: Visit, with_letters: Stock) -> None:
     done = pillarbox("events", "show", "dead1", "--json", PILLARBOX_STORE=with_letters.url)
     told = (await (await visit(with_letters)).client.get("/api/v1/event?id=dead1")).json()
     assert told == json.loads(done.stdout)
 
 
-async def test_status_is_that_of_the_command(visit: Visit, with_letters: Stock) -> None:
+async def test_the_api_shows_the_status_like_the_command(visit: Visit, with_letters: Stock) -> None:
     done = json.loads(pillarbox("status", "--json", PILLARBOX_STORE=with_letters.url).stdout)
     told = (await (await visit(with_letters)).client.get("/api/v1/status")).json()
     common = ("state", "reason", "backlog", "exact", "dead_letters", "lanes")
     assert {name: told[name] for name in common} == {name: done[name] for name in common}
 
 
-async def test_the_inbox_is_that_of_the_command(visit: Visit, stock: Stock) -> None:
+async def test_the_api_shows_the_inbox_like_the_command(visit: Visit, stock: Stock) -> None:
     with stock.transaction() as transaction:
         Inbox().admit(transaction, "by hand", "e1")
         Inbox().add_statistics(transaction, ConsumerStatistics("billing", 3, 1, 2, 1, "no address", 60.0))
@@ -76,13 +76,13 @@ async def test_the_inbox_is_that_of_the_command(visit: Visit, stock: Stock) -> N
         "audit",
     ],
 )
-async def test_every_reading_answers_on_every_engine(visit: Visit, with_letters: Stock, path: str) -> None:
+async def test_every_query_of_the_api_responds_on_every_engine(visit: Visit, with_letters: Stock, path: str) -> None:
     answer = await (await visit(with_letters)).client.get(f"/api/v1/{path}")
     assert answer.status_code == 200, answer.text
     assert isinstance(answer.json(), dict)
 
 
-async def test_the_document_describes_every_route(visit: Visit, shop: Stock) -> None:
+async def test_the_openapi_document_describes_every_route(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
     described = (await visitor.client.get("/api/v1/openapi.json")).json()
     assert described["openapi"].startswith("3.1")
@@ -106,7 +106,7 @@ async def test_dead_letters_are_counted_and_then_retried(visit: Visit, with_lett
     assert states(with_letters, "dead1", "dead2") == ["PENDING", "PENDING"]
 
 
-async def test_a_destination_that_will_come_is_steered_by_force(visit: Visit, shop: Stock) -> None:
+async def test_an_unknown_destination_is_overridden_with_force(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
     headers = {"x-csrf-token": await visitor.token()}
     body: dict[str, object] = {"destination": "partner", "do": "pause"}
@@ -116,7 +116,7 @@ async def test_a_destination_that_will_come_is_steered_by_force(visit: Visit, sh
     assert shop.ask("SELECT destination FROM outbox_destination") == [("partner",)]
 
 
-async def test_what_was_delivered_is_replayed(visit: Visit, with_letters: Stock) -> None:
+async def test_delivered_events_are_replayed(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
     headers = {"x-csrf-token": await visitor.token()}
     answer = await visitor.client.post("/api/v1/replay", json={"id": "sent"}, headers=headers)
@@ -142,11 +142,11 @@ async def test_what_was_delivered_is_replayed(visit: Visit, with_letters: Stock)
         ("destinations/override", {"destination": "*", "do": "open"}, "'*' is not the name of a destination"),
         ("relays/drain", {"relay": "*"}, "'*' is not the name of a relay"),
         ("replay", {}, "The filter is empty"),
-        ("replay", {"id": "nobody"}, "The history has no matching deliveries"),
+        ("replay", {"id": "unknown"}, "The history has no matching deliveries"),
         ("replay", {"type": "x", "rate": "fast"}, "is no rate above zero"),
     ],
 )
-async def test_what_cannot_be_done_is_told(
+async def test_an_impossible_action_is_rejected(
     visit: Visit, shop: Stock, path: str, body: dict[str, object], said: str
 ) -> None:
     visitor = await visit(shop)
@@ -157,14 +157,14 @@ async def test_what_cannot_be_done_is_told(
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"1", b"\xff", b"[" * 100_000])
-async def test_a_body_that_cannot_be_read_is_told(visit: Visit, shop: Stock, body: bytes) -> None:
+async def test_a_malformed_body_is_rejected(visit: Visit, shop: Stock, body: bytes) -> None:
     answer = await (await visit(shop)).client.post(
         "/api/v1/dead/retry", content=body, headers={"content-type": "application/json"}
     )
     assert (answer.status_code, answer.json()) == (400, {"error": "The body cannot be decoded."})
 
 
-async def test_a_number_that_no_float_holds_is_told_by_its_bytes(visit: Visit, stock: Stock) -> None:
+async def test_a_number_beyond_float_precision_is_exported_as_bytes(visit: Visit, stock: Stock) -> None:
     stock.record(Event("order.placed", b'{"n":1e400}', event_id="huge", content_type="application/json"))
     visitor = await visit(stock)
     [told] = (await visitor.client.get("/api/v1/event?id=huge")).json()["events"]
@@ -172,7 +172,7 @@ async def test_a_number_that_no_float_holds_is_told_by_its_bytes(visit: Visit, s
     assert "1e400" in await visitor.look("/event?id=huge")
 
 
-async def test_masks_hold_for_pages_api_and_files(visit: Visit, stock: Stock) -> None:
+async def test_masks_apply_to_pages_api_and_exports(visit: Visit, stock: Stock) -> None:
     payload = {"customer": {"email": "ada@example.com"}, "total": 12345678901234567890}
     stock.record(
         Event("order.placed", payload, event_id="e", headers={"authorization": "Bearer x"}),
@@ -194,7 +194,7 @@ async def test_masks_hold_for_pages_api_and_files(visit: Visit, stock: Stock) ->
     assert "12345678901234567890" in await visitor.look("/event?id=e")
 
 
-async def test_what_a_pattern_finds_in_an_error_is_nowhere(visit: Visit, stock: Stock) -> None:
+async def test_masked_parts_of_errors_appear_nowhere(visit: Visit, stock: Stock) -> None:
     said = "no such customer: jane.doe@example.com"
     stock.record(*(Event("order.placed", {"to": "jane.doe@example.com"}, event_id=name, key=name) for name in "ab"))
     visitor = await visit(stock, mask=["text:[^ ]+@[^ ]+"])
@@ -211,7 +211,7 @@ async def test_what_a_pattern_finds_in_an_error_is_nowhere(visit: Visit, stock: 
         assert "no such customer" in shown, path
 
 
-async def test_figures_over_time_come_from_what_relays_noted(visit: Visit, stock: Stock) -> None:
+async def test_time_series_come_from_the_samples_of_relays(visit: Visit, stock: Stock) -> None:
     visitor = await visit(stock)
     carried = DeliveryStatistics()
     carried.count_delivered(0.02)
@@ -224,7 +224,7 @@ async def test_figures_over_time_come_from_what_relays_noted(visit: Visit, stock
     assert "unknown window '1y'" in answer.json()["error"]
 
 
-async def test_gauges_of_the_store_are_there_for_prometheus(visit: Visit, with_letters: Stock) -> None:
+async def test_metrics_of_the_store_are_served_for_prometheus(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
     shown = await visitor.look("/metrics")
     assert "outbox_backlog 2.0" in shown
@@ -239,7 +239,7 @@ def seven_reasons(shop: Stock) -> Stock:
     return shop
 
 
-async def test_groups_come_in_pages(visit: Visit, seven_reasons: Stock) -> None:
+async def test_groups_are_paginated(visit: Visit, seven_reasons: Stock) -> None:
     client = (await visit(seven_reasons)).client
     whole = (await client.get("/api/v1/dead/groups")).json()
     assert (len(whole["groups"]), whole["after"]) == (7, None)

@@ -1,4 +1,4 @@
-"""A store that is down, locked or slow: every request is answered, in time, and with what to do."""
+"""A store that is unavailable, locked or slow: every request gets a response in time, with the next step."""
 
 import asyncio
 import sqlite3
@@ -25,7 +25,7 @@ from tests.integration.cli.conftest import Stock
 
 
 @pytest.mark.parametrize("path", ["/dead/export", "/audit/export"])
-async def test_a_file_that_cannot_be_made_is_refused_before_its_first_byte(
+async def test_an_export_that_fails_is_an_error_response(
     visit: Visit, tmp_path_factory: pytest.TempPathFactory, path: str
 ) -> None:
     empty = Stock(f"sqlite:///{tmp_path_factory.mktemp('empty') / 'shop.db'}")
@@ -34,10 +34,10 @@ async def test_a_file_that_cannot_be_made_is_refused_before_its_first_byte(
     assert "content-disposition" not in answer.headers
 
 
-async def test_a_page_that_takes_too_long_is_given_up_and_can_be_asked_for_again() -> None:
+async def test_a_page_times_out_and_offers_a_reload() -> None:
     async def never(visit: ConsoleRequest) -> Response:
         await asyncio.Event().wait()
-        raise AssertionError("nobody sets it")
+        raise AssertionError("no test sets it")
 
     console = Starlette(routes=[page("/slow", never, timeout=0.01)])
     console.state.context = Console(MemoryStore(), login=NoLogin("ada")).context
@@ -48,7 +48,7 @@ async def test_a_page_that_takes_too_long_is_given_up_and_can_be_asked_for_again
     assert 'href="/slow?type=a&amp;key=b">Reload</a>' in answer.text
 
 
-async def test_whoever_waited_for_the_same_look_learns_of_its_failure(
+async def test_concurrent_requests_share_the_error_of_a_snapshot(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[str] = []
@@ -84,7 +84,7 @@ async def hasty(sqlite_url: str) -> AsyncIterator[Visitor]:
     await store.aclose()
 
 
-async def test_what_a_lock_kept_from_being_done_is_not_said_to_be_tried_again(hasty: Visitor, sqlite_url: str) -> None:
+async def test_a_locked_store_says_that_the_console_does_not_retry(hasty: Visitor, sqlite_url: str) -> None:
     token = await hasty.token("/dead")
     with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
@@ -92,5 +92,5 @@ async def test_what_a_lock_kept_from_being_done_is_not_said_to_be_tried_again(ha
     assert answer.status_code == 503
     assert "was locked by another writer" in answer.text
     assert "The console does not retry" in answer.text
-    assert "; it is tried again" not in answer.text
-    assert "Try again</a>" not in answer.text
+    assert "retrying" not in answer.text
+    assert "Reload</a>" not in answer.text

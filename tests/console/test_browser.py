@@ -39,7 +39,7 @@ MORE = (
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A console over a shop with a past, which nobody changes."""
+    """A console over a shop with a past, which no test changes."""
     home = tmp_path_factory.mktemp("scene")
     stock = Stock(f"sqlite:///{home / 'shop.db'}")
     stock.run(lambda store: store.schema.apply())
@@ -57,7 +57,7 @@ OVERLAPPING = """[...document.querySelectorAll("table.list td, table.list th")]
 """The cells whose content runs over the next one."""
 
 
-def test_every_page_fits_can_be_read_and_breaks_no_rule(scene: str, browser: Browser) -> None:
+def test_every_page_fits_is_readable_and_respects_its_policy(scene: str, browser: Browser) -> None:
     for scheme in SCHEMES:
         with watched(browser, scene, scheme=scheme) as visitor:
             for path, width in product((*PAGES, *MORE), (1280, 390)):
@@ -74,7 +74,7 @@ def test_every_page_fits_can_be_read_and_breaks_no_rule(scene: str, browser: Bro
                 visitor.check()
 
 
-def test_charts_are_drawn_from_what_was_measured(scene: str, browser: Browser) -> None:
+def test_charts_are_drawn_from_samples(scene: str, browser: Browser) -> None:
     with watched(browser, scene) as visitor:
         page = visitor.go("/")
         page.wait_for_selector("#chart-rate canvas")
@@ -97,7 +97,7 @@ def without_scripts(browser: Browser, scene: str) -> None:
     context.close()
 
 
-def test_the_keyboard_leads_everywhere(scene: str, browser: Browser) -> None:
+def test_the_keyboard_reaches_every_page(scene: str, browser: Browser) -> None:
     with watched(browser, scene) as visitor:
         page = visitor.go("/")
         page.keyboard.press("g")
@@ -143,7 +143,7 @@ def letters(store_url: str) -> Stock:
     return stock
 
 
-def test_people_act(letters: Stock, tmp_path: Path, browser: Browser) -> None:
+def test_every_action_works_in_a_browser(letters: Stock, tmp_path: Path, browser: Browser) -> None:
     with (
         serving(letters.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none") as base,
         watched(browser, base) as visitor,
@@ -224,10 +224,10 @@ def replay_as_new(visitor: Watched, stock: Stock) -> None:
     assert len(stock.ask("SELECT event_id FROM outbox_event WHERE event_type = 'order.placed'")) == 5
 
 
-def test_people_log_in_and_see_what_their_role_allows(shop: Stock, tmp_path: Path, browser: Browser) -> None:
+def test_users_log_in_and_see_what_their_role_allows(shop: Stock, tmp_path: Path, browser: Browser) -> None:
     known = hashed("correct horse")
-    people = [User(name="vera"), User(name="olga", role=Role.OPERATOR), User(name="ada", role=Role.ADMIN)]
-    write(tmp_path / "pillarbox.users", {one.name: UserEntry(user=one, hash=known) for one in people})
+    users = [User(name="vera"), User(name="olga", role=Role.OPERATOR), User(name="ada", role=Role.ADMIN)]
+    write(tmp_path / "pillarbox.users", {one.name: UserEntry(user=one, hash=known) for one in users})
     with serving(shop.url, tmp_path) as base:
         for name, buttons in {"vera": 0, "olga": 1, "ada": 1}.items():
             with watched(browser, base) as visitor:

@@ -1,4 +1,4 @@
-"""`pillarbox console`: what it refuses, whom it lets in, and how it ends."""
+"""`pillarbox console`: rejected settings, users, and shutdown."""
 
 import signal
 import socket
@@ -31,7 +31,7 @@ def add(folder: Path, name: str, *more: str, password: str = PASSWORD) -> subpro
     )
 
 
-def test_people_are_added_changed_listed_and_removed(tmp_path: Path) -> None:
+def test_users_are_added_changed_listed_and_removed(tmp_path: Path) -> None:
     assert add(tmp_path, "ada", "--role", "admin", "--payloads").stdout == "added: ada, admin, in pillarbox.users\n"
     assert add(tmp_path, "ben").stdout == "added: ben, viewer, in pillarbox.users\n"
     assert add(tmp_path, "ben", "--role", "operator").stdout == "changed: ben, operator, in pillarbox.users\n"
@@ -43,7 +43,7 @@ def test_people_are_added_changed_listed_and_removed(tmp_path: Path) -> None:
     assert told == '{"users": [{"name": "ada", "role": "admin", "payloads": true}]}\n'
 
 
-def test_a_password_is_never_printed_nor_kept(tmp_path: Path) -> None:
+def test_a_password_is_neither_printed_nor_stored(tmp_path: Path) -> None:
     done = add(tmp_path, "ada", password="unforgettable")
     assert "unforgettable" not in done.stdout + done.stderr + (tmp_path / "pillarbox.users").read_text()
 
@@ -52,14 +52,14 @@ def test_a_password_is_never_printed_nor_kept(tmp_path: Path) -> None:
     ("name", "password", "said"),
     [("ada", "short", "at least 8 characters"), ("a:b", PASSWORD, "is not a valid user name")],
 )
-def test_who_cannot_be_added_is_told(tmp_path: Path, name: str, password: str, said: str) -> None:
+def test_an_invalid_user_is_rejected(tmp_path: Path, name: str, password: str, said: str) -> None:
     done = add(tmp_path, name, password=password)
     assert done.returncode == 2
     assert said in done.stderr
     assert not (tmp_path / "pillarbox.users").exists()
 
 
-def test_people_of_a_variable_need_no_file(shop: Stock, tmp_path: Path) -> None:
+def test_users_of_a_variable_need_no_file(shop: Stock, tmp_path: Path) -> None:
     line = add(tmp_path, "ada", "--role", "operator", "--print").stdout
     with serving(shop.url, tmp_path, PILLARBOX_CONSOLE__USERS=line) as base:
         assert httpx.get(f"{base}/api/v1/status").status_code == 401
@@ -84,7 +84,7 @@ def test_people_of_a_variable_need_no_file(shop: Stock, tmp_path: Path) -> None:
         ({"USERS": "ada:admin:secret"}, "console.users, line 1: write name:role:hash"),
     ],
 )
-def test_what_cannot_work_is_refused_at_the_start(
+def test_invalid_settings_are_rejected_at_the_start(
     shop: Stock, tmp_path: Path, variables: dict[str, str], said: str
 ) -> None:
     given = {f"PILLARBOX_CONSOLE__{name}": value for name, value in variables.items()}
@@ -94,7 +94,7 @@ def test_what_cannot_work_is_refused_at_the_start(
     assert "secret" not in done.stderr
 
 
-def test_a_port_that_is_taken_is_told(shop: Stock, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(shop: Stock, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
         done = pillarbox(
@@ -104,7 +104,7 @@ def test_a_port_that_is_taken_is_told(shop: Stock, tmp_path: Path) -> None:
     assert f"--listen: cannot listen on {listen}" in done.stderr
 
 
-def test_a_store_without_tables_is_told(tmp_path: Path) -> None:
+def test_missing_tables_are_reported_at_the_start(tmp_path: Path) -> None:
     done = pillarbox(
         "--set", "console.login=none", "console", cwd=tmp_path, PILLARBOX_STORE=f"sqlite:///{tmp_path / 'new.db'}"
     )
@@ -112,7 +112,7 @@ def test_a_store_without_tables_is_told(tmp_path: Path) -> None:
     assert "pillarbox schema apply" in done.stderr
 
 
-def test_a_signal_ends_it_although_somebody_watches(shop: Stock, tmp_path: Path) -> None:
+def test_a_signal_stops_the_console_despite_live_connections(shop: Stock, tmp_path: Path) -> None:
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "pillarbox", "--set", "console.login=none", "console", "--listen", f"127.0.0.1:{port}"],
@@ -134,7 +134,7 @@ def test_a_signal_ends_it_although_somebody_watches(shop: Stock, tmp_path: Path)
     assert said == f"console: http://127.0.0.1:{port}/\n"
 
 
-def test_behind_a_proxy_that_takes_the_prefix_off(shop: Stock, tmp_path: Path) -> None:
+def test_a_proxy_may_strip_the_prefix(shop: Stock, tmp_path: Path) -> None:
     given = {"PILLARBOX_CONSOLE__LOGIN": "none", "PILLARBOX_CONSOLE__ROOT_PATH": "/outbox"}
     with serving(shop.url, tmp_path, **given) as base:
         page = httpx.get(f"{base}/events").text

@@ -1,4 +1,4 @@
-"""Whatever is sent to the console is understood as it was meant, or refused with a reason; it never breaks anything."""
+"""Invalid input is rejected with a reason."""
 
 import base64
 import json
@@ -47,7 +47,7 @@ async def post_json(visitor: Visitor, path: str, body: dict[str, Any]) -> httpx.
         ("events/act", {"do": "discard", "type": "order.placed"}),
     ],
 )
-async def test_a_dry_run_is_one_however_it_is_said(
+async def test_a_dry_run_accepts_every_spelling_of_true(
     visit: Visit, shop: Stock, path: str, body: dict[str, object]
 ) -> None:
     visitor = await visit(shop)
@@ -61,7 +61,7 @@ async def test_a_dry_run_is_one_however_it_is_said(
     assert shop.ask("SELECT what FROM outbox_audit") == []
 
 
-async def test_yes_and_no_are_said_in_words(visit: Visit, shop: Stock) -> None:
+async def test_flags_are_parsed_from_words(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
     dry = await post_json(visitor, "/api/v1/dead/discard", {"all": "on", "dry_run": "true"})
     assert dry.json()["dry_run"] is True
@@ -73,7 +73,7 @@ async def test_yes_and_no_are_said_in_words(visit: Visit, shop: Stock) -> None:
     assert states(shop, "dead1") == ["FAILED"]
 
 
-async def test_a_moment_that_no_store_can_hold_is_refused(visit: Visit, stock: Stock) -> None:
+async def test_a_time_that_no_store_can_hold_is_rejected(visit: Visit, stock: Stock) -> None:
     visitor = await visit(stock)
     for path in ASKING_FOR_TIMES:
         for beyond in BEYOND:
@@ -83,7 +83,7 @@ async def test_a_moment_that_no_store_can_hold_is_refused(visit: Visit, stock: S
             assert (await visitor.client.get(path.format(within))).status_code == 200, path
 
 
-async def test_text_that_no_store_can_hold_is_refused(visit: Visit, with_letters: Stock) -> None:
+async def test_text_that_no_store_can_hold_is_rejected(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
     for text in ("a\0", "a\ud800"):
         bodies: list[tuple[str, dict[str, Any]]] = [
@@ -100,14 +100,14 @@ async def test_text_that_no_store_can_hold_is_refused(visit: Visit, with_letters
     assert with_letters.ask("SELECT event_id FROM outbox_request") == []
 
 
-async def test_a_query_with_such_text_is_refused(visit: Visit, stock: Stock) -> None:
+async def test_a_query_with_unstorable_text_is_rejected(visit: Visit, stock: Stock) -> None:
     visitor = await visit(stock)
     paths = ("/event?id=%00", "/events?key=%00", "/dead?error=%00", "/audit?who=%00", "/replay?type=%00")
     for path in (*paths, "/api/v1/event?id=%00", "/events?after=2026-11-30T12:00:00Z,1,%2500"):
         assert (await visitor.client.get(path)).status_code == 400, path
 
 
-async def test_a_payload_may_have_every_character(visit: Visit, shop: Stock) -> None:
+async def test_a_payload_may_contain_every_character(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
     answer = await post_json(visitor, "/api/v1/dead/edit", {"dead_letter_id": 1, "payload": {"text": "a\0"}})
     assert (answer.status_code, answer.json()["done"]) == (200, True)
@@ -116,13 +116,13 @@ async def test_a_payload_may_have_every_character(visit: Visit, shop: Stock) -> 
 
 
 @pytest.mark.parametrize("headers", [{"host": "["}, {"host": "a/b"}, {"origin": "http://["}])
-async def test_an_address_that_is_none_is_refused(visit: Visit, shop: Stock, headers: dict[str, str]) -> None:
+async def test_an_invalid_address_is_rejected(visit: Visit, shop: Stock, headers: dict[str, str]) -> None:
     visitor = await visit(shop, login=HostLogin(lambda request: User(name="ada")))
     answer = await visitor.client.get("/", headers=headers)
     assert (answer.status_code, "content-security-policy" in answer.headers) == (400, True)
 
 
-async def test_a_bug_is_answered_with_the_headers_that_browsers_obey(shop: Stock) -> None:
+async def test_an_unhandled_exception_has_the_security_headers(shop: Stock) -> None:
     def broken(request: Request) -> User:
         raise RuntimeError("a bug")
 
@@ -136,7 +136,7 @@ async def test_a_bug_is_answered_with_the_headers_that_browsers_obey(shop: Stock
     assert (answer.headers["x-content-type-options"], answer.headers["cache-control"]) == ("nosniff", "no-store")
 
 
-async def test_half_a_character_in_a_payload_breaks_nothing(visit: Visit, shop: Stock) -> None:
+async def test_a_lone_surrogate_in_a_payload_is_shown(visit: Visit, shop: Stock) -> None:
     payload = b'{"card":"4242","text":"\\ud800"}'
     shop.record(Event("order.placed", payload, event_id="half", content_type="application/json"))
     plain, masked = await visit(shop), await visit(shop, mask=["$.card"])
@@ -149,7 +149,7 @@ async def test_half_a_character_in_a_payload_breaks_nothing(visit: Visit, shop: 
     assert json.loads(base64.b64decode(told["payload_base64"])) == shown
 
 
-async def test_no_redirect_leads_to_a_host_that_the_request_named(visit: Visit, shop: Stock) -> None:
+async def test_no_redirect_uses_the_host_of_the_request(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop, login=HostLogin(lambda request: None))
     answer = await visitor.client.get("/events/", headers={"host": "evil.example"})
     assert (answer.status_code, "location" in answer.headers) == (404, False)
@@ -163,7 +163,7 @@ async def test_no_redirect_leads_to_a_host_that_the_request_named(visit: Visit, 
         ("/replay", {"type": "order.placed", "dest": "x"}),
     ],
 )
-async def test_a_field_that_means_nothing_is_refused_before_an_act(
+async def test_an_unknown_field_is_rejected_before_an_action(
     visit: Visit, shop: Stock, path: str, fields: dict[str, str]
 ) -> None:
     visitor = await visit(shop)
@@ -174,7 +174,7 @@ async def test_a_field_that_means_nothing_is_refused_before_an_act(
         assert (answer.status_code, "unknown field" in answer.text) == (400, True)
 
 
-async def test_the_api_names_the_fields_that_it_has(visit: Visit, shop: Stock) -> None:
+async def test_the_api_lists_the_known_fields(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
     body = {"destination": "orders", "eror": "x"}
     told = (await post_json(visitor, "/api/v1/dead/discard", body)).json()["error"]
@@ -187,6 +187,6 @@ async def test_the_api_names_the_fields_that_it_has(visit: Visit, shop: Stock) -
 
 
 @pytest.mark.parametrize("body", [{"error": "refused", "key": 0}, {"error": "refused", "destination": False}])
-async def test_a_filter_never_becomes_wider_than_it_was_meant(visit: Visit, shop: Stock, body: dict[str, Any]) -> None:
+async def test_an_invalid_filter_never_matches_more(visit: Visit, shop: Stock, body: dict[str, Any]) -> None:
     answer = await post_json(await visit(shop), "/api/v1/dead/discard", body)
     assert answer.json()["matched"] == 0

@@ -1,4 +1,4 @@
-"""What moves by itself in a real Chromium: numbers, lists and alarms; and what becomes of it when nothing answers."""
+"""Live updates in a real Chromium: numbers, lists and alarms, also while the console or the store is unavailable."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def letters(sqlite_url: str) -> Stock:
     return filled(Stock(sqlite_url))
 
 
-def test_pages_move_by_themselves(letters: Stock, tmp_path: Path, browser: Browser) -> None:
+def test_pages_update_live(letters: Stock, tmp_path: Path, browser: Browser) -> None:
     given = {"PILLARBOX_CONSOLE__LOGIN": "none", "PILLARBOX_CONSOLE__SLO": "1ms"}
     with serving(letters.url, tmp_path, **given) as base:
         with watched(browser, base) as visitor:

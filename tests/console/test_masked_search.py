@@ -1,4 +1,4 @@
-"""What rules hide cannot be guessed by searching for it, counting it, or reading what somebody did about it."""
+"""Masked text cannot be guessed by filters, counts or the audit."""
 
 import threading
 from dataclasses import replace
@@ -19,11 +19,11 @@ SECRET, SHOWN = "eve@example.org", "mailbox"
 
 @pytest.fixture
 def told(stock: Stock) -> Stock:
-    """A dead letter and an event that holds its key, whose errors tell what nobody may see."""
-    for name in ("letter", "more", "held"):
+    """A dead letter and an event that holds its key, whose errors have text to mask."""
+    for name in ("rejected", "more", "held"):
         stock.record(Event("order.placed", {"note": f"write to {SECRET}"}, event_id=name))
     error = Dead(error=f"{SHOWN} of {SECRET} is full")
-    stock.settle(letter=(error, "orders"), more=(error, "orders"), held=(replace(error, block=True), "orders"))
+    stock.settle(rejected=(error, "orders"), more=(error, "orders"), held=(replace(error, block=True), "orders"))
     return stock
 
 
@@ -45,7 +45,7 @@ async def counts(visitor: Visitor, error: str) -> list[int]:
     return told
 
 
-async def test_only_what_is_shown_is_searched(visit: Visit, told: Stock) -> None:
+async def test_filters_match_masked_text_only(visit: Visit, told: Stock) -> None:
     open_, masked = await visit(told), await visit(told, mask=[RULE])
     found = await counts(open_, SHOWN)
     assert all(found)
@@ -55,7 +55,7 @@ async def test_only_what_is_shown_is_searched(visit: Visit, told: Stock) -> None
         assert not any(await counts(masked, guess)), guess
 
 
-async def test_the_audit_does_not_tell_what_was_searched_for(visit: Visit, told: Stock) -> None:
+async def test_the_audit_masks_the_filter_text(visit: Visit, told: Stock) -> None:
     open_, masked = await visit(told), await visit(told, mask=[RULE])
     headers = {"x-csrf-token": await open_.token("/dead")}
     await open_.client.post("/api/v1/dead/retry", json={"error": SECRET}, headers=headers)
@@ -65,12 +65,12 @@ async def test_the_audit_does_not_tell_what_was_searched_for(visit: Visit, told:
 
 
 SHOW_TEXT = (
-    *("/events", "/event?id=letter", "/dead", "/dead/export", "/keys", "/audit", "/audit/export"),
-    *(f"/api/v1/{path}" for path in ("events", "event?id=letter", "dead", "dead/groups", "audit")),
+    *("/events", "/event?id=rejected", "/dead", "/dead/export", "/keys", "/audit", "/audit/export"),
+    *(f"/api/v1/{path}" for path in ("events", "event?id=rejected", "dead", "dead/groups", "audit")),
 )
 
 
-async def test_rules_are_applied_on_a_thread(visit: Visit, told: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_masking_runs_in_a_thread(visit: Visit, told: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
     apply, threads = Masks._text, list[threading.Thread]()
 
     def noted(masks: Masks, said: str | None) -> str:
@@ -91,17 +91,17 @@ async def test_rules_are_applied_on_a_thread(visit: Visit, told: Stock, monkeypa
 
 
 @pytest.mark.parametrize("rule", [r"(a+)+b", r"(?:a|ab)*c", r"\w+\d+x", r".*a.*b", r"(?:\d[ -]*?){13,16}"])
-def test_a_rule_that_could_take_for_ever_is_refused(rule: str) -> None:
+def test_a_masking_rule_with_unbounded_backtracking_is_rejected(rule: str) -> None:
     with pytest.raises(ConfigurationError, match="would have to try too much"):
         Masks([f"text:{rule}"])
 
 
 @pytest.mark.parametrize("rule", [r"[^ ]+@[^ ]+", r"(?:\d{1,3}\.){3}\d{1,3}", r"(?i)bearer\s+\S+", r"\b\d{13,16}\b"])
-def test_rules_of_bounded_work_are_taken(rule: str) -> None:
+def test_masking_rules_with_bounded_backtracking_are_accepted(rule: str) -> None:
     assert Masks([f"text:{rule}"]).text("nothing to hide") == "nothing to hide"
 
 
-def test_what_is_not_searched_is_not_shown() -> None:
+def test_text_beyond_the_search_limit_is_not_shown() -> None:
     masks = Masks([RULE])
     shown = masks.text("a" * SEARCHED + f" {SECRET}" * 1000)
     assert shown == "a" * SEARCHED + HIDDEN

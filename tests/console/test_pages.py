@@ -1,4 +1,4 @@
-"""Every page, on every engine: it is there, it shows what is in the store, and it says what to do where nothing is."""
+"""Every page on every engine: it shows what the store has, and the next step if there is nothing."""
 
 import asyncio
 import re
@@ -26,7 +26,7 @@ async def test_a_page_of_an_empty_store_says_what_to_do_next(visit: Visit, stock
     assert "pillarbox " in page
 
 
-async def test_the_first_page_answers_the_question_in_a_sentence(visit: Visit, with_letters: Stock) -> None:
+async def test_the_overview_says_whether_events_flow(visit: Visit, with_letters: Stock) -> None:
     page = await (await visit(with_letters)).look("/")
     assert '<strong data-live="state">stopped</strong>' in page
     assert "no relay is running: start one with <code>pillarbox relay</code>" in page
@@ -34,7 +34,7 @@ async def test_the_first_page_answers_the_question_in_a_sentence(visit: Visit, w
     assert '<p class="figure" data-live="backlog">2</p>' in page
 
 
-async def test_events_are_found_wherever_they_are(visit: Visit, with_letters: Stock) -> None:
+async def test_events_of_every_table_are_listed(visit: Visit, with_letters: Stock) -> None:
     page = await (await visit(with_letters)).look("/events")
     assert all(f">{name}</a>" in page for name in ("dead1", "dead2", "stuck", "sent", "fresh"))
 
@@ -54,14 +54,12 @@ async def test_events_are_found_wherever_they_are(visit: Visit, with_letters: St
         ("aggregate=ORDER", set()),
     ],
 )
-async def test_the_url_is_the_filter(visit: Visit, with_letters: Stock, query: str, found: set[str]) -> None:
+async def test_the_url_has_the_filter(visit: Visit, with_letters: Stock, query: str, found: set[str]) -> None:
     page = await (await visit(with_letters)).look(f"/events?{query}")
     assert {name for name in ("dead1", "dead2", "stuck", "sent", "fresh") if f">{name}</a>" in page} == found
 
 
-async def test_what_waits_for_longer_than_is_allowed_is_degraded_although_every_destination_is_available(
-    visit: Visit, stock: Stock
-) -> None:
+async def test_an_event_older_than_the_objective_degrades_the_flow(visit: Visit, stock: Stock) -> None:
     stock.record(Event("order.placed", {}, event_id="late"))
     for slo, state in (("1ms", "degraded"), ("1h", "flowing")):
         visitor = await visit(stock, slo=slo)
@@ -71,12 +69,12 @@ async def test_what_waits_for_longer_than_is_allowed_is_degraded_although_every_
         assert ("pillarbox events show late" in told["reason"]) == (state == "degraded")
 
 
-async def test_an_id_leads_to_its_event(visit: Visit, shop: Stock) -> None:
+async def test_an_event_id_redirects_to_its_page(visit: Visit, shop: Stock) -> None:
     answer = await (await visit(shop)).client.get("/events?id=dead1&status=PENDING")
     assert (answer.status_code, answer.headers["location"]) == (303, "/event?id=dead1")
 
 
-async def test_pages_go_by_position(visit: Visit, stock: Stock) -> None:
+async def test_pages_continue_from_a_position(visit: Visit, stock: Stock) -> None:
     stock.record(*(Event("order.placed", {}, event_id=f"order-{number}") for number in range(7)))
     visitor = await visit(stock)
     first = (await visitor.client.get("/api/v1/events?limit=5")).json()
@@ -86,7 +84,7 @@ async def test_pages_go_by_position(visit: Visit, stock: Stock) -> None:
     assert second["after"] is None
 
 
-async def test_older_pages_are_as_long_as_the_first(visit: Visit, shop: Stock) -> None:
+async def test_older_pages_keep_the_limit(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
     for path in ("/events?limit=2", "/dead?view=list&limit=1"):
         older = re.search(r'rel="next" href="([^"]+)"', await visitor.look(path))
@@ -94,7 +92,7 @@ async def test_older_pages_are_as_long_as_the_first(visit: Visit, shop: Stock) -
         assert f"limit={path[-1]}" in older[1]
 
 
-async def test_what_is_copied_is_the_true_text(visit: Visit, shop: Stock) -> None:
+async def test_a_copy_button_copies_the_unescaped_text(visit: Visit, shop: Stock) -> None:
     shop.record(Event("order.placed", {}, event_id="a\u202eb"), Event("order.placed", {}, event_id="-rf"))
     visitor = await visit(shop)
     page = await visitor.look("/event?id=a%E2%80%AEb")
@@ -106,7 +104,7 @@ async def test_what_is_copied_is_the_true_text(visit: Visit, shop: Stock) -> Non
     assert done.returncode == 0, done.stderr
 
 
-async def test_an_event_shows_its_whole_story(visit: Visit, with_letters: Stock) -> None:
+async def test_an_event_shows_its_timeline(visit: Visit, with_letters: Stock) -> None:
     page = await (await visit(with_letters)).look("/event?id=dead2")
     assert "timeout of 30 s" in page
     assert "Dead-lettered" in page
@@ -115,7 +113,7 @@ async def test_an_event_shows_its_whole_story(visit: Visit, with_letters: Stock)
     assert ">dead1</a>" in page  # its neighbour in the key
 
 
-async def test_an_event_tells_how_long_each_send_took(visit: Visit, stock: Stock) -> None:
+async def test_an_event_shows_the_duration_of_each_send(visit: Visit, stock: Stock) -> None:
     stock.record(*(Event("order.placed", {}, event_id=name) for name in ("slow", "fast", "skipped")))
     visitor = await visit(stock)
     owner = await Owner.of(visitor.store)
@@ -157,7 +155,7 @@ async def test_blocked_keys_show_what_blocks_them(visit: Visit, with_letters: St
     assert "refused" in page
 
 
-async def test_a_key_whose_head_waits_for_its_retry_shows_until_when(visit: Visit, with_letters: Stock) -> None:
+async def test_a_key_blocked_by_a_retry_shows_the_next_attempt(visit: Visit, with_letters: Stock) -> None:
     with_letters.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second")))
     await asyncio.to_thread(with_letters.hold_up, "head", "second")
     visitor = await visit(with_letters)
@@ -169,7 +167,7 @@ async def test_a_key_whose_head_waits_for_its_retry_shows_until_when(visit: Visi
     assert (waiting["event_id"], waiting["waiting"], waiting["next_retry_at"] is None) == ("head", 1, False)
 
 
-async def test_the_inbox_shows_what_each_consumer_met(visit: Visit, stock: Stock) -> None:
+async def test_the_inbox_shows_the_statistics_of_each_consumer(visit: Visit, stock: Stock) -> None:
     inbox = Inbox()
     with stock.transaction() as transaction:
         inbox.admit(transaction, "by hand", "e1")
@@ -191,7 +189,7 @@ async def test_the_inbox_shows_what_each_consumer_met(visit: Visit, stock: Stock
 @pytest.mark.parametrize(
     ("path", "status", "said"),
     [
-        ("/event?id=nobody", 404, "Event &#39;nobody&#39; not found"),
+        ("/event?id=unknown", 404, "Event &#39;unknown&#39; not found"),
         ("/nowhere", 404, "There is no page /nowhere."),
         ("/events?status=LOST", 400, "status &#39;LOST&#39; is unknown"),
         ("/events?since=yesterday", 400, "neither an age such as 1h nor a time"),
@@ -200,7 +198,9 @@ async def test_the_inbox_shows_what_each_consumer_met(visit: Visit, stock: Stock
         ("/event?id=sent&destination=mail", 404, "has no delivery to"),
     ],
 )
-async def test_what_cannot_be_asked_is_told(visit: Visit, shop: Stock, path: str, status: int, said: str) -> None:
+async def test_an_invalid_request_is_rejected_with_the_reason(
+    visit: Visit, shop: Stock, path: str, status: int, said: str
+) -> None:
     answer = await (await visit(shop)).client.get(path)
     assert answer.status_code == status
     assert said in answer.text
@@ -209,7 +209,7 @@ async def test_what_cannot_be_asked_is_told(visit: Visit, shop: Stock, path: str
 @pytest.mark.parametrize(
     "path", ["/events?type=a", "/dead?type=a", "/dead?view=list&type=a", "/replay?type=a", "/audit?who=a"]
 )
-async def test_a_wrong_filter_can_be_put_right_where_it_was_typed(visit: Visit, stock: Stock, path: str) -> None:
+async def test_an_invalid_filter_stays_in_the_form(visit: Visit, stock: Stock, path: str) -> None:
     answer = await (await visit(stock)).client.get(f"{path}&since=yesterday")
     assert answer.status_code == 400
     told, _, form = answer.text.partition('<form class="filter')
@@ -219,7 +219,7 @@ async def test_a_wrong_filter_can_be_put_right_where_it_was_typed(visit: Visit, 
     assert " fits" not in form
 
 
-async def test_the_doctor_says_when_it_looked(visit: Visit, stock: Stock) -> None:
+async def test_the_report_of_the_doctor_has_its_time(visit: Visit, stock: Stock) -> None:
     visitor = await visit(stock, settings=Settings.load(None, {"PILLARBOX_STORE": stock.url}, {}))
     first = (await visitor.client.get("/api/v1/doctor")).json()
     again = (await visitor.client.get("/api/v1/doctor")).json()
@@ -228,7 +228,7 @@ async def test_the_doctor_says_when_it_looked(visit: Visit, stock: Stock) -> Non
     assert re.search(r"checked [\d.]+ m?s ago", await visitor.look("/store?doctor=1"))
 
 
-async def test_a_store_without_tables_is_told_with_its_remedy(
+async def test_a_store_without_tables_is_reported_with_its_remedy(
     visit: Visit, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     empty = Stock(f"sqlite:///{tmp_path_factory.mktemp('empty') / 'shop.db'}")

@@ -1,4 +1,4 @@
-"""A replay is begun on a count that says what it is based on."""
+"""A replay starts from a count that says what it is based on."""
 
 import pytest
 
@@ -37,31 +37,31 @@ def past(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Stock:
         ("type=another", "The history has no matching deliveries"),
     ],
 )
-async def test_a_count_says_how_much_was_looked_at(visit: Visit, past: Stock, asked: str, said: str) -> None:
+async def test_a_count_says_how_much_was_scanned(visit: Visit, past: Stock, asked: str, said: str) -> None:
     assert said in await (await visit(past)).look(f"/replay?{asked}")
 
 
-async def test_there_may_be_more_than_are_counted(visit: Visit, past: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_count_may_be_a_lower_bound(visit: Visit, past: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_runs, "COUNTED", 2)
     monkeypatch.setattr(replays, "COUNTED", 2)
     assert "<strong>2 or more deliveries</strong>" in await (await visit(past)).look("/replay?destination=orders")
 
 
-async def test_what_was_found_in_part_is_replayed_whole(visit: Visit, past: Stock) -> None:
+async def test_a_partial_count_replays_all_matches(visit: Visit, past: Stock) -> None:
     visitor = await visit(past)
     answer = await visitor.post("/replay", destination="mail")
     assert "of at least 1 delivery started" in await visitor.look(answer.headers["location"])
     assert past.ask("SELECT count(*) FROM outbox_message") == [(2,)]
 
 
-async def test_what_was_counted_whole_is_what_the_audit_expects(visit: Visit, past: Stock) -> None:
+async def test_a_complete_count_is_the_expected_total(visit: Visit, past: Stock) -> None:
     visitor = await visit(past)
     await visitor.post("/replay", limit="4")
     [entry] = (await visitor.client.get("/api/v1/audit")).json()["audit"]
     assert (entry["count"], entry["detail"]["expected"]) == (4, 4)
 
 
-async def test_the_audit_shows_how_far_a_replay_is_and_looks_again_while_it_runs(visit: Visit, past: Stock) -> None:
+async def test_the_audit_shows_the_progress_of_a_replay_and_refreshes(visit: Visit, past: Stock) -> None:
     visitor = await visit(past)
     plan = Replay(wanted=EventFilter(destination="mail"), to="again")
     replay = await visitor.store.admin.replays.begin(plan, by="ada", expected=2)
@@ -76,7 +76,7 @@ async def test_the_audit_shows_how_far_a_replay_is_and_looks_again_while_it_runs
     assert "hx-get" not in page
 
 
-async def test_a_replay_that_nobody_counted_has_no_end_in_sight(visit: Visit, past: Stock) -> None:
+async def test_a_replay_without_a_count_has_an_indeterminate_progress(visit: Visit, past: Stock) -> None:
     visitor = await visit(past)
     await visitor.store.admin.replays.begin(Replay(), by="ada")
     page = await visitor.look("/audit")
@@ -84,14 +84,14 @@ async def test_a_replay_that_nobody_counted_has_no_end_in_sight(visit: Visit, pa
     assert "0 copied" in page
 
 
-async def test_what_was_not_found_is_not_begun(visit: Visit, past: Stock) -> None:
+async def test_a_replay_without_matches_is_rejected(visit: Visit, past: Stock) -> None:
     answer = await (await visit(past)).post("/replay", destination="late")
     assert answer.status_code == 413
     assert "Narrow it by type, key or time" in answer.text
     assert past.ask("SELECT what FROM outbox_audit") == []
 
 
-async def test_the_command_line_counts_to_the_end(visit: Visit, past: Stock) -> None:
+async def test_the_command_line_counts_without_a_limit(visit: Visit, past: Stock) -> None:
     looked: list[int] = []
     late = Replay(wanted=EventFilter(destination="late"))
     store = (await visit(past)).store

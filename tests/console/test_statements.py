@@ -1,4 +1,4 @@
-"""A page costs a bounded number of statements, however full the tables are: counted, not timed."""
+"""A page runs a bounded number of statements, independent of the size of the tables."""
 
 import re
 from typing import Any
@@ -59,7 +59,9 @@ def full(postgres_url: str) -> Stock:
     return Stock(postgres_url)
 
 
-async def test_every_page_of_full_tables(visit: Visit, full: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_page_of_full_tables_has_a_bounded_number_of_statements(
+    visit: Visit, full: Stock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sent: list[str] = []
     fetch = asyncpg.Connection.fetch
 
@@ -78,7 +80,7 @@ async def test_every_page_of_full_tables(visit: Visit, full: Stock, monkeypatch:
     assert {path: count for path, count in found.items() if count > MOST[path]} == {}
 
 
-async def test_a_query_that_takes_too_long_is_ended(full: Stock) -> None:
+async def test_a_statement_times_out(full: Stock) -> None:
     store = PostgresStore(full.url, statement_timeout="1ms")
     with pytest.raises(StoreUnavailableError, match="statement timeout"):
         await store.admin.keys.busiest()

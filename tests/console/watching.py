@@ -1,4 +1,4 @@
-"""A page in a real browser that notices what no page may do: run foreign code, ask another host, break its rules."""
+"""A page of a real browser that detects foreign code, requests to other hosts and violations of the policy."""
 
 from __future__ import annotations
 

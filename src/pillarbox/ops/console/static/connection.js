@@ -8,13 +8,13 @@
   let answered = heard;
   let failed = false;
 
-  document.addEventListener("live:figures", () => { heard = Date.now(); reached(""); });
+  document.addEventListener("live:statistics", () => { heard = Date.now(); reached(""); });
   document.addEventListener("live:no-store", () => reached("Store unavailable"));
   document.addEventListener("live:no-answer", () => { failed = true; });
   document.addEventListener("visibilitychange", () => { answered = Date.now(); });
   document.body.addEventListener("htmx:afterRequest", (event) => {
     const status = event.detail.xhr.status;
-    const kind = event.detail.successful ? "figures" : status >= 500 ? "no-store" : "no-answer";
+    const kind = event.detail.successful ? "statistics" : status >= 500 ? "no-store" : "no-answer";
     document.dispatchEvent(new Event(`live:${kind}`));
   });
   if (document.querySelector("[data-live-url], [hx-trigger]")) setInterval(watch, 1000);

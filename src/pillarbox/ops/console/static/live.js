@@ -31,18 +31,18 @@
 
   function tell(kind) { document.dispatchEvent(new Event(`live:${kind}`)); }
 
-  function show(figures) {
-    for (const [name, text] of Object.entries(figures)) {
+  function show(statistics) {
+    for (const [name, text] of Object.entries(statistics)) {
       for (const element of document.querySelectorAll(`[data-live="${name}"]`)) {
         write(element, text);
       }
     }
     const health = document.querySelector("[data-live-state]");
-    if (health && figures.state) health.dataset.state = figures.state;
-    tell(figures.state === "unknown" ? "no-store" : "figures");
-    if (figures.dead_letters) document.querySelector("[data-live=dead_letters]").closest(".tile").classList.toggle("has-dead", figures.dead_letters !== "0");
+    if (health && statistics.state) health.dataset.state = statistics.state;
+    tell(statistics.state === "unknown" ? "no-store" : "statistics");
+    if (statistics.dead_letters) document.querySelector("[data-live=dead_letters]").closest(".tile").classList.toggle("has-dead", statistics.dead_letters !== "0");
     const oldest = document.querySelector("[data-live-level]");
-    if (oldest && figures.oldest_level) oldest.dataset.level = figures.oldest_level;
+    if (oldest && statistics.oldest_level) oldest.dataset.level = statistics.oldest_level;
   }
 
   // Text between backticks is a command, as in the templates.

@@ -1,4 +1,4 @@
-"""Edit and retry: what a person makes of a dead letter goes out again, and nobody destroys what they cannot see."""
+"""Edit and retry a dead letter, without destroying masked content."""
 
 import json
 from hashlib import sha256
@@ -16,7 +16,7 @@ from tests.integration.cli.conftest import Stock
 OLD = b'{"id":1,"price":"free"}'
 TYPED = '{\n  "id": 1,\n  "price": 2\n}\n'
 NEW = b'{"id":1,"price":2}'
-LETTER = "1"
+NUMBER = "1"
 
 
 def spoil(stock: Stock, payload: Any = OLD, kind: str = "application/json") -> Stock:
@@ -57,71 +57,71 @@ def untouched(stock: Stock) -> bool:
     return states(stock, "bad") == ["FAILED"] and stock.ask("SELECT what FROM outbox_audit") == []
 
 
-async def test_a_letter_is_edited_confirmed_and_sent(visit: Visit, spoilt: Stock) -> None:
+async def test_a_dead_letter_is_edited_confirmed_and_retried(visit: Visit, spoilt: Stock) -> None:
     visitor = await visit(spoilt)
-    assert f'href="/dead/edit?dead_letter_id={LETTER}"' in await visitor.look("/event?id=bad")
-    page = await visitor.look(f"/dead/edit?dead_letter_id={LETTER}")
+    assert f'href="/dead/edit?dead_letter_id={NUMBER}"' in await visitor.look("/event?id=bad")
+    page = await visitor.look(f"/dead/edit?dead_letter_id={NUMBER}")
     assert "&#34;price&#34;: &#34;free&#34;" in page
     assert all(f"\n{header}\n" in page for header in ("tenant: acme", "debug: 1"))
-    typed = {"dead_letter_id": LETTER, "payload": TYPED, "headers": "tenant: umbrella\n"}
+    typed = {"dead_letter_id": NUMBER, "payload": TYPED, "headers": "tenant: umbrella\n"}
     confirm = (await visitor.post("/dead/edit", **typed)).text
     changes = ("+   &#34;price&#34;: 2", "-   &#34;price&#34;: &#34;free&#34;", "+ tenant: umbrella", "- debug: 1")
     assert [line for line in changes if f">{line}</span>" not in confirm] == []
     assert untouched(spoilt)
     answer = await visitor.post("/dead/edit", **typed, do="send")
-    assert f"Dead letter {LETTER} retried with edited content." in await visitor.look(answer.headers["location"])
+    assert f"Dead letter {NUMBER} retried with edited content." in await visitor.look(answer.headers["location"])
     assert states(spoilt, "bad") == ["PENDING"]
     assert content(spoilt) == (NEW, {"tenant": "umbrella", "amended": sha256(OLD).hexdigest()})
 
 
-async def test_what_cannot_be_sent_comes_back_with_what_was_typed(visit: Visit, one: Stock) -> None:
+async def test_invalid_input_stays_in_the_form(visit: Visit, one: Stock) -> None:
     visitor = await visit(one)
     for fields, said in (
         ({"payload": '{"price": <2>'}, "payload is not JSON"),
         ({"headers": "tenant"}, "headers, line 1: write a name, a colon and a value"),
         ({}, "Nothing was changed."),
     ):
-        answer = await visitor.post("/dead/edit", dead_letter_id=LETTER, do="send", **fields)
+        answer = await visitor.post("/dead/edit", dead_letter_id=NUMBER, do="send", **fields)
         assert (answer.status_code, said in answer.text) == (400, True), answer.text
         for text in fields.values():
             assert text.replace("<", "&lt;").replace(">", "&gt;").replace('"', "&#34;") + "</textarea>" in answer.text
-    again = await visitor.post("/dead/edit", dead_letter_id=LETTER, do="edit", payload="half a thought")
+    again = await visitor.post("/dead/edit", dead_letter_id=NUMBER, do="edit", payload="half a thought")
     assert (again.status_code, "half a thought</textarea>" in again.text) == (200, True)
     assert untouched(one)
 
 
-async def test_a_payload_has_its_limit(visit: Visit, one: Stock) -> None:
+async def test_an_edited_payload_is_limited_in_size(visit: Visit, one: Stock) -> None:
     answer = await (await visit(one, max_payload=20)).post(
-        "/dead/edit", dead_letter_id=LETTER, payload=f'{TYPED[:-2]},"n":1}}'
+        "/dead/edit", dead_letter_id=NUMBER, payload=f'{TYPED[:-2]},"n":1}}'
     )
     assert (answer.status_code, "max_payload allows 20" in answer.text) == (400, True)
 
 
-async def test_a_letter_that_is_gone_or_waits_already_is_told(visit: Visit, one: Stock) -> None:
+async def test_editing_a_missing_or_pending_dead_letter_is_a_conflict(visit: Visit, one: Stock) -> None:
     visitor = await visit(one)
     one.record(Event("order.placed", {}, event_id="bad", destination="orders"))
-    answer = await visitor.post("/dead/edit", dead_letter_id=LETTER, payload=TYPED, do="send")
+    answer = await visitor.post("/dead/edit", dead_letter_id=NUMBER, payload=TYPED, do="send")
     assert (answer.status_code, "already pending" in answer.text) == (409, True)
-    await visitor.store.admin.dead_letters.discard([int(LETTER)])
-    answer = await visitor.post("/dead/edit", dead_letter_id=LETTER, payload=TYPED, do="send")
+    await visitor.store.admin.dead_letters.discard([int(NUMBER)])
+    answer = await visitor.post("/dead/edit", dead_letter_id=NUMBER, payload=TYPED, do="send")
     assert (answer.status_code, "no longer exists" in answer.text) == (409, True)
-    assert (await visitor.client.get(f"/dead/edit?dead_letter_id={LETTER}")).status_code == 404
+    assert (await visitor.client.get(f"/dead/edit?dead_letter_id={NUMBER}")).status_code == 404
     assert (await visitor.client.get("/dead/edit?dead_letter_id=x")).status_code == 400
 
 
-async def test_bytes_stay_and_only_their_headers_are_edited(visit: Visit, binary: Stock) -> None:
+async def test_a_binary_payload_is_kept_and_its_headers_are_edited(visit: Visit, binary: Stock) -> None:
     visitor = await visit(binary)
-    page = await visitor.look(f"/dead/edit?dead_letter_id={LETTER}")
+    page = await visitor.look(f"/dead/edit?dead_letter_id={NUMBER}")
     assert ('name="payload"' in page, "The payload is not text" in page) == (False, True)
-    await visitor.post("/dead/edit", dead_letter_id=LETTER, payload="no bytes", headers="tenant: umbrella\n", do="send")
+    await visitor.post("/dead/edit", dead_letter_id=NUMBER, payload="no bytes", headers="tenant: umbrella\n", do="send")
     assert content(binary) == (b"\xff\x00", {"tenant": "umbrella", "amended": sha256(b"\xff\x00").hexdigest()})
 
 
 async def refused_everywhere(visitor: Visitor, said: str) -> None:
     """To look, to send a form and to ask the API: the same answer."""
-    form = {"token": await visitor.token(), "dead_letter_id": LETTER, "payload": TYPED}
+    form = {"token": await visitor.token(), "dead_letter_id": NUMBER, "payload": TYPED}
     answers = [
-        await visitor.client.get(f"/dead/edit?dead_letter_id={LETTER}"),
+        await visitor.client.get(f"/dead/edit?dead_letter_id={NUMBER}"),
         await visitor.client.post("/dead/edit", data=form | {"do": "send"}),
         await visitor.client.post("/api/v1/dead/edit", json=form | {"payload": {}}),
     ]
@@ -147,27 +147,27 @@ async def test_editing_needs_a_role_and_the_right_to_see_payloads(
 
 
 @pytest.mark.parametrize("rule", ["$.price", "$..id", "header:DEBUG"])
-async def test_a_letter_with_something_hidden_is_not_edited(visit: Visit, one: Stock, rule: str) -> None:
+async def test_a_dead_letter_with_masked_parts_cannot_be_edited(visit: Visit, one: Stock, rule: str) -> None:
     await refused_everywhere(await visit(one, mask=[rule]), "Masking rules hide a part of this event")
     assert untouched(one)
 
 
-async def test_a_letter_in_which_rules_cannot_search_is_not_edited(visit: Visit, plain: Stock) -> None:
+async def test_a_dead_letter_that_cannot_be_masked_cannot_be_edited(visit: Visit, plain: Stock) -> None:
     await refused_everywhere(await visit(plain, mask=["$.price"]), "Masking rules hide a part of this event")
-    assert "free text" in await (await visit(plain, mask=["header:other"])).look(f"/dead/edit?dead_letter_id={LETTER}")
+    assert "free text" in await (await visit(plain, mask=["header:other"])).look(f"/dead/edit?dead_letter_id={NUMBER}")
 
 
-async def test_rules_that_find_nothing_keep_nobody_from_editing(visit: Visit, one: Stock) -> None:
+async def test_masking_rules_without_a_match_allow_editing(visit: Visit, one: Stock) -> None:
     visitor = await visit(one, mask=["$.customer.email", "header:authorization"])
-    await visitor.post("/dead/edit", dead_letter_id=LETTER, payload=TYPED, do="send")
+    await visitor.post("/dead/edit", dead_letter_id=NUMBER, payload=TYPED, do="send")
     assert content(one)[0] == NEW
 
 
-async def test_the_api_edits_as_the_command_does(visit: Visit, one: Stock) -> None:
+async def test_the_api_edits_a_dead_letter_like_the_command(visit: Visit, one: Stock) -> None:
     visitor = await visit(one)
     headers = {"x-csrf-token": await visitor.token()}
     body = {
-        "dead_letter_id": int(LETTER),
+        "dead_letter_id": int(NUMBER),
         "payload": {"id": 1, "price": 2},
         "headers": {"n": "2"},
         "removed": ["debug"],
@@ -205,7 +205,7 @@ async def test_the_api_edits_as_the_command_does(visit: Visit, one: Stock) -> No
         ({"dead_letter_id": 1, "removed": ["other"]}, 400, "no header 'other'"),
     ],
 )
-async def test_what_the_api_cannot_do_is_told(
+async def test_an_impossible_api_request_is_rejected(
     visit: Visit, one: Stock, body: dict[str, object], status: int, said: str
 ) -> None:
     visitor = await visit(one)

@@ -1,4 +1,4 @@
-"""What a terminal or a browser would obey reaches neither, by whichever way somebody looks at a dead letter."""
+"""Control characters of an event reach neither a terminal nor a browser."""
 
 from pathlib import Path
 
@@ -14,20 +14,20 @@ from tests.integration.cli.running import pillarbox
 OBEYED = "\x1b\x85\x9b\u061c\u200b\u202e\u2066\U000e0041"
 COMMANDS = [
     ("events", "list"),
-    ("events", "show", "letter"),
+    ("events", "show", "rejected"),
     ("dead", "list"),
     ("dead", "groups"),
-    ("dead", "show", "letter"),
+    ("dead", "show", "rejected"),
 ]
-PAGES = ["/events", "/event?id=letter", "/dead", "/dead?view=list", "/dead/export"]
-API = ["events", "event?id=letter", "dead", "dead/groups"]
+PAGES = ["/events", "/event?id=rejected", "/dead", "/dead?view=list", "/dead/export"]
+API = ["events", "event?id=rejected", "dead", "dead/groups"]
 
 
 @pytest.fixture
 def told(sqlite_url: str) -> Stock:
     stock = Stock(sqlite_url)
-    stock.record(Event("order.placed", {"said": OBEYED}, event_id="letter", headers={"said": "a\u202eb"}))
-    stock.settle(letter=(Dead(error=f"refused {OBEYED}"), "orders"))
+    stock.record(Event("order.placed", {"said": OBEYED}, event_id="rejected", headers={"said": "a\u202eb"}))
+    stock.settle(rejected=(Dead(error=f"refused {OBEYED}"), "orders"))
     return stock
 
 
@@ -38,13 +38,13 @@ def obeyed(text: str) -> str | None:
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["table", "json"])
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_no_command_prints_any(told: Stock, command: tuple[str, ...], form: list[str]) -> None:
+def test_no_command_prints_control_characters(told: Stock, command: tuple[str, ...], form: list[str]) -> None:
     done = pillarbox(*command, *form, PILLARBOX_STORE=told.url)
     assert (done.returncode, obeyed(done.stdout)) == (0, None)
-    assert "letter" in done.stdout
+    assert "rejected" in done.stdout
 
 
-def test_no_file_holds_any(told: Stock, tmp_path: Path) -> None:
+def test_no_export_contains_control_characters(told: Stock, tmp_path: Path) -> None:
     lines = pillarbox("dead", "export", PILLARBOX_STORE=told.url).stdout
     archive = tmp_path / "old.ndjson"
     done = pillarbox("prune", "--dead", "0s", "--archive", str(archive), "--yes", PILLARBOX_STORE=told.url)
@@ -54,6 +54,6 @@ def test_no_file_holds_any(told: Stock, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [*PAGES, *(f"/api/v1/{name}" for name in API)])
-async def test_no_page_and_no_answer_has_any(visit: Visit, told: Stock, path: str) -> None:
+async def test_no_page_and_no_response_contains_control_characters(visit: Visit, told: Stock, path: str) -> None:
     text = await (await visit(told)).look(path)
     assert ("refused" in text, obeyed(text)) == (True, None)

@@ -1,4 +1,4 @@
-"""Dead letters as a file: the same lines from the console as from the command line, as far as a person may see them."""
+"""Exports of dead letters: the same lines from the console and from the command line."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ def read(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-async def test_everything_that_fits_leaves_whole_in_bounded_pieces(
+async def test_an_export_streams_all_matches_in_bounded_memory(
     visit: Visit, graves: Stock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dead_letter_export, "PAGE", 2)
@@ -49,21 +49,21 @@ async def test_everything_that_fits_leaves_whole_in_bounded_pieces(
     assert (third["payload_base64"], "payload" in third) == ("/wA=", False)
 
 
-async def test_the_file_is_that_of_the_command(visit: Visit, graves: Stock) -> None:
+async def test_the_export_equals_that_of_the_command(visit: Visit, graves: Stock) -> None:
     done = pillarbox("dead", "export", "--type", "order.placed", PILLARBOX_STORE=graves.url)
     told = (await (await visit(graves)).client.get("/dead/export?type=order.placed")).text
     assert read(told) == read(done.stdout)
     assert len(read(told)) == 4
 
 
-async def test_who_may_not_see_payloads_gets_the_same_lines_without(visit: Visit, graves: Stock) -> None:
+async def test_an_export_without_the_right_has_no_payloads(visit: Visit, graves: Stock) -> None:
     whole = read((await (await visit(graves)).client.get("/dead/export")).text)
     vera = HostLogin(lambda _: User(name="vera"))
     told = read((await (await visit(graves, login=vera)).client.get("/dead/export")).text)
     assert told == [{name: value for name, value in line.items() if name not in CARRIED} for line in whole]
 
 
-async def test_masks_hold_for_the_file(visit: Visit, graves: Stock) -> None:
+async def test_masks_apply_to_the_export(visit: Visit, graves: Stock) -> None:
     visitor = await visit(graves, mask=["$.email", "header:authorization"])
     answer = await visitor.client.get("/dead/export?key=k")
     assert "ada@" not in answer.text
@@ -73,7 +73,7 @@ async def test_masks_hold_for_the_file(visit: Visit, graves: Stock) -> None:
     assert not any("payload_base64" in line for line in read(answer.text))
 
 
-async def test_a_letter_that_goes_meanwhile_is_left_out(
+async def test_a_dead_letter_discarded_during_an_export_is_left_out(
     visit: Visit, graves: Stock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dead_letter_export, "BATCH", 1)

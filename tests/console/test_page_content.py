@@ -1,4 +1,4 @@
-"""What people read on a page: what an event waits for, what is in trouble, and words that fit one as well as many."""
+"""The content of pages: what an event waits for, failing destinations, singular and plural forms."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ async def follower(visit: Visit, stock: Stock, outcome: Outcome | Held) -> Visit
         (Held.PARKED, "destination unavailable"),
     ],
 )
-async def test_a_follower_tells_what_it_waits_for(
+async def test_a_waiting_event_names_the_event_it_waits_for(
     visit: Visit, stock: Stock, outcome: Outcome | Held, why: str
 ) -> None:
     page = await (await follower(visit, stock, outcome)).look("/event?id=order-08")
@@ -64,7 +64,7 @@ async def test_a_follower_tells_what_it_waits_for(
     assert (await visitor.client.get("/api/v1/event?id=order-00")).json()["waiting_for_events"] == []
 
 
-async def test_an_event_tells_which_destination_keeps_it_waiting(visit: Visit, sqlite_stock: Stock) -> None:
+async def test_an_event_names_the_destination_that_parks_it(visit: Visit, sqlite_stock: Stock) -> None:
     sqlite_stock.record(Event("order.placed", {}, event_id="order-00"))
     visitor = await visit(sqlite_stock)
     owner = await Owner.of(visitor.store)
@@ -82,13 +82,13 @@ async def test_an_event_tells_which_destination_keeps_it_waiting(visit: Visit, s
     assert json.loads(as_json.stdout)["waiting_for_destinations"] == [told]
 
 
-async def test_a_follower_of_a_paused_destination_says_so(visit: Visit, sqlite_stock: Stock) -> None:
+async def test_a_waiting_event_names_the_paused_destination(visit: Visit, sqlite_stock: Stock) -> None:
     visitor = await follower(visit, sqlite_stock, Held.PARKED)
     await visitor.store.admin.requests.override(EVERYWHERE, paused=True, by="ada")
     assert "(destination paused)" in await visitor.look("/event?id=order-08")
 
 
-async def test_ids_of_one_minute_are_told_apart_by_their_tails(visit: Visit, sqlite_stock: Stock) -> None:
+async def test_event_ids_are_shortened_to_their_ends(visit: Visit, sqlite_stock: Stock) -> None:
     whole = "0193c2f0-6b1e-7c3a-9f57-00000000002a"
     sqlite_stock.record(Event("order.placed", {}, event_id=whole))
     page = await (await visit(sqlite_stock)).look("/events")
@@ -102,7 +102,7 @@ async def test_a_retry_that_is_late_is_due(visit: Visit, sqlite_stock: Stock) ->
     assert re.search(r'>due</time><span class="note">, 1 failed</span>', page)
 
 
-async def test_a_group_leads_to_its_letters_and_keeps_the_filter(visit: Visit, sqlite_stock: Stock) -> None:
+async def test_a_group_links_to_its_dead_letters_and_keeps_the_filter(visit: Visit, sqlite_stock: Stock) -> None:
     errors = {"red1": "no red paint", "red2": "no red paint", "blue": "no blue paint"}
     sqlite_stock.record(*(Event("wall.painted", {}, event_id=name) for name in errors))
     await asyncio.to_thread(sqlite_stock.settle, **{name: (Dead(error=e), "orders") for name, e in errors.items()})
@@ -121,14 +121,14 @@ async def test_a_group_leads_to_its_letters_and_keeps_the_filter(visit: Visit, s
     assert (await visitor.client.get("/dead?view=list&group=red")).status_code == 400
 
 
-async def test_more_reasons_than_a_page_has_are_told(visit: Visit, sqlite_stock: Stock) -> None:
+async def test_a_page_says_that_there_are_more_reasons(visit: Visit, sqlite_stock: Stock) -> None:
     names = [f"type.{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(101)]
     sqlite_stock.record(*(Event(name, {}, event_id=name) for name in names))
     await asyncio.to_thread(sqlite_stock.settle, **{name: (Dead(error="no"), "orders") for name in names})
     assert "The 100 largest of 101 reasons are shown." in await (await visit(sqlite_stock)).look("/dead")
 
 
-async def test_what_holds_its_key_is_counted_apart_from_dead_letters(visit: Visit, shop: Stock) -> None:
+async def test_blocking_events_are_counted_apart_from_dead_letters(visit: Visit, shop: Stock) -> None:
     page = await (await visit(shop)).look("/dead/decide?do=retry")
     assert "<strong>2 dead letters</strong> and <strong>1 event that blocks its key</strong> now?" in page
     assert "<code>pillarbox dead retry --all</code>" in page
@@ -137,14 +137,14 @@ async def test_what_holds_its_key_is_counted_apart_from_dead_letters(visit: Visi
 @pytest.mark.parametrize(
     "path", ["/dead/decide?do=discard", "/events/decide?do=retry&status=PENDING", "/replay?destination=orders"]
 )
-async def test_a_viewer_is_shown_no_button_that_would_be_refused(visit: Visit, shop: Stock, path: str) -> None:
+async def test_a_viewer_sees_no_form_that_would_be_rejected(visit: Visit, shop: Stock, path: str) -> None:
     page = await (await visit(shop, login=HostLogin(lambda request: User(name="vera")))).look(path)
     assert "This action needs the role operator; vera has the role viewer." in page
     assert 'method="post"' not in page
     assert 'method="post"' in await (await visit(shop)).look(path)
 
 
-async def test_a_destination_where_most_fails_is_in_trouble(visit: Visit, sqlite_stock: Stock) -> None:
+async def test_a_destination_with_mostly_failed_sends_is_failing(visit: Visit, sqlite_stock: Stock) -> None:
     visitor = await visit(sqlite_stock)
     owner = await Owner.of(visitor.store)
     breakers = {"billing": "closed", "orders": "closed", "mailer": "open"}
@@ -166,7 +166,7 @@ async def test_a_destination_where_most_fails_is_in_trouble(visit: Visit, sqlite
     ]
 
 
-async def test_a_long_error_is_cut_in_a_list_and_whole_on_the_page_of_its_event(
+async def test_a_long_error_is_clamped_in_a_list_and_complete_on_the_event_page(
     visit: Visit, sqlite_stock: Stock
 ) -> None:
     error = "the broker said a batch: " + "no " * 700
@@ -177,7 +177,7 @@ async def test_a_long_error_is_cut_in_a_list_and_whole_on_the_page_of_its_event(
     assert '<p class="said">the broker said' in await visitor.look("/event?id=long")
 
 
-async def test_alarms_are_in_words_for_one_and_for_many(visit: Visit, sqlite_stock: Stock) -> None:
+async def test_alarms_have_singular_and_plural_forms(visit: Visit, sqlite_stock: Stock) -> None:
     store = (await visit(sqlite_stock)).store
     await store.lanes.join(RelayCard(id="one", name="one", host="h", version="1"), lease=-1)
     told = await (await visit(sqlite_stock)).look("/")
@@ -192,7 +192,7 @@ async def test_alarms_are_in_words_for_one_and_for_many(visit: Visit, sqlite_sto
     assert "The only known destination is available." in told
 
 
-async def test_what_waits_too_long_says_what_is_allowed(visit: Visit, sqlite_stock: Stock) -> None:
+async def test_an_alarm_names_the_objective(visit: Visit, sqlite_stock: Stock) -> None:
     old = datetime.now(UTC) - timedelta(hours=1)
     sqlite_stock.record(Event("order.placed", {}, event_id="old"))
     with sqlite_stock.transaction() as transaction:

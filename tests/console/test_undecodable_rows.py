@@ -1,4 +1,4 @@
-"""What no driver decodes and no JSON parser reads is shown like every other event: by every page, by every command."""
+"""Rows that no driver and no JSON parser decodes are shown by every page and every command."""
 
 import json
 from urllib.parse import quote
@@ -34,7 +34,7 @@ def bad(postgres_url: str) -> Stock:
     return Stock(postgres_url)
 
 
-async def test_every_page_shows_them(visit: Visit, bad: Stock) -> None:
+async def test_every_page_shows_undecodable_rows(visit: Visit, bad: Stock) -> None:
     visitor = await visit(bad)
     for path in ("/", "/events", "/keys", "/store", "/api/v1/events"):
         await visitor.look(path)
@@ -44,7 +44,7 @@ async def test_every_page_shows_them(visit: Visit, bad: Stock) -> None:
         assert event_id in await visitor.look(f"/event?id={quote(event_id)}")
 
 
-def test_every_command_shows_them(bad: Stock) -> None:
+def test_every_command_shows_undecodable_rows(bad: Stock) -> None:
     done = pillarbox("events", "list", "--json", PILLARBOX_STORE=bad.url)
     assert done.returncode == 0, done.stderr
     assert {event["event_id"] for event in json.loads(done.stdout)["events"]} == set(EVENTS)

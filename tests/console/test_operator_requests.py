@@ -1,4 +1,4 @@
-"""What is asked of events that wait is the same from the command line as from the console."""
+"""Operator requests for pending events are the same from the command line and from the console."""
 
 import json
 
@@ -29,7 +29,7 @@ REQUESTS = "SELECT action, event_id, destination, delay FROM outbox_request ORDE
         ),
     ],
 )
-async def test_a_command_and_a_button_ask_the_same(
+async def test_a_command_and_a_button_add_the_same_request(
     visit: Visit, with_letters: Stock, arguments: tuple[str, ...], path: str, fields: dict[str, str]
 ) -> None:
     done = pillarbox("events", *arguments, PILLARBOX_STORE=with_letters.url)
@@ -48,7 +48,7 @@ def crowd(stock: Stock) -> Stock:
     return stock
 
 
-async def test_all_that_wait_and_fit_are_asked_for(visit: Visit, crowd: Stock) -> None:
+async def test_all_matching_pending_events_are_requested(visit: Visit, crowd: Stock) -> None:
     visitor = await visit(crowd)
     assert f"Send now {MANY:,}" in await visitor.look("/events/decide?do=retry&type=order.placed")
     answer = await visitor.post("/events/decide", do="retry", type="order.placed", count=str(MANY - 1))
@@ -61,7 +61,7 @@ async def test_all_that_wait_and_fit_are_asked_for(visit: Visit, crowd: Stock) -
     assert (json.loads(detail) if isinstance(detail, str) else detail) == {"left": MANY}
 
 
-async def test_an_event_tells_what_was_asked_of_it_and_that_nobody_works(visit: Visit, with_letters: Stock) -> None:
+async def test_an_event_shows_open_requests_and_the_missing_relay(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
     answer = await visitor.post("/event/act", id="fresh", destination="", do="reschedule", delay="10m")
     page = await visitor.look(answer.headers["location"])
@@ -74,7 +74,7 @@ async def test_an_event_tells_what_was_asked_of_it_and_that_nobody_works(visit: 
     assert "requested reschedule" not in await visitor.look("/event?id=fresh")
 
 
-async def test_scripts_ask_for_all_that_fit(visit: Visit, crowd: Stock) -> None:
+async def test_the_api_requests_all_matching_pending_events(visit: Visit, crowd: Stock) -> None:
     visitor = await visit(crowd)
     headers = {"x-csrf-token": await visitor.token()}
     asked: dict[str, object] = {"do": "reschedule", "delay": "10m", "type": "order.placed"}
@@ -93,7 +93,7 @@ async def test_scripts_ask_for_all_that_fit(visit: Visit, crowd: Stock) -> None:
     assert by_script == by_command
 
 
-async def test_what_cannot_be_counted_in_time_is_refused(
+async def test_a_count_that_takes_too_long_is_rejected(
     visit: Visit, shop: Stock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk_counts, "COUNT_TIMEOUT", 0.0)
@@ -103,7 +103,7 @@ async def test_what_cannot_be_counted_in_time_is_refused(
         assert (answer.status_code, "Counting took longer than 0 s" in answer.text) == (413, True)
 
 
-def test_nothing_is_asked_before_somebody_said_yes(shop: Stock) -> None:
+def test_a_request_needs_a_confirmation(shop: Stock) -> None:
     done = pillarbox("events", "discard", "--type", "order.placed", "--dry-run", PILLARBOX_STORE=shop.url)
     assert done.stdout == "would discard 1 event\n"
     assert pillarbox("events", "discard", "fresh", PILLARBOX_STORE=shop.url).returncode == 2
@@ -121,7 +121,9 @@ def test_nothing_is_asked_before_somebody_said_yes(shop: Stock) -> None:
         (("reschedule", "fresh"), 2, "Missing option '--in'"),
     ],
 )
-def test_what_cannot_be_asked_is_told(shop: Stock, arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_an_invalid_request_is_rejected_with_the_reason(
+    shop: Stock, arguments: tuple[str, ...], code: int, said: str
+) -> None:
     done = pillarbox("events", *arguments, PILLARBOX_STORE=shop.url)
     assert done.returncode == code
     assert said in done.stderr

@@ -1,4 +1,4 @@
-"""A login that ended while a page was open: the page learns of it, and the way back leads to where it was."""
+"""A session that ended while a page was open: the page leads to the login and back."""
 
 import httpx
 import pytest
@@ -16,11 +16,11 @@ ADA = UserEntry(user=User(name="ada", role=Role.ADMIN), hash=hashed("correct hor
 
 @pytest.fixture
 async def stranger(visit: Visit, stock: Stock) -> httpx.AsyncClient:
-    """Somebody whose login has ended."""
+    """A client whose session has ended."""
     return (await visit(stock, login=UserLogin(lambda: {"ada": ADA}))).client
 
 
-async def test_a_part_of_a_page_is_answered_so_that_the_page_is_loaded_anew(stranger: httpx.AsyncClient) -> None:
+async def test_a_partial_request_of_an_ended_session_reloads_the_page(stranger: httpx.AsyncClient) -> None:
     answer = await stranger.get("/events?live=1", headers={"hx-request": "true"})
     assert (answer.status_code, answer.headers["hx-refresh"]) == (401, "true")
     assert (await stranger.get("/events?live=1")).headers["location"] == "/login?next=%2Fevents%3Flive%3D1"
@@ -29,7 +29,9 @@ async def test_a_part_of_a_page_is_answered_so_that_the_page_is_loaded_anew(stra
 @pytest.mark.parametrize(
     ("path", "wanted"), [("/destinations/override", "/destinations"), ("/dead/decide", "/dead"), ("/everything", "/")]
 )
-async def test_a_form_leads_back_to_its_page(stranger: httpx.AsyncClient, path: str, wanted: str) -> None:
+async def test_a_form_of_an_ended_session_leads_back_to_its_page(
+    stranger: httpx.AsyncClient, path: str, wanted: str
+) -> None:
     answer = await stranger.post(path, data={"do": "pause"})
     assert answer.status_code == 303
     assert httpx.URL(answer.headers["location"]).params["next"] == wanted

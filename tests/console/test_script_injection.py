@@ -1,4 +1,4 @@
-"""Whatever stands in an event is shown, never obeyed: a hundred ways to smuggle code in, through every field there is.
+"""The content of an event is shown, never executed: a hundred vectors in every field.
 
 Not the text of a page decides but the browser: a function that every vector tries to call, a listener for dialogs, and
 one for violations of the policy, which would be the last line of defence and must never be reached.
@@ -133,7 +133,7 @@ def full_of_code(sqlite_url: str) -> Stock:
     return stock
 
 
-def test_nothing_that_an_event_says_is_obeyed(full_of_code: Stock, tmp_path: Path, browser: Browser) -> None:
+def test_nothing_in_an_event_is_executed(full_of_code: Stock, tmp_path: Path, browser: Browser) -> None:
     title = {"PILLARBOX_CONSOLE__TITLE": VECTORS[11]}
     with (
         serving(full_of_code.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none", **title) as base,
@@ -147,7 +147,7 @@ def test_nothing_that_an_event_says_is_obeyed(full_of_code: Stock, tmp_path: Pat
             assert max(wide, 0) == 0, f"{path} is too wide"
 
 
-def test_nothing_that_a_stranger_says_is_obeyed(shop: Stock, tmp_path: Path, browser: Browser) -> None:
+def test_nothing_in_a_login_form_is_executed(shop: Stock, tmp_path: Path, browser: Browser) -> None:
     known = hashed("correct horse")
     write(tmp_path / "pillarbox.users", {"ada": UserEntry(user=User(name="ada", role=Role.ADMIN), hash=known)})
     with (
@@ -182,7 +182,7 @@ class Careless(BaseHTTPRequestHandler):
         return
 
 
-def test_the_witness_would_notice(browser: Browser) -> None:
+def test_the_detector_notices_foreign_code(browser: Browser) -> None:
     server = HTTPServer(("127.0.0.1", 0), Careless)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

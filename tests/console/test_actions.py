@@ -1,4 +1,4 @@
-"""What people do in the console is what the commands do: to the same events, with the same audit."""
+"""Actions of the console equal those of the commands: the same events, the same audit."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ def audit(stock: Stock) -> list[tuple[str, str, str, int]]:
     return [(who, what, subject, count) for who, what, subject, count in rows]
 
 
-async def test_a_dead_letter_is_sent_again(visit: Visit, with_letters: Stock) -> None:
+async def test_a_dead_letter_is_retried(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
     answer = await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
     assert answer.status_code == 303
@@ -24,12 +24,12 @@ async def test_a_dead_letter_is_sent_again(visit: Visit, with_letters: Stock) ->
     assert states(with_letters, "dead1", "dead2") == ["PENDING", "FAILED"]
 
 
-async def test_a_dead_letter_is_dropped(visit: Visit, with_letters: Stock) -> None:
+async def test_a_dead_letter_is_discarded(visit: Visit, with_letters: Stock) -> None:
     await (await visit(with_letters)).post("/event/act", id="dead2", destination="mail", do="discard")
     assert states(with_letters, "dead1", "dead2") == ["FAILED", ""]
 
 
-async def test_everything_that_fits_is_confirmed_by_its_exact_number(visit: Visit, with_letters: Stock) -> None:
+async def test_a_bulk_action_is_confirmed_by_its_exact_count(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
     page = await visitor.look("/dead/decide?do=retry&key=k")
     assert "Retry 2" in page
@@ -38,14 +38,14 @@ async def test_everything_that_fits_is_confirmed_by_its_exact_number(visit: Visi
     assert states(with_letters, "dead1", "dead2", "stuck") == ["PENDING", "PENDING", "FAILED"]
 
 
-async def test_another_number_than_the_confirmed_one_does_nothing(visit: Visit, with_letters: Stock) -> None:
+async def test_a_count_that_differs_from_the_confirmed_one_changes_nothing(visit: Visit, with_letters: Stock) -> None:
     answer = await (await visit(with_letters)).post("/dead/decide", do="discard", key="k", count="1")
     assert answer.status_code == 409
     assert "The number changed to 2." in answer.text
     assert states(with_letters, "dead1", "dead2") == ["FAILED", "FAILED"]
 
 
-async def test_events_that_wait_are_asked_for(visit: Visit, with_letters: Stock) -> None:
+async def test_pending_events_are_requested(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
     assert "Reschedule 1" in await visitor.look("/events/decide?do=reschedule&status=PENDING")
     await visitor.post("/events/decide", do="reschedule", status="PENDING", count="1", delay="10 min")
@@ -53,14 +53,14 @@ async def test_events_that_wait_are_asked_for(visit: Visit, with_letters: Stock)
     assert asked == [("reschedule", "fresh", 600.0, "ada")]
 
 
-async def test_the_head_of_a_blocked_key_is_given_up(visit: Visit, with_letters: Stock) -> None:
+async def test_the_first_event_of_a_blocked_key_is_dead_lettered(visit: Visit, with_letters: Stock) -> None:
     await (await visit(with_letters)).post("/keys/act", id="stuck", destination="orders", do="dead_letter")
     assert with_letters.ask("SELECT action, event_id, requested_by FROM outbox_request") == [
         ("dead_letter", "stuck", "ada")
     ]
 
 
-async def test_the_head_that_waits_for_its_retry_is_sent_now_or_given_up(visit: Visit, stock: Stock) -> None:
+async def test_an_event_that_waits_for_its_retry_is_sent_now_or_dead_lettered(visit: Visit, stock: Stock) -> None:
     stock.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second")))
     await asyncio.to_thread(stock.hold_up, "head", "second")
     visitor = await visit(stock)
@@ -82,9 +82,7 @@ async def test_a_destination_is_paused_limited_and_resumed(visit: Visit, with_le
     assert with_letters.ask("SELECT paused, breaker FROM outbox_destination") in ([(0, "open")], [(False, "open")])
 
 
-async def test_a_destination_with_dead_letters_stays_listed_although_no_relay_knows_it(
-    visit: Visit, with_letters: Stock
-) -> None:
+async def test_a_destination_with_dead_letters_stays_listed_without_a_relay(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
     for do in ("pause", "resume", "pause"):
         assert (await visitor.post("/destinations/override", destination="mail", do=do)).status_code == 303
@@ -94,7 +92,7 @@ async def test_a_destination_with_dead_letters_stays_listed_although_no_relay_kn
     assert [one["name"] for one in listed] == ["mail", "orders"]
 
 
-async def test_a_destination_that_is_not_listed_is_paused_by_the_form_for_it(visit: Visit, shop: Stock) -> None:
+async def test_an_unlisted_destination_is_paused_by_its_form(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
     assert 'name="force" value="yes"' in await visitor.look("/destinations")
     assert (await visitor.post("/destinations/override", destination="to come", do="pause")).status_code == 404
@@ -123,7 +121,7 @@ async def test_everything_is_paused_and_resumed(visit: Visit, with_letters: Stoc
         ),
     ],
 )
-async def test_the_audit_does_not_tell_the_console_from_the_command(
+async def test_the_console_and_the_command_write_the_same_audit_entries(
     visit: Visit, with_letters: Stock, action: tuple[str, dict[str, str]], command: tuple[str, ...]
 ) -> None:
     visitor = await visit(with_letters)
@@ -145,7 +143,7 @@ def _undo(stock: Stock) -> None:
         stock.settle(dead1=(Dead(error="refused"), "orders"))
 
 
-async def test_the_audit_is_a_page_and_a_file(visit: Visit, with_letters: Stock) -> None:
+async def test_the_audit_is_listed_and_exported(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
     await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
     await visitor.post("/event/act", id="dead2", destination="mail", do="discard")
@@ -158,7 +156,7 @@ async def test_the_audit_is_a_page_and_a_file(visit: Visit, with_letters: Stock)
 @pytest.mark.parametrize(
     ("path", "fields", "status"),
     [
-        ("/event/act", {"id": "nobody", "destination": "", "do": "retry"}, 404),
+        ("/event/act", {"id": "unknown", "destination": "", "do": "retry"}, 404),
         ("/event/act", {"id": "dead1", "destination": "orders", "do": "explode"}, 400),
         ("/event/act", {"id": "sent", "destination": "orders", "do": "retry"}, 409),
         ("/event/act", {"id": "sent", "destination": "orders", "do": "discard"}, 409),
@@ -168,7 +166,7 @@ async def test_the_audit_is_a_page_and_a_file(visit: Visit, with_letters: Stock)
         ("/destinations/override", {"destination": "*", "do": "pause"}, 400),
         ("/destinations/override", {"destination": "ordres", "do": "open"}, 404),
         ("/relays/drain", {"relay": "*"}, 400),
-        ("/relays/drain", {"relay": "nobody"}, 404),
+        ("/relays/drain", {"relay": "unknown"}, 404),
         ("/keys/act", {"id": "fresh", "destination": "", "do": "dead_letter"}, 404),
         ("/keys/act", {"id": "fresh", "destination": "", "do": "retry"}, 404),
         ("/keys/act", {"id": "stuck", "destination": "mail", "do": "retry"}, 404),
@@ -176,7 +174,7 @@ async def test_the_audit_is_a_page_and_a_file(visit: Visit, with_letters: Stock)
         ("/everything", {"do": ""}, 400),
     ],
 )
-async def test_what_cannot_be_done_is_told_and_not_done(
+async def test_an_impossible_action_is_rejected_and_changes_nothing(
     visit: Visit, shop: Stock, path: str, fields: dict[str, str], status: int
 ) -> None:
     answer = await (await visit(shop)).post(path, **fields)

@@ -1,4 +1,4 @@
-"""What does not fit, or reads the other way round, in a real Chromium: numbers, names, letters of other scripts."""
+"""Long, wide and right-to-left content in a real Chromium."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def long_and_wide(sqlite_url: str) -> Stock:
     return stock
 
 
-def test_what_is_long_wide_or_alone_is_shown_as_it_is(long_and_wide: Stock, tmp_path: Path, browser: Browser) -> None:
+def test_long_wide_and_single_values_are_shown_completely(
+    long_and_wide: Stock, tmp_path: Path, browser: Browser
+) -> None:
     with serving(long_and_wide.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none") as base:
         for width in (1280, 800, 390):
             with watched(browser, base, width=width) as visitor:
