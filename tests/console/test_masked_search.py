@@ -92,7 +92,7 @@ async def test_masking_runs_in_a_thread(visit: Visit, told: Stock, monkeypatch: 
 
 @pytest.mark.parametrize("rule", [r"(a+)+b", r"(?:a|ab)*c", r"\w+\d+x", r".*a.*b", r"(?:\d[ -]*?){13,16}"])
 def test_a_masking_rule_with_unbounded_backtracking_is_rejected(rule: str) -> None:
-    with pytest.raises(ConfigurationError, match="would have to try too much"):
+    with pytest.raises(ConfigurationError, match="takes too long on some texts"):
         Masks([f"text:{rule}"])
 
 
