@@ -52,14 +52,14 @@ class FetchedMessage(NamedTuple):
 
 @dataclass(slots=True)
 class Round:
-    """What one round of fetches brought, by what is to be done with it."""
+    """The messages of one round of fetches, by what the relay does with them."""
 
     now: float
     held_back: Collection[tuple[int, str]]
     """Positions of messages that wait for an earlier one of their key."""
     admitted: int = 0
     stay: int = 0
-    """Messages that the database refused to move out of the way."""
+    """Messages whose rows the database rejected."""
     splits: list[Split] = field(default_factory=list)
     waiting: list[Resolved] = field(default_factory=list)
     parked: list[Resolved] = field(default_factory=list)
@@ -75,12 +75,12 @@ class Round:
 
     @property
     def done(self) -> int:
-        """How many were put in flight or are to be moved out of the way."""
+        """How many messages were put in flight, or will be held, split or settled."""
         return self.admitted + len(self.splits) + len(self.waiting) + len(self.parked)
 
 
 class Admission:
-    """Puts messages in flight, and writes what is to become of the others."""
+    """Puts messages in flight, and writes the outcomes of the others."""
 
     def __init__(self, context: RelayContext, settlement: Settlement, budget: ByteBudget) -> None:
         self._context = context
@@ -280,7 +280,7 @@ class Admission:
             to.parked.append(Resolved(item.message, item.destination))
             self._state(item.destination).parked = True
         else:
-            # Nothing else waits for its room: it stays where it is, and so do the later ones of its queue.
+            # It stays in the table, and so do the later ones of its queue: no other message needs its share.
             to.left.add(item.queue)
 
     def _others_available(self, name: str, to: Round) -> bool:
@@ -299,7 +299,7 @@ class Admission:
     # -- what is written -------------------------------------------------------------------------------------------
 
     async def _write(self, to: Round) -> int:
-        """Write what is to be moved out of the way; returns how many stay where they are all the same."""
+        """Write the messages to hold, split or settle; returns how many could not be written."""
         context, writes = self._context, self._context.store.writes
         epochs = context.ownership.epochs
         stay = 0

@@ -229,7 +229,7 @@ class Decider:
                 self._destinations.unavailable(state, error)
 
     def close(self, state: DestinationState, error: str, *, at_fault: bool = False) -> None:
-        """The destination is unavailable: release what waits for it, so that others find room."""
+        """The destination is unavailable: release the messages that wait for it, so that others can be in flight."""
         self._destinations.unavailable(state, error, at_fault=at_fault)
         self._context.release(self._in_flight.unsent(state.endpoint.name))
 

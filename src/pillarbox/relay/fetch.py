@@ -55,7 +55,7 @@ class Large(NamedTuple):
 
 
 class ByteBudget:
-    """How many bytes the fetches of a round may bring, so that what is in flight stays within its limit.
+    """How many bytes the fetches of a round may return, so that the messages in flight stay within their limit.
 
     A fetch brings at most a quarter of the limit, and never more than `MAX_BYTES`. A round begins only if two such
     fetches fit: one for everything that waits, one for what is ready. A message that is larger than a fetch comes
@@ -69,12 +69,12 @@ class ByteBudget:
         self._waiting = 0
         self._brought = 0
         self.rows = MAX_ROWS
-        """How many messages to ask for: about twice as many as fitted lately, as the database weighs all of them."""
+        """How many messages to fetch: about twice as many as fitted recently, because the database measures all."""
         self.large: Large | None = None
-        """What the next round is for; None: everything."""
+        """The large message that the next round fetches alone; None: fetch everything."""
 
     def begin(self) -> bool:
-        """Begin a round; False: there is no room for one now."""
+        """Begin a round; False: the limit of bytes in flight is reached."""
         free = self._limit - self._in_flight.bytes
         if len(self._in_flight) and (self.large is not None or free < 2 * self.per_fetch):
             return False
@@ -83,7 +83,7 @@ class ByteBudget:
 
     @property
     def left(self) -> int:
-        """What fetches of waiting messages may still bring in this round."""
+        """Bytes that fetches of waiting messages may still return in this round."""
         return self.per_fetch - self._waiting
 
     @property
@@ -92,7 +92,7 @@ class ByteBudget:
         return not len(self._in_flight) and not self._brought
 
     def brought(self, query: FetchQuery, found: Fetched, size: int, *, waited: bool) -> None:
-        """Count what a fetch brought, of that size, and note what it could not bring."""
+        """Count the bytes that a fetch returned, and remember the message that did not fit."""
         self._brought += size
         if waited:
             self._waiting += size
@@ -101,7 +101,7 @@ class ByteBudget:
             self.large = Large(type(query), found.left_out.lane, found.left_out.destination)
 
     def fitting(self, fetched: Sequence[FetchedMessage]) -> int:
-        """How many of these, which this round brought, fit beside what is in flight, from the first on."""
+        """How many of these messages, from the first on, fit within the limit of bytes in flight."""
         free = self._limit - self._in_flight.bytes
         if self._brought <= free:
             return len(fetched)
@@ -138,13 +138,13 @@ class Fetcher:
         self._range: tuple[datetime | None, datetime | None] = (None, None)
 
     def restrict(self, recorded_after: datetime | None, recorded_before: datetime | None) -> None:
-        """Fetch only what was recorded in this range, see `Bounds`. Raises ConfigurationError."""
+        """Fetch only messages recorded in this range, see `Bounds`. Raises ConfigurationError."""
         check_range(recorded_after, recorded_before)
         self._range = recorded_after, recorded_before
 
     @property
     def idle(self) -> bool:
-        """No round is under way, and nothing that one found is being written."""
+        """Whether no round is running, and no write of a round is under way."""
         return not self._one_at_a_time.locked()
 
     @property
@@ -184,7 +184,7 @@ class Fetcher:
         return done
 
     def _is_exhausted(self, admitted: Round, ready: int) -> bool:
-        """Whether no other round would bring more than these of so many ready messages."""
+        """Whether another round would return no more ready messages than these."""
         if admitted.admitted != ready:
             return False
         more = self.more or self._schedule.orphans_after or self._schedule.queues or self._unmet or self._budget.large
@@ -226,7 +226,7 @@ class Fetcher:
         )
 
     async def _fetch_ready(self, lanes: list[int], thoroughly: bool) -> tuple[_Messages, dict[int, float]]:
-        """What is ready, and up to which sequence each lane is in flight: no earlier ready message is in the table."""
+        """Fetch ready messages; returns also the sequence up to which each lane has no ready message in the table."""
         batch = self._config.batch_size
         limit = min(batch, self._budget.rows, self.room)
         quota = limit if thoroughly else max(1, min(self._quota, limit))

@@ -42,7 +42,7 @@ AWAKE_FOR, AWAKE_PAUSE, SHORTEST_SLEEP = 5.0, 0.1, 0.08
 PAUSE_PER_MESSAGE = 20e-6
 """Seconds between two fetches for each message in flight: every fetch carries and steps over all of them."""
 FEW = 5
-"""Times that pause where there is room for a few only, as where one key fills what may be in flight."""
+"""Factor of that pause if only a few more messages may be in flight, for example because one key fills the limit."""
 LONGEST_FETCH_PAUSE = 0.1
 """Seconds between two fetches, however many are in flight; and never more than `poll_interval`."""
 RETRY_STEP = 0.02  # seconds: times at which retries are due are rounded up to this
@@ -73,7 +73,7 @@ class Wakeups:
         self.sending.set()
 
     def notice(self) -> None:
-        """Something changed that `until_change` may wait for; there is no more to fetch because of it."""
+        """Wake the tasks that wait in `until_change`; nothing new is there to fetch."""
         self._changed.set()
 
     async def until_send(self, longest: float) -> None:
@@ -157,11 +157,11 @@ class FetchBarrier:
         self.fetches = 0
 
     def stop(self, queue: QueueKey) -> None:
-        """From now on, and until its own `written`, no fetch knows."""
+        """A decision was made: until `written` is called, no fetch knows of it."""
         self._unwritten[queue] += 1
 
     def written(self, queue: QueueKey) -> None:
-        """A decision is committed, or void because its lane was lost: every fetch begun from now on knows."""
+        """A decision is committed, or void because its lane was lost: every later fetch knows."""
         self._unwritten[queue] -= 1
         if self._unwritten[queue] <= 0:
             del self._unwritten[queue]
@@ -250,8 +250,8 @@ class IdleWait:
         await asyncio.Event().wait()
 
     def _pause_before(self, fetcher: Fetcher) -> float:
-        """Seconds until the next fetch is worth what it costs: the more is in flight, the more it costs and the less it
-        brings. Not at all where ready messages are known to be pending and there is room for many."""
+        """Seconds until the next fetch is worth its cost: with more messages in flight it costs more and returns less.
+        0 if ready messages are known to be pending and many more may be in flight."""
         few = fetcher.room < self._min_batch
         if fetcher.more and not few:
             return 0.0
@@ -283,7 +283,7 @@ class IdleWait:
                 await self._notifications.request(self._context.relay, 0)
 
     def begin_fetch(self) -> None:
-        """A fetch begins: it does not see what wakes the relay from here on."""
+        """A fetch begins: it does not see events that wake the relay from now on."""
         self._wakeups.fetching.clear()
 
     async def after_fetch(self, found: int, *, took_all: bool = False) -> None:

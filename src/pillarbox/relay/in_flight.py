@@ -116,7 +116,7 @@ class InFlight:
 
     @property
     def positions(self) -> Collection[tuple[int, str]]:
-        """What a fetch leaves out."""
+        """Positions that a fetch leaves out."""
         return self._items.keys()
 
     def add(self, item: Item) -> None:
@@ -137,16 +137,16 @@ class InFlight:
             self._offer(queue)
 
     def keep(self, item: Item) -> None:
-        """Add a message that goes nowhere: only so that no fetch brings it again before it is settled."""
+        """Add a message that is not sent, so that no fetch returns it again before it is settled."""
         self._put(item)
 
     @property
     def anything_sendable(self) -> bool:
-        """Whether anything may be there that can go now."""
+        """Whether a message may be ready to be sent."""
         return bool(self._sendable)
 
     def destinations(self) -> list[str]:
-        """Destinations for which something may go now, the one served longest ago first."""
+        """Destinations with messages to send, the one served longest ago first."""
         return list(self._sendable)
 
     def sendable(
@@ -176,7 +176,7 @@ class InFlight:
         return any(not queue.sending and queue.waiting for queue in self._sendable.get(destination, ()))
 
     def confirmed(self, item: Item) -> None:
-        """It was delivered or dead-lettered: the next of its queue may go."""
+        """The message was delivered or dead-lettered: the next of its queue may be sent."""
         if (queue := self._queues.get(item.queue)) is not None and item in queue.sending:
             del queue.sending[item]
             if queue.sending:
@@ -238,7 +238,7 @@ class InFlight:
                 self._tidy(queue)
 
     def unsent(self, destination: str | None = None, lanes: Collection[int] | None = None) -> list[Item]:
-        """What waits for its turn, for one destination or of some lanes."""
+        """Messages that wait for their turn, for one destination or of some lanes."""
         return [
             item
             for queue in self._queues.values()
@@ -275,7 +275,7 @@ class InFlight:
         return {lane for lane, count in self._by_lane.items() if count}
 
     def held_longer_than(self, limit: float, now: float) -> Iterator[InFlightMessage]:
-        """What operators see as PROCESSING."""
+        """Messages that operators see as PROCESSING."""
         for item in self._items.values():
             if (held := now - item.since) > limit:
                 yield InFlightMessage(
@@ -283,7 +283,7 @@ class InFlight:
                 )
 
     def _continue(self, queue: _KeyQueue) -> None:
-        """Nothing of the queue is being sent: the next message may go, if there is one."""
+        """No message of the queue is being sent: make the next one sendable, if there is one."""
         if not queue.waiting:
             del self._queues[queue.key]
         elif not queue.queued:

@@ -190,12 +190,12 @@ class Coordinator:
         self._ownership.deadline = 0.0
 
     def hurry(self) -> None:
-        """Lanes can be taken: begin the next round now."""
+        """Lanes can be acquired: begin the next round now."""
         self._hurried.set()
 
     def lease_lost(self, reason: str) -> None:
         """All lanes are lost; the next round joins again."""
-        # Also where the news comes late: a lane that only the store takes for this relay's would have no worker.
+        # Also if the loss is noticed late: a lane that only the store assigns to this relay would have no worker.
         self._pulse.joined = False
         self._lose_all(reason)
 

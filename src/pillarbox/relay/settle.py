@@ -314,7 +314,7 @@ class Settlement:
             schedule.retry_within(delay)
         self.writes += 1
         if not others and schedule.exhausted:
-            context.wakeups.notice()  # nothing but room in flight came free
+            context.wakeups.notice()  # only the number in flight changed
         else:
             context.wakeups.fetch()
         context.wakeups.send()
