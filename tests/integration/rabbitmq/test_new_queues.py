@@ -1,7 +1,7 @@
 """Queues that nobody configured, made from event types: declared several at a time, and in nobody's way."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
@@ -17,8 +17,13 @@ from pillarbox.transports.rabbitmq.driver import Channel, Second, declare
 from pillarbox.transports.rabbitmq.topology import Declaration
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import channel, take_all
+from tests.integration.rabbitmq.proxy import Proxy
 
 NewName = Callable[[], str]
+
+
+async def _nothing() -> None:
+    return
 
 
 class Declares:
@@ -31,14 +36,14 @@ class Declares:
         self.most_at_once = 0
         self.may_go_on = asyncio.Event()
         self.may_go_on.set()
-        self.before: Callable[[], None] = lambda: None
+        self.before: Callable[[], Awaitable[None]] = _nothing
 
     async def __call__(self, over: Channel, declarations: Sequence[Declaration | Second]) -> list[Declaration | Second]:
         self.names += [one.name for one in declarations if isinstance(one, Queue)]
         self.channels.add(over)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
-        self.before()
+        await self.before()
         await self.may_go_on.wait()
         try:
             return await declare(over, declarations)
@@ -115,10 +120,12 @@ async def test_new_event_types_do_not_hold_up_those_that_are_known(
         record(known)
         await eventually(lambda: delivered == [known])
         declares.may_go_on.clear()
-        new = [new_name() for _ in range(broker.pace.concurrency)]
+        concurrency = broker.pace.concurrency
+        new = [new_name() for _ in range(concurrency)]
         for number, event_type in enumerate(new, start=1):
             record(event_type)
-            await eventually(lambda number=number: broker._declaring == number)  # type: ignore[misc]
+            # A send that waits for a new queue makes room for another one.
+            await eventually(lambda number=number: broker.pace.concurrency == concurrency + number)  # type: ignore[misc]
         record(known)
         await eventually(lambda: delivered == [known, known])
         declares.may_go_on.set()
@@ -126,20 +133,31 @@ async def test_new_event_types_do_not_hold_up_those_that_are_known(
 
 
 async def test_a_connection_lost_among_many_new_queues_undoes_nothing_of_those_before(
-    make: MakeTransport, url: str, new_name: NewName, declares: Declares, monkeypatch: pytest.MonkeyPatch
+    make: MakeTransport,
+    url: str,
+    proxy: Proxy,
+    proxied: str,
+    new_name: NewName,
+    declares: Declares,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(transport, "NEW_QUEUES", 2)
-    broker, names = make(), [new_name() for _ in range(5)]
+    broker, names = make(proxied), [new_name() for _ in range(5)]
 
-    def cut() -> None:
-        if len(declares.names) == 3 and (connection := broker._connections.connection) is not None:
-            connection.abort(UnavailableError("cut off"))
+    async def cut() -> None:
+        if len(declares.names) == 3:
+            await proxy.cut()
 
     declares.before = cut
     answers = await broker.send(lot_for(names))
     assert [type(answer) for answer in answers] == [type(None)] * 2 + [UnavailableError] * 3
     assert [len(take_all(url, name)) for name in names[:2]] == [1, 1]
-    assert await broker.send(lot_for(names)) == [None] * 5
+    await proxy.heal()
+
+    async def all_are_sent() -> bool:
+        return await broker.send(lot_for(names)) == [None] * 5
+
+    await eventually(all_are_sent)
 
 
 async def test_an_event_that_no_queue_is_bound_for_has_no_queue_declared_again(
