@@ -78,7 +78,7 @@ class SqlDeadLetters:
         return await self._engine.transact(self._discarded(ids, by=by, bulk_action=bulk_action))
 
     def _retried(self, ids: Sequence[int], *, by: str, bulk_action: int | None) -> Steps[int]:
-        revived = yield from self._revived(ids, self._revive, {})
+        revived = [*(yield from self._revived(ids, self._revive, {}))]
         if revived:
             yield from self._audited("retry", revived, by=by, bulk_action=bulk_action)
             yield self._delete, {"dead_letter_ids": [*revived]}
@@ -87,8 +87,7 @@ class SqlDeadLetters:
     def _edited(self, letter: int, amendment: Amendment, detail: Mapping[str, Any], *, by: str) -> Steps[bool]:
         content = {"payload": amendment.payload, "headers": amendment.headers_json}
         revived = yield from self._revived([letter], self._revive_edited, content)
-        if revived:
-            [(_, event_id, _)] = yield self._lock, {"dead_letter_ids": [*revived]}
+        for event_id in revived.values():
             entry = {"by": by, "what": "edit", "subject": event_id, "count": 1, "detail": json.dumps(detail)}
             yield self._audit_edit, entry
             yield self._delete, {"dead_letter_ids": [*revived]}
@@ -100,8 +99,8 @@ class SqlDeadLetters:
         yield self._delete, {"dead_letter_ids": found}
         return len(found)
 
-    def _revived(self, ids: Sequence[int], revive: str, content: Given) -> Steps[Sequence[int]]:
-        """Make dead letters pending again; returns the numbers of those whose event was not pending already."""
+    def _revived(self, ids: Sequence[int], revive: str, content: Given) -> Steps[Mapping[int, str]]:
+        """Make dead letters pending again; returns number → event id of those whose event was not pending already."""
         first: dict[tuple[str, str], int] = {}
         for dead_id, event_id, destination in (yield self._lock, {"dead_letter_ids": [*ids]}):
             first.setdefault((event_id, destination), dead_id)
@@ -109,7 +108,7 @@ class SqlDeadLetters:
         revived = [(event_id, destination) for event_id, destination in rows]
         pairs = {"event_ids": [pair[0] for pair in revived], "destinations": [pair[1] for pair in revived]}
         yield self._reopen, pairs
-        return [first[pair] for pair in revived]
+        return {first[pair]: pair[0] for pair in revived}
 
     def _audited(self, what: str, ids: Sequence[int], *, by: str, bulk_action: int | None) -> Steps[None]:
         """Enter an action on dead letters in the audit: each by itself, or all in the entry of a bulk action."""

@@ -201,5 +201,7 @@ SELECT m.recorded_at, m.published_at, m.id, m.destination, m.event_id, m.size, m
  LIMIT :most
 
 -- fragment: recent_statistics
--- The latest statistics of consumer k: OFFSET 0 makes PostgreSQL search them consumer by consumer instead of joining all.
-LATERAL (SELECT t.* FROM {inbox_statistics} AS t WHERE t.consumer = k.consumer AND t.hour > {ago:lately} OFFSET 0) AS t ON true
+-- The latest statistics of consumer k. Materialized, they are searched consumer by consumer; a join might read all consumers.
+LATERAL (WITH recent AS MATERIALIZED (
+           SELECT t.* FROM {inbox_statistics} AS t WHERE t.consumer = k.consumer AND t.hour > {ago:lately})
+         SELECT * FROM recent) AS t ON true
