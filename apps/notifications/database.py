@@ -15,14 +15,15 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
 
-from pillarbox import ConfigurationError, StoreUnavailableError
+from pillarbox import ConfigurationError, StoreUnavailableError, TableNames
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite"}
 BUSY_SECONDS = 30
-DELIVERY_PREFIX = "delivery_"
+EVENT_TABLES = TableNames()
+DELIVERY_TABLES = TableNames(prefix="delivery_")
 """The prefix of the outbox of deliveries; business events are in the default one."""
 
 Store = PostgresStore | SqliteStore
@@ -51,11 +52,11 @@ def url_of(engine: Engine) -> str:
     return engine.url.set(drivername=engine.url.get_backend_name()).render_as_string(hide_password=False)
 
 
-def open_store(url: str, *, prefix: str = "outbox_", ledger: bool = False) -> Store:
+def open_store(url: str, *, tables: TableNames = EVENT_TABLES, ledger: bool = False) -> Store:
     """The store of the outbox with that prefix. Raises ConfigurationError for an invalid URL."""
     if url.startswith("sqlite:"):
-        return SqliteStore(url, prefix=prefix, ledger=ledger)
-    return PostgresStore(url, prefix=prefix, ledger=ledger)
+        return SqliteStore(url, tables=tables, ledger=ledger)
+    return PostgresStore(url, tables=tables, ledger=ledger)
 
 
 def migrate(url: str) -> None:
@@ -83,10 +84,10 @@ def migrate(url: str) -> None:
 
 
 async def _apply_outboxes(url: str) -> None:
-    for prefix in ("outbox_", DELIVERY_PREFIX):
-        async with aclosing(open_store(url, prefix=prefix)) as store:
+    for tables in (EVENT_TABLES, DELIVERY_TABLES):
+        async with aclosing(open_store(url, tables=tables)) as store:
             # Other producers insert into the compatibility view `event_outbox`.
-            await store.schema.apply(aliases=prefix == "outbox_")
+            await store.schema.apply(aliases=tables == EVENT_TABLES)
 
 
 def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:

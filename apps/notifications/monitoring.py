@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from apps.notifications.database import DELIVERY_PREFIX, open_store
+from apps.notifications.database import DELIVERY_TABLES, EVENT_TABLES, open_store
 from pillarbox import PillarboxError
 
-OUTBOXES = {"events": "outbox_", "deliveries": DELIVERY_PREFIX}
+OUTBOXES = {"events": EVENT_TABLES, "deliveries": DELIVERY_TABLES}
 """Business events, and deliveries to users."""
 DATABASE_TIMEOUT = 3.0
 """Seconds within which the database must respond."""
@@ -32,7 +32,7 @@ class Outboxes:
     """Reads both outboxes. Connects on first use; close it with `aclose`."""
 
     def __init__(self, url: str, *, registry: CollectorRegistry) -> None:
-        self._stores = {name: open_store(url, prefix=prefix) for name, prefix in OUTBOXES.items()}
+        self._stores = {name: open_store(url, tables=tables) for name, tables in OUTBOXES.items()}
         self._backlog, self._oldest, self._dead = (
             Gauge(name, about, ["outbox"], registry=registry)
             for name, about in (

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from uuid import UUID, uuid5
 
-from apps.notifications.database import DELIVERY_PREFIX
+from apps.notifications.database import DELIVERY_TABLES
 from apps.notifications.domain import Audience, Channel
 from apps.notifications.message import NotificationMessage
 from apps.notifications.orchestration.orchestrator import Notification
 from apps.notifications.orchestration.wording import Wording
 from pillarbox import Event, Outbox
 
-outbox = Outbox(prefix=DELIVERY_PREFIX)
+outbox = Outbox(tables=DELIVERY_TABLES)
 
 _DELIVERIES = UUID("6f1d4c0e-5f6b-4d0a-9a53-2f6f5b1c7e11")
 

@@ -46,7 +46,7 @@ def relay_of(work: Mapping[str, Any], store: Any, transport: Transport, **ways: 
 async def to_handlers(work: dict[str, Any], control: Control) -> None:
     """From SQLite, until nothing is left."""
     handlers = CountingHandlers()
-    async with aclosing(SqliteStore(work["store"], history=work["history"])) as store:
+    async with aclosing(SqliteStore(work["store"], history=work["history"], ledger=False)) as store:
         relay = relay_of(work, store, handlers)
         collect_rarely()
         await control.ready()

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pillarbox.relay.config import BreakerConfig, RelayConfig, RetentionConfig
     from pillarbox.relay.relay import Relay
     from pillarbox.relay.routing import Destination, Route
+    from pillarbox.table_names import TableNames
     from pillarbox.transports.handlers import HandlerContext, Handlers, ReceivedEvent
 
 __version__ = "0.1.0"
@@ -81,6 +82,7 @@ __all__ = [
     "SchemaError",
     "SendError",
     "StoreUnavailableError",
+    "TableNames",
     "UnavailableError",
     "__version__",
     "open_store",
@@ -118,6 +120,7 @@ _HOMES = {
     "pillarbox.relay.relay": ("Relay",),
     "pillarbox.relay.routing": ("Destination", "Route"),
     "pillarbox.relay.config": ("BreakerConfig", "RelayConfig", "RetentionConfig"),
+    "pillarbox.table_names": ("TableNames",),
     "pillarbox.transports.handlers": ("HandlerContext", "Handlers", "ReceivedEvent"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -18,6 +18,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.message import Message
 from pillarbox.core.text import Size, payload_limit
 from pillarbox.core.transport import Address, Outgoing, Transport
+from pillarbox.record.options import RecordOptions
 from pillarbox.record.outbox import Outbox
 from pillarbox.record.registry import EventTypes
 from pillarbox.record.rows import row_of
@@ -61,7 +62,7 @@ class DirectEventBus:
         destinations: Mapping[str, Destination | Address] | None = None,
         routes: Sequence[Route] = (),
         registry: EventTypes | None = None,
-        max_payload: Size = "1 MiB",
+        max_payload: Size = RecordOptions.max_payload,
     ) -> None:
         """
         transports: by their names; they stay the caller's to close.

@@ -28,7 +28,9 @@ from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.core.store import LedgerKind
 from pillarbox.core.text import Size, payload_limit
 from pillarbox.core.transport import Address, Transport
-from pillarbox.settings import Flag, Identifier, setting
+from pillarbox.settings import Flag, FlagOr, check_settings, setting
+from pillarbox.settings.shared import MAX_PAYLOAD
+from pillarbox.table_names import DEFAULT_TABLES, TableNames
 
 STORES = "pillarbox.stores"
 TRANSPORTS = "pillarbox.transports"
@@ -51,30 +53,34 @@ _OURS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StoreOptions:
     """The settings of a store besides its URL. An engine ignores those that do not concern it."""
 
-    prefix: str = setting(
-        "outbox_",
-        Identifier("prefix"),
-        "What the names of the tables begin with.",
-        formerly={"table_name": "tables are named by their prefix; `schema apply --aliases` adds the usual names"},
-    )
-    schema: str = setting("public", Identifier("schema"), "The PostgreSQL schema of the tables.")
+    python_name: ClassVar[str] = "open_store"
+
+    tables: TableNames = DEFAULT_TABLES
+    """Prefix and schema of the tables."""
     history: bool = setting(
         True,
         Flag(),
         "Keep delivered events for `relay.retention.history`. `false`: delete them when they are settled.",
     )
-    ledger: LedgerKind = False
-    """Whether the store keeps a ledger of what was sent."""
-    max_payload: int = 1024**2
+    ledger: LedgerKind = setting(
+        "history",
+        FlagOr(("history",)),
+        "What knows that an event was sent, so that a repeat of its id is not: `history` as long as it is kept, or, "
+        "with `true`, a ledger that is written before every send. `false`: a repeat is sent.",
+    )
+    max_payload: int = payload_limit(MAX_PAYLOAD)
     """Bytes of the largest payload that the tables accept."""
     statement_timeout: Duration = "30s"
-    """How long one statement may take."""
+    """How long one statement may take: half of what a round of the relay may take before it counts as stalled."""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Options of the engine's own, from `[store.options]`."""
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
 
 class Producer(Protocol):
@@ -241,12 +247,11 @@ class _Ping:
 def open_store(
     url: str,
     *,
-    prefix: str = "outbox_",
-    schema: str = "public",
-    history: bool = True,
-    ledger: LedgerKind = False,
-    max_payload: Size = "1 MiB",
-    statement_timeout: Duration = "30s",
+    tables: TableNames = StoreOptions.tables,
+    history: bool = StoreOptions.history,
+    ledger: LedgerKind = StoreOptions.ledger,
+    max_payload: Size = MAX_PAYLOAD,
+    statement_timeout: Duration = StoreOptions.statement_timeout,
     options: Mapping[str, Any] | None = None,
 ) -> AdminStore:
     """The store at a URL: `postgresql://…`, `sqlite:///file.db`, `memory://`, or that of an installed adapter.
@@ -256,8 +261,7 @@ def open_store(
     own.
     """
     given = StoreOptions(
-        prefix=prefix,
-        schema=schema,
+        tables=tables,
         history=history,
         ledger=ledger,
         max_payload=payload_limit(max_payload),

@@ -27,6 +27,7 @@ from importlib.resources.abc import Traversable
 
 from pillarbox.core.errors import ConfigurationError
 
+DEFAULT_PREFIX = "outbox_"
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LONGEST_IDENTIFIER = 63
 # The longest thing derived from a prefix: a day of history and its index.
@@ -62,7 +63,7 @@ class Names:
     Raises ConfigurationError for anything that is not a plain identifier or grows beyond 63 bytes.
     """
 
-    prefix: str = "outbox_"
+    prefix: str = DEFAULT_PREFIX
     schema: str | None = None
 
     def __post_init__(self) -> None:
@@ -73,7 +74,7 @@ class Names:
     @property
     def stem(self) -> str:
         """What stands before the names of compatibility views, such as `event_outbox`."""
-        return self.prefix.removesuffix("outbox_")
+        return self.prefix.removesuffix(DEFAULT_PREFIX)
 
     @property
     def aliases(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ from itertools import groupby
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.settings.tables import every_key, inlined_of, parts_of
 from pillarbox.relay.config import PRESETS
-from pillarbox.settings import Setting
+from pillarbox.settings import Setting, python_name
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs/reference/settings.md"
@@ -73,7 +73,7 @@ def _about(table: Path) -> str:
     section = _section(table)
     lines = [(section.__doc__ or "").partition("\n")[0]]
     lines += [
-        f"In Python: `{one.__name__}`." for one in (section, *inlined_of(section).values()) if _is_of_library(one)
+        f"In Python: `{python_name(one)}`." for one in (section, *inlined_of(section).values()) if _is_of_library(one)
     ]
     return " ".join(lines)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from apps.notifications.database import DELIVERY_PREFIX, open_engine, open_store
+from apps.notifications.database import DELIVERY_TABLES, open_engine, open_store
 from apps.notifications.delivery.email import Email
 from apps.notifications.delivery.handling import Delivery, Send
 from apps.notifications.delivery.in_app import show
@@ -38,7 +38,7 @@ async def delivering(
 ) -> AsyncIterator[Relay]:
     """Create the relay and its resources; closes them at the end of the block. Raises ConfigurationError."""
     async with AsyncExitStack() as stack:
-        store = open_store(url, prefix=DELIVERY_PREFIX)
+        store = open_store(url, tables=DELIVERY_TABLES)
         stack.push_async_callback(store.aclose)
         engine = open_engine(url, pool_size=THREADS)
         stack.callback(engine.dispose)

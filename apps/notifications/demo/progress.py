@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from sqlalchemy import Engine, column, func, literal, select, table, union_all
 
-from apps.notifications.database import DELIVERY_PREFIX
+from apps.notifications.database import DELIVERY_TABLES
 from apps.notifications.domain import Audience, Channel
 from apps.notifications.tables import NOTIFICATIONS, notification_delivery
 
-EVENTS = table(f"{DELIVERY_PREFIX}event", column("aggregate_type"), column("key"), column("status"))
+EVENTS = table(f"{DELIVERY_TABLES.prefix}event", column("aggregate_type"), column("key"), column("status"))
 
 
 class Cell(NamedTuple):

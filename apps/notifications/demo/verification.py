@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine, column, select, table
 
-from apps.notifications.database import DELIVERY_PREFIX
+from apps.notifications.database import DELIVERY_TABLES
 from apps.notifications.demo.users import Expected
 from apps.notifications.domain import Audience, Channel
 from apps.notifications.requests import delivery_id
@@ -25,7 +25,7 @@ SUBJECTS = {
 }
 """The payload field that identifies the subject of a notification."""
 
-STATUSES = table(f"{DELIVERY_PREFIX}event", column("event_id"), column("status"))
+STATUSES = table(f"{DELIVERY_TABLES.prefix}event", column("event_id"), column("status"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,8 @@ from pillarbox.inbox.admission import (
     record_of,
 )
 from pillarbox.pruning import prune_in_batches
-from pillarbox.statements import Names, StatementSet, load
+from pillarbox.statements import StatementSet, load
+from pillarbox.table_names import DEFAULT_TABLES, TableNames
 
 ConnectionT = TypeVar("ConnectionT")
 EventT = TypeVar("EventT", bound=str | Identified)
@@ -46,23 +47,20 @@ class Inbox:
     def __init__(
         self,
         *,
-        prefix: str = "outbox_",
-        schema: str = "public",
+        tables: TableNames = DEFAULT_TABLES,
         retention: Duration | None = INBOX_RETENTION,
         redelivery: Duration = REDELIVERY_WINDOW,
     ) -> None:
         """
-        prefix, schema: where the tables are, as in `Outbox`; the schema concerns PostgreSQL only.
+        tables: where the tables are: the same value as for the store and the outbox.
         retention: how long `prune` keeps inbox records; None: for ever.
         redelivery: the longest time after which an event may be redelivered.
         """
-        if not schema:
-            raise ConfigurationError('schema is empty; name the PostgreSQL schema, usually "public"')
-        self._names = Names(prefix=prefix, schema=schema)
+        self._names = tables.postgres
         self._retention = _checked(retention, redelivery)
         statements = {
             "postgresql": StatementSet(self._names, load("pillarbox.inbox", "postgres")),
-            "sqlite": StatementSet(Names(prefix=prefix), load("pillarbox.inbox", "sqlite")),
+            "sqlite": StatementSet(tables.sqlite, load("pillarbox.inbox", "sqlite")),
         }
         self._admit = {dialect: found.get("admit") for dialect, found in statements.items()}
         self._count = {dialect: found.get("count_results") for dialect, found in statements.items()}

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from pillarbox.relay.routing import Destination
 
 
-def open_store(store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = "30s") -> AdminStore:
+def open_store(
+    store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = StoreOptions.statement_timeout
+) -> AdminStore:
     """Open the store of the settings. Raises ConfigurationError, also if its driver is not installed."""
     options = _store_options(store, ledger=ledger, statement_timeout=statement_timeout)
     with installed():
@@ -50,11 +52,10 @@ def scratch_store(store: StoreSettings, name: str) -> ScratchStore:
 
 
 def _store_options(
-    store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = "30s"
+    store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = StoreOptions.statement_timeout
 ) -> StoreOptions:
     return StoreOptions(
-        prefix=store.prefix,
-        schema=store.schema,
+        tables=store.tables,
         history=store.history,
         ledger=ledger,
         max_payload=store.max_payload,
@@ -70,8 +71,7 @@ def make_outbox(
     from pillarbox.record.outbox import Outbox
 
     return Outbox(
-        prefix=settings.store.prefix,
-        schema=settings.store.schema,
+        tables=settings.store.tables,
         registry=registry,
         duplicate=settings.record.duplicate,
         wakeup=settings.record.wakeup,

@@ -9,23 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
-from typing import Literal, TypeGuard
+from typing import TypeGuard
 
 from pillarbox import connections
 from pillarbox.connections.accepted import AsyncRecordable, Recordable
-from pillarbox.core.errors import ConfigurationError, presentable
+from pillarbox.core.errors import presentable
 from pillarbox.core.event import Event, EventsRecorded, RecordObserver
 from pillarbox.core.row import InProcessTransaction, Row
 from pillarbox.core.text import Size, payload_limit
+from pillarbox.record.options import Duplicate, RecordOptions
 from pillarbox.record.postgres import PostgresAppend
 from pillarbox.record.refusals import check_distinct, explain
 from pillarbox.record.registry import EventTypes
 from pillarbox.record.rows import row_of
 from pillarbox.record.sqlite import SqliteAppend
-from pillarbox.statements import Names
-
-Duplicate = Literal["error", "ignore"]
-Wakeup = Literal["notify", "none"]
+from pillarbox.settings.shared import Wakeup
+from pillarbox.table_names import DEFAULT_TABLES, TableNames
 
 
 class Outbox:
@@ -37,17 +36,16 @@ class Outbox:
     def __init__(
         self,
         *,
-        prefix: str = "outbox_",
-        schema: str = "public",
+        tables: TableNames = DEFAULT_TABLES,
         registry: EventTypes | None = None,
-        duplicate: Duplicate = "error",
-        wakeup: Wakeup = "notify",
+        duplicate: Duplicate = RecordOptions.duplicate,
+        wakeup: Wakeup = RecordOptions.wakeup,
         strict_order: bool = False,
-        max_payload: Size = "1 MiB",
+        max_payload: Size = RecordOptions.max_payload,
         observers: Sequence[RecordObserver] = (),
     ) -> None:
         """
-        prefix, schema: the names of the tables; the schema applies to PostgreSQL only.
+        tables: prefix and schema of the tables: the same value as for the store and the inbox.
         registry: event types to validate against; None: every type is valid.
         duplicate: for an id that is pending already: "error" raises, "ignore" skips the event.
         wakeup: "notify" wakes an idle relay at commit, "none" does not: for two-phase commit.
@@ -55,11 +53,8 @@ class Outbox:
         max_payload: bytes, or text such as "1 MiB"; at most 64 MiB.
         observers: called with the recorded events inside the transaction; they must neither raise nor block.
         """
-        _check_choice("duplicate", duplicate, ("error", "ignore"))
-        _check_choice("wakeup", wakeup, ("notify", "none"))
-        if not schema:
-            raise ConfigurationError('schema is empty; name the PostgreSQL schema, usually "public"')
-        self._names = Names(prefix=prefix, schema=schema)
+        RecordOptions(duplicate=duplicate, wakeup=wakeup, max_payload=max_payload)  # checks them
+        self._names = tables.postgres
         self._registry = registry
         self._ignore_duplicates = duplicate == "ignore"
         self._max_payload = payload_limit(max_payload)
@@ -70,7 +65,7 @@ class Outbox:
             notify=wakeup == "notify",
             strict_order=strict_order,
         )
-        self._sqlite = SqliteAppend(Names(prefix=prefix), ignore_duplicates=self._ignore_duplicates)
+        self._sqlite = SqliteAppend(tables.sqlite, ignore_duplicates=self._ignore_duplicates)
 
     @classmethod
     def from_settings(
@@ -164,8 +159,3 @@ class Outbox:
 def _is_in_process(connection: object) -> TypeGuard[InProcessTransaction]:
     """Checks the method only; `isinstance` with a protocol would take longer than the rest of `record`."""
     return hasattr(type(connection), "append_rows")
-
-
-def _check_choice(setting: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ConfigurationError(f"{setting} is {value!r}; use {' or '.join(map(repr, choices))}")

@@ -29,10 +29,10 @@ from pillarbox.settings import (
     part,
     setting,
 )
+from pillarbox.settings.shared import SEND_TIMEOUT, Wakeup, wakeup_setting
 
 Outages = Literal["wait", "count"]
 OnExhausted = Literal["skip", "block"]
-Wakeup = Literal["notify", "none"]
 
 GRACE = 1.0
 """Seconds beyond `send_timeout` in which a transport can still report the result of a send."""
@@ -174,7 +174,7 @@ class RelayConfig:
     )
     heartbeat: Duration = setting("1s", Span(), "How often the lease is renewed. The lease is at least 3 heartbeats.")
     send_timeout: Duration = setting(
-        "10s", Span(), "How long a send may take. The lease is at least this, 1 s and 2 heartbeats."
+        SEND_TIMEOUT, Span(), "How long a send may take. The lease is at least this, 1 s and 2 heartbeats."
     )
     drain_timeout: Duration = setting(
         "30s", Span(zero="do not wait"), "How long a stopping relay waits for events in flight."
@@ -187,11 +187,7 @@ class RelayConfig:
         Flag(),
         "Fetch more often while there are events. `false` with `wakeup` `none`: fetch every `poll_interval`.",
     )
-    wakeup: Wakeup = setting(
-        "notify",
-        Choice.of(Wakeup),
-        "`notify`: a commit wakes the sleeping relay. `none`: the relay only polls, as two-phase commit requires.",
-    )
+    wakeup: Wakeup = wakeup_setting()
     outages: Outages = setting(
         "wait",
         Choice.of(Outages),

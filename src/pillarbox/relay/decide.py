@@ -86,7 +86,7 @@ def decide(
 
 
 def no_route(
-    message: Message, chance: Chance, *, on_exhausted: OnExhausted = "skip", most_by_type: int | None = None
+    message: Message, chance: Chance, *, on_exhausted: OnExhausted, most_by_type: int | None = None
 ) -> Outcome:
     """What becomes of a message that matches no route: a rolling deployment may know its type later.
 

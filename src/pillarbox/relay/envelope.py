@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError, PermanentError
@@ -124,19 +124,20 @@ class CloudEvents:
 
 
 Body = Payload | Envelope | CloudEvents
+BodyName = Literal["payload", "envelope", "cloudevents"]
 
 PAYLOAD = Payload()
 
-_WRITTEN: Mapping[str, Callable[[], Body]] = {"payload": Payload, "envelope": Envelope, "cloudevents": CloudEvents}
+_WRITTEN: Mapping[BodyName, Callable[[], Body]] = {
+    "payload": Payload,
+    "envelope": Envelope,
+    "cloudevents": CloudEvents,
+}
 
 
-def body_of(body: Body | str) -> Body:
-    """`body`, or the kind that is written so. Raises ConfigurationError for anything else."""
-    if isinstance(body, Payload | Envelope | CloudEvents):
-        return body
-    if kind := _WRITTEN.get(str(body)):
-        return kind()
-    raise ConfigurationError(f"body is one of {', '.join(_WRITTEN)}, not {body!r}")
+def body_of(body: Body | BodyName) -> Body:
+    """`body`, or the one of that name."""
+    return body if isinstance(body, Body) else _WRITTEN[body]()
 
 
 def compose(message: Message, body: Body, *, now: datetime) -> tuple[bytes, str]:

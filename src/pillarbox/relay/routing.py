@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Literal, NamedTuple, cast, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import LONGEST_TEXT, check_text
 from pillarbox.core.message import Message
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.core.transport import Address, Transport
-from pillarbox.relay.envelope import Body, body_of
-from pillarbox.settings import Text, Texts, about, setting
+from pillarbox.relay.envelope import Body, BodyName, body_of
+from pillarbox.settings import Choice, Text, Texts, about, check_settings, setting
 
 MAX_CACHED = 4096
 """How many kinds of events a relay caches the destinations of; beyond that it starts over."""
@@ -53,6 +53,60 @@ def rate_text(rate: float) -> str:
     return f"{rate:g}/s"
 
 
+@dataclass(frozen=True, slots=True)
+class Rate(Text):
+    """Messages per second, minute or hour. In Python a number is one per second."""
+
+    @property
+    def word(self) -> str:
+        return "rate above zero"
+
+    def check(self, value: Any) -> None:
+        try:
+            per_second(value)
+        except ConfigurationError:
+            raise ValueError("write a rate above zero with its period, for example 500/s, 30/m or 1000/h") from None
+
+    def read(self, value: Any) -> str:
+        self.check(value if isinstance(value, str) else "")
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class BodyForm(Choice):
+    """The name of a body; in Python also the body itself."""
+
+    def check(self, value: Any) -> None:
+        if not isinstance(value, Body):
+            super(BodyForm, self).check(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DestinationOptions:
+    """The settings of a destination besides its address."""
+
+    python_name: ClassVar[str] = "Destination"
+
+    body: Body | BodyName = setting(
+        "payload",
+        BodyForm.of(BodyName),
+        "What is sent: the recorded bytes, a JSON object around them, or a CloudEvent.",
+    )
+    rate_limit: str | float | None = setting(
+        None, Rate(), "Messages over all relays at most, as in `500/s`, `30/m`, `1000/h`. Not set: no limit."
+    )
+    ordering: Ordering = setting(
+        "strict",
+        Choice.of(Ordering),
+        "`strict`: the next event of a key is sent after the one before was confirmed. `pipelined`: several events of "
+        "a key are sent in one batch, in order; one that the broker rejects arrives after those behind it. Of our "
+        "transports, only RabbitMQ supports `pipelined`.",
+    )
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class Destination:
     """Where a transport delivers to: address, form of the messages, rate limit and ordering.
@@ -65,24 +119,21 @@ class Destination:
     rate_limit: float | None
     """Messages per second over all relays; None = as many as there are."""
     ordering: Ordering
-    """`strict`: the next message of a key is sent once the one before was confirmed. `pipelined`: several messages of a
-    key are sent in one batch, in order; a message that the broker refuses arrives after those behind it."""
 
     def __init__(
         self,
         address: Address,
         *,
-        body: Body | str = "payload",
-        rate_limit: str | float | None = None,
-        ordering: Ordering = "strict",
+        body: Body | BodyName = DestinationOptions.body,
+        rate_limit: str | float | None = DestinationOptions.rate_limit,
+        ordering: Ordering = DestinationOptions.ordering,
     ) -> None:
         if not isinstance(cast(object, address), Address):
             raise ConfigurationError(f"{address!r} is no address; take what a transport's `to` gives")
+        DestinationOptions(body=body, rate_limit=rate_limit, ordering=ordering)  # checks them
         object.__setattr__(self, "address", address)
         object.__setattr__(self, "body", body_of(body))
         object.__setattr__(self, "rate_limit", None if rate_limit is None else per_second(rate_limit))
-        if ordering not in get_args(Ordering):
-            raise ConfigurationError(f'ordering is "strict" or "pipelined", not {ordering!r}')
         object.__setattr__(self, "ordering", ordering)
 
 

@@ -12,15 +12,30 @@ from pillarbox.settings.definitions import (
     listed,
     maybe,
     part,
+    python_name,
     setting,
     settings_of,
 )
-from pillarbox.settings.kinds import ByteSize, Choice, Flag, Identifier, Kind, Number, Pairs, Span, Text, Texts, Whole
+from pillarbox.settings.kinds import (
+    ByteSize,
+    Choice,
+    Flag,
+    FlagOr,
+    Identifier,
+    Kind,
+    Number,
+    Pairs,
+    Span,
+    Text,
+    Texts,
+    Whole,
+)
 
 __all__ = [
     "ByteSize",
     "Choice",
     "Flag",
+    "FlagOr",
     "Identifier",
     "InvalidSettingError",
     "Kind",
@@ -37,6 +52,7 @@ __all__ = [
     "listed",
     "maybe",
     "part",
+    "python_name",
     "setting",
     "settings_of",
 ]

@@ -61,12 +61,17 @@ class InvalidSettingError(ConfigurationError):
     def __init__(self, owner: object, template: str, **texts: object) -> None:
         self._template, self._texts = template, texts
         self._values = {one.name: getattr(owner, one.name) for one in fields(owner)}  # type: ignore[arg-type]
-        super().__init__(self.called(lambda name: f"{type(owner).__name__}.{name}"))
+        super().__init__(self.called(lambda name: f"{python_name(type(owner))}.{name}"))
 
     def called(self, name_of: Callable[[str], str]) -> str:
         """The message with the names of `name_of`."""
         named = {name: _Named(name_of(name), value) for name, value in self._values.items()}
         return self._template.format(**self._texts, **named)
+
+
+def python_name(owner: type[Any]) -> str:
+    """What users call a class: `Outbox`, where its arguments are defined by a class of their own."""
+    return str(getattr(owner, "python_name", owner.__name__))
 
 
 class _Named(str):

@@ -89,6 +89,22 @@ class Flag(Kind):
 
 
 @dataclass(frozen=True, slots=True)
+class FlagOr(Choice):
+    """True, false or one of a few words."""
+
+    @property
+    def word(self) -> str:
+        return f"`true`, `false`, {super(FlagOr, self).word}"
+
+    def check(self, value: Any) -> None:
+        if not isinstance(value, bool) and value not in self.words:
+            raise ValueError(f"write true, false or {' or '.join(map(repr, self.words))}")
+
+    def parse(self, text: str) -> Any:
+        return Flag().parse(text)
+
+
+@dataclass(frozen=True, slots=True)
 class Whole(Kind):
     """A whole number, from 1 on, or from 0 on where `zero` says what that means."""
 

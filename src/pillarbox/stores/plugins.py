@@ -13,7 +13,7 @@ from typing import Any
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.plugins import Producer, ScratchStore, StoreOptions, StorePlugin
-from pillarbox.statements import Names, StatementSet, load
+from pillarbox.statements import StatementSet, load
 
 
 class PostgresPlugin(StorePlugin):
@@ -26,8 +26,7 @@ class PostgresPlugin(StorePlugin):
 
         return PostgresStore(
             url,
-            schema=options.schema,
-            prefix=options.prefix,
+            tables=options.tables,
             history=options.history,
             ledger=options.ledger,
             max_payload=options.max_payload,
@@ -38,7 +37,7 @@ class PostgresPlugin(StorePlugin):
         return _PostgresProducer(url)
 
     def scratch(self, url: str, options: StoreOptions, name: str) -> ScratchStore:
-        return _PostgresScratch(url, replace(options, prefix=f"{name}_outbox_"))
+        return _PostgresScratch(url, replace(options, tables=replace(options.tables, prefix=f"{name}_outbox_")))
 
 
 class SqlitePlugin(StorePlugin):
@@ -50,7 +49,7 @@ class SqlitePlugin(StorePlugin):
         from pillarbox.stores.sqlite import SqliteStore
 
         return SqliteStore(
-            url, prefix=options.prefix, history=options.history, ledger=options.ledger, max_payload=options.max_payload
+            url, tables=options.tables, history=options.history, ledger=options.ledger, max_payload=options.max_payload
         )
 
     def producer(self, url: str) -> Producer:
@@ -81,10 +80,10 @@ class _PostgresScratch:
     async def drop(self) -> None:
         from pillarbox.stores.postgres.connection import Connection
 
-        names = Names(prefix=self.options.prefix, schema=self.options.schema)
+        names = self.options.tables.postgres
         statements = StatementSet(names, load("pillarbox.stores", "postgres"))
         async with aclosing(Connection(self.url)) as connection:
-            await connection.execute(statements.get("drop_prefix", schema=self.options.schema))
+            await connection.execute(statements.get("drop_prefix", schema=self.options.tables.schema))
 
 
 class _SqliteScratch:

@@ -44,13 +44,14 @@ class RabbitMQPlugin(TransportPlugin):
     ) -> TransportDiagnosis | None:
         from pillarbox.transports.rabbitmq import RabbitMQAddress
         from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
+        from pillarbox.transports.rabbitmq.topology import RabbitMQOptions
 
         return RabbitMQDiagnosis(
             url,
             exchanges=_exchanges(options.get("exchanges", ())),
             queues=_queues(options.get("queues", ())),
             addresses={name: one for name, one in addresses.items() if isinstance(one, RabbitMQAddress)},
-            declare=options.get("declare", True),
+            declare=options.get("declare", RabbitMQOptions.declare),
         )
 
     def dead_letters(

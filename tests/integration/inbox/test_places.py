@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row, scalar_row
 
-from pillarbox import Inbox, NotInTransactionError
+from pillarbox import Inbox, NotInTransactionError, TableNames
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from tests.integration.inbox.admitting import Undo
@@ -20,14 +20,15 @@ from tests.integration.inbox.conftest import committed_receipts
 from tests.servers.pgbouncer import PgBouncer
 
 INBOX = Inbox()
+TILL = TableNames(schema="shop", prefix="till_outbox_")
 
 
 async def test_schema_and_prefix_can_be_set(postgres_url: str) -> None:
-    async with aclosing(PostgresStore(postgres_url, schema="shop", prefix="till_outbox_")) as store:
+    async with aclosing(PostgresStore(postgres_url, tables=TILL)) as store:
         await store.schema.apply()
     with psycopg.connect(postgres_url) as connection:
-        assert Inbox(schema="shop", prefix="till_outbox_").admit(connection, "billing", "e1")
-        assert not Inbox(schema="shop", prefix="till_outbox_").admit(connection, "billing", "e1")
+        assert Inbox(tables=TILL).admit(connection, "billing", "e1")
+        assert not Inbox(tables=TILL).admit(connection, "billing", "e1")
         assert connection.execute("SELECT event_id FROM shop.till_outbox_inbox").fetchall() == [("e1",)]
     assert committed_receipts(postgres_url) == []
 
@@ -40,10 +41,10 @@ async def test_the_search_path_does_not_matter(postgres_url: str) -> None:
 
 
 async def test_on_sqlite_only_the_prefix_applies(tmp_path: Path) -> None:
-    async with aclosing(SqliteStore(tmp_path / "shop.db", prefix="shop_")) as store:
+    async with aclosing(SqliteStore(tmp_path / "shop.db", tables=TableNames(prefix="shop_"))) as store:
         await store.schema.apply()
     with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
-        assert Inbox(prefix="shop_", schema="elsewhere").admit(connection, "billing", "e1")
+        assert Inbox(tables=TableNames(prefix="shop_", schema="elsewhere")).admit(connection, "billing", "e1")
         assert connection.execute("SELECT event_id FROM shop_inbox").fetchall() == [("e1",)]
 
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine
 
-from pillarbox import Inbox, InboxError, InvalidConnectionError, SchemaError
+from pillarbox import Inbox, InboxError, InvalidConnectionError, SchemaError, TableNames
 from pillarbox.core.row import ConsumerStatistics
 from tests.integration.inbox.admitting import admit
 from tests.integration.inbox.conftest import committed_receipts
@@ -45,7 +45,7 @@ async def test_a_failed_transaction_must_be_rolled_back_first(way: Way, postgres
     with pytest.raises(InboxError, match=r"has already failed.*roll back first"):
         async with way.transaction(postgres_url) as connection:
             with pytest.raises(SchemaError, match="not_there"):
-                await admit(way, connection, "e1", inbox=Inbox(schema="not_there"))
+                await admit(way, connection, "e1", inbox=Inbox(tables=TableNames(schema="not_there")))
             await admit(way, connection, "e1")
     assert committed_receipts(postgres_url) == []
 

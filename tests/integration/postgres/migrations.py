@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pillarbox.stores.postgres
+from pillarbox.plugins import StoreOptions
 from pillarbox.statements import Names
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.schema import PostgresSchema
 from pillarbox.stores.postgres.statements import PostgresStatements
-from pillarbox.stores.postgres.store import MIB
 
 MIGRATIONS = sorted((Path(pillarbox.stores.postgres.__file__).parent / "sql" / "migrations").glob("*.sql"))
 NEXT = f"{len(MIGRATIONS) + 1:04}_next"
@@ -24,7 +24,12 @@ CREATE INDEX CONCURRENTLY "{prefix}audit_subject_idx" ON {audit} (subject);
 
 @asynccontextmanager
 async def next_release(
-    url: str, folder: Path, script: str = ADD_COLUMN, *, statement_timeout: str = "10s", max_payload: int = MIB
+    url: str,
+    folder: Path,
+    script: str = ADD_COLUMN,
+    *,
+    statement_timeout: str = "10s",
+    max_payload: int = StoreOptions.max_payload,
 ) -> AsyncIterator[PostgresSchema]:
     """The schema of a release that has `script` as a further migration, written to `folder`."""
     (folder / f"{NEXT}.sql").write_text(script, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import json
 
+from pillarbox import TableNames
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.stores.postgres import PostgresStore
 from tests.databases import Sql
@@ -46,7 +47,7 @@ async def test_an_unchanged_report_writes_nothing(store: PostgresStore, sql: Sql
 
 
 async def test_a_sibling_store_has_the_same_schema_and_prefix(postgres_url: str, sql: Sql) -> None:
-    store = PostgresStore(postgres_url, schema="elsewhere", prefix="shop_", max_payload=2048)
+    store = PostgresStore(postgres_url, tables=TableNames(schema="elsewhere", prefix="shop_"), max_payload=2048)
     await store.schema.apply()
     await store.aclose()
     other = store.beside()

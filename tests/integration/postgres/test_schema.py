@@ -9,6 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from pillarbox import TableNames
 from pillarbox.core.errors import SchemaError, StoreUnavailableError
 from pillarbox.statements import Names
 from pillarbox.stores.postgres import PostgresStore
@@ -161,7 +162,7 @@ async def test_only_migrations_have_a_long_timeout(empty_postgres_url: str) -> N
 async def test_prefix_and_schema_can_be_chosen(empty_postgres_url: str) -> None:
     """Two outboxes in one database, neither in the other's way."""
     for prefix, schema in (("Shop_outbox_", "public"), ("outbox_", "Billing")):
-        store = PostgresStore(empty_postgres_url, prefix=prefix, schema=schema)
+        store = PostgresStore(empty_postgres_url, tables=TableNames(prefix=prefix, schema=schema))
         await store.schema.apply(aliases=True)
         await store.schema.check()
         await store.aclose()

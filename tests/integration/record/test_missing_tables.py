@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pillarbox import Event, Outbox, SchemaError
+from pillarbox import Event, Outbox, SchemaError, TableNames
 from tests.integration.record.way import Way
 from tests.integration.record.ways import POSTGRES, SQLITE
 
@@ -28,7 +28,10 @@ async def test_an_empty_sqlite_is_an_error_with_advice(way: Way, tmp_path: Path)
             await way.record(Outbox(), connection, EVENT)
 
 
-@pytest.mark.parametrize("outbox", [Outbox(schema="nowhere"), Outbox(schema="nowhere", wakeup="none")])
+NOWHERE = TableNames(schema="nowhere")
+
+
+@pytest.mark.parametrize("outbox", [Outbox(tables=NOWHERE), Outbox(tables=NOWHERE, wakeup="none")])
 def test_a_missing_schema_is_named(postgres_url: str, outbox: Outbox) -> None:
     with psycopg.connect(postgres_url) as connection, pytest.raises(SchemaError, match="nowhere"):
         outbox.record(connection, EVENT)

@@ -3,8 +3,7 @@
 import psycopg
 import pytest
 
-from pillarbox import Event, Outbox
-from pillarbox.statements import Names
+from pillarbox import Event, Outbox, TableNames
 from pillarbox.stores.postgres import PostgresStore
 from tests.integration.record.notifications import Listener, sleeping_relay
 from tests.integration.record.way import Way
@@ -94,17 +93,18 @@ def test_recording_leaves_no_lock(postgres_url: str) -> None:
 async def test_outboxes_of_one_database_wake_their_own_relays(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         connection.execute("CREATE SCHEMA sales")
-    store = PostgresStore(postgres_url, schema="sales", prefix="shop_")
+    tables = TableNames(schema="sales", prefix="shop_")
+    store = PostgresStore(postgres_url, tables=tables)
     await store.schema.apply()
     await store.aclose()
-    shop = Names(schema="sales", prefix="shop_")
+    shop = tables.postgres
     with Listener(postgres_url) as listener, Listener(postgres_url, shop) as other:
         with (
             sleeping_relay(postgres_url),
             sleeping_relay(postgres_url, shop),
             psycopg.connect(postgres_url) as connection,
         ):
-            Outbox(schema="sales", prefix="shop_").record(connection, event())
+            Outbox(tables=tables).record(connection, event())
         assert other.notified()
         with sleeping_relay(postgres_url, shop), psycopg.connect(postgres_url) as connection:
             Outbox().record(connection, event())

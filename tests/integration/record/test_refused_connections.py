@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pillarbox import Event, NotInTransactionError, Outbox, RecordError
+from pillarbox import Event, NotInTransactionError, Outbox, RecordError, TableNames
 from tests.integration.record.conftest import committed_ids
 from tests.integration.record.sqlalchemy_ways import async_engine_for, engine_for
 from tests.integration.record.way import Way
@@ -96,7 +96,7 @@ async def test_a_connection_returned_to_its_pool_is_rejected(postgres_url: str) 
 
 @pytest.mark.parametrize("way", POSTGRES, ids=str)
 async def test_a_failed_transaction_must_be_rolled_back_first(way: Way, postgres_url: str) -> None:
-    poisoned = Outbox(schema="not_there")
+    poisoned = Outbox(tables=TableNames(schema="not_there"))
     with pytest.raises(RecordError, match=r"has already failed.*roll back first"):
         async with way.transaction(postgres_url) as connection:
             with pytest.raises(Exception, match="pillarbox schema apply"):

@@ -9,7 +9,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from pillarbox import Event, Outbox
+from pillarbox import Event, Outbox, TableNames
 from tests.integration.record.conftest import committed_ids
 from tests.servers.waiting import wait_until
 
@@ -108,6 +108,6 @@ async def test_two_outboxes_do_not_wait_for_each_others_keys(postgres_url: str, 
         of_the_first = locks()
     with psycopg.connect(postgres_url) as other:
         other.execute("CREATE TABLE shop_message (LIKE outbox_message INCLUDING ALL)")
-        Outbox(prefix="shop_", wakeup="none", strict_order=True).record(other, _placed("42", "two"))
+        Outbox(tables=TableNames(prefix="shop_"), wakeup="none", strict_order=True).record(other, _placed("42", "two"))
         assert len(of_the_first) == len(locks()) == 1
         assert of_the_first.isdisjoint(locks())

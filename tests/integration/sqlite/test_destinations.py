@@ -4,6 +4,7 @@ import json
 import sqlite3
 from pathlib import Path
 
+from pillarbox import TableNames
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.stores.sqlite import SqliteStore
 
@@ -29,7 +30,7 @@ async def test_a_report_of_a_relay_is_not_audited(store: SqliteStore, sql: sqlit
 
 
 async def test_a_sibling_store_has_the_same_file_and_prefix(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "shop.db", prefix="shop_", max_payload=2048)
+    store = SqliteStore(tmp_path / "shop.db", tables=TableNames(prefix="shop_"), max_payload=2048)
     await store.schema.apply()
     await store.aclose()
     other = store.beside()

@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 
 import pillarbox.stores.sqlite
+from pillarbox import TableNames
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavailableError
+from pillarbox.plugins import StoreOptions
 from pillarbox.statements import Names
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.schema import SqliteSchema
 from pillarbox.stores.sqlite.statements import SqliteStatements
-from pillarbox.stores.sqlite.store import MIB
 from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters
 from tests.integration.sqlite.conftest import Shell
@@ -51,7 +52,9 @@ async def next_release(path: Path, folder: Path) -> AsyncIterator[SqliteSchema]:
     statements = SqliteStatements(Names())
     connection = Connection(path, statements, busy_timeout=5, clock=SystemClock())
     try:
-        yield SqliteSchema(connection, statements, max_payload=MIB, migrations=statements.migrations(folder))
+        yield SqliteSchema(
+            connection, statements, max_payload=StoreOptions.max_payload, migrations=statements.migrations(folder)
+        )
     finally:
         await connection.aclose()
 
@@ -162,7 +165,7 @@ async def test_a_failed_migration_leaves_nothing(path: Path) -> None:
 
 
 async def test_two_outboxes_can_share_one_file(store: SqliteStore, path: Path) -> None:
-    other = SqliteStore(path, prefix="shop_outbox_")
+    other = SqliteStore(path, tables=TableNames(prefix="shop_outbox_"))
     assert len(await other.schema.apply(aliases=True)) == STEPS
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("INSERT INTO shop_outbox_message (event_type, payload) VALUES ('t', '')")
@@ -177,4 +180,4 @@ async def test_two_outboxes_can_share_one_file(store: SqliteStore, path: Path) -
 @pytest.mark.parametrize("prefix", ["", "out box", 'x"; DROP TABLE y; --', "1st", "x" * 40])
 def test_an_invalid_prefix_is_rejected(path: Path, prefix: str) -> None:
     with pytest.raises(ConfigurationError, match="prefix"):
-        SqliteStore(path, prefix=prefix)
+        SqliteStore(path, tables=TableNames(prefix=prefix))

@@ -11,10 +11,6 @@ from pillarbox import ConfigurationError, Inbox
 @pytest.mark.parametrize(
     ("setting", "value", "reason"),
     [
-        ("prefix", "outbox-", "not a plain identifier"),
-        ("schema", "", "schema is empty"),
-        ("schema", None, "schema is empty"),
-        ("schema", 'x"; DROP TABLE y; --', "not a plain identifier"),
         ("retention", "a while", "is not a duration"),
         ("retention", -1, "zero or more"),
         ("redelivery", None, "is not a duration"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pillarbox import ConfigurationError, Event, Outbox, RecordError, Relay
+from pillarbox import ConfigurationError, Event, Outbox, RecordError, Relay, TableNames
 from pillarbox.core.observations import RelayStarted, RelayStopped
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.waiting import eventually
@@ -42,7 +42,7 @@ async def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "shop_events.py").write_text(HANDLERS)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "shop_events", raising=False)
-    store = SqliteStore(tmp_path / "shop.db", prefix="shop_", max_payload=1024)
+    store = SqliteStore(tmp_path / "shop.db", tables=TableNames(prefix="shop_"), max_payload=1024)
     await store.schema.apply()
     await store.aclose()
     written = tmp_path / "shop.toml"

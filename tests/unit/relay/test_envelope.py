@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.message import Message
-from pillarbox.relay.envelope import Body, CloudEvents, Envelope, Payload, body_of, compose
+from pillarbox.core.transport import Address
+from pillarbox.relay.envelope import Body, CloudEvents, Envelope, Payload, compose
+from pillarbox.relay.routing import Destination
 from tests.unit.relay.messages import NOW, inserted_by_plain_sql, message
 
 
@@ -192,17 +194,18 @@ def test_invalid_text_inserted_by_plain_sql_is_a_permanent_error() -> None:
 
 
 def test_bodies_can_be_given_by_name() -> None:
-    assert body_of("payload") == Payload()
-    assert body_of("envelope") == Envelope()
-    assert body_of("cloudevents") == CloudEvents()
+    assert Destination(Address()).body == Payload()
+    assert Destination(Address(), body="payload").body == Payload()
+    assert Destination(Address(), body="envelope").body == Envelope()
+    assert Destination(Address(), body="cloudevents").body == CloudEvents()
     mine = Envelope(numeric_id=True)
-    assert body_of(mine) is mine
+    assert Destination(Address(), body=mine).body is mine
 
 
 @pytest.mark.parametrize("wrong", ["xml", "", "Envelope", None, {}])
 def test_an_unknown_body_is_rejected(wrong: Any) -> None:
-    with pytest.raises(ConfigurationError, match="body is one of payload, envelope, cloudevents"):
-        body_of(wrong)
+    with pytest.raises(ConfigurationError, match=r'^Destination\.body is .*: write "payload", "envelope" or "cloudev'):
+        Destination(Address(), body=wrong)
 
 
 @pytest.mark.parametrize(

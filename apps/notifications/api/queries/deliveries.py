@@ -12,12 +12,12 @@ from typing import Any
 from sqlalchemy import Engine, Row, column, select, table
 
 from apps.notifications.api.models import DeliveryState, DeliveryStatus, Notification
-from apps.notifications.database import DELIVERY_PREFIX
+from apps.notifications.database import DELIVERY_TABLES
 from apps.notifications.requests import delivery_id
 from apps.notifications.tables import notification_delivery
 
 EVENTS = table(
-    f"{DELIVERY_PREFIX}event",
+    f"{DELIVERY_TABLES.prefix}event",
     *map(column, ("event_id", "status", "retry_count", "last_error", "next_retry_at")),
 )
 """The view of the outbox: see `outbox_event` in the schema reference."""

@@ -58,8 +58,8 @@ class BenchmarkTarget:
         store = replace(
             settings.store,
             url=scratch.url,
-            schema=options.schema,
-            prefix=options.prefix,
+            schema=options.tables.schema,
+            prefix=options.tables.prefix,
             options=options.extra or None,
         )
         config = replace(settings.relay.config, enabled=True, initial_delay="0s")

@@ -14,6 +14,7 @@ from pillarbox.ops.demo.environment import DemoEnvironment
 from pillarbox.ops.demo.verification import OrderStep
 from pillarbox.record.outbox import Outbox
 from pillarbox.statements import Names, StatementSet, load
+from pillarbox.table_names import TableNames
 
 if TYPE_CHECKING:
     import asyncpg
@@ -120,7 +121,7 @@ class PostgresOrders:
     def __init__(self, url: str, schema: str) -> None:
         self._url = url
         self._names = Names(schema=schema)
-        self._outbox = Outbox(schema=schema)
+        self._outbox = Outbox(tables=TableNames(schema=schema))
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
 
     async def open(self) -> None:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.relay.config import RelayConfig
+from pillarbox.table_names import TableNames
 
 Fault = Literal["loss", "reordering", "phantom", "duplicates"]
 
@@ -82,7 +83,7 @@ class DemoEnvironment:
             from pillarbox.stores.postgres import PostgresStore
         except ImportError as missing:
             raise ConfigurationError(str(missing)) from missing
-        return PostgresStore(self.store, schema=self.name)
+        return PostgresStore(self.store, tables=TableNames(schema=self.name))
 
     async def check_transport(self) -> None:
         """Raise ConfigurationError or UnavailableError if the broker cannot be reached."""

@@ -14,42 +14,10 @@ from pillarbox import plugins
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.settings.masking import ADDRESSES, misplaced_password
 from pillarbox.ops.times import parse_time
-from pillarbox.relay.routing import per_second
-from pillarbox.settings import Choice, Flag, Text
+from pillarbox.settings import Text
 
 SHORTEST_SECRET = 16
 """Characters."""
-
-
-@dataclass(frozen=True, slots=True)
-class FlagOr(Choice):
-    """True, false or one of a few words."""
-
-    @property
-    def word(self) -> str:
-        return f"`true`, `false`, {super(FlagOr, self).word}"
-
-    def check(self, value: Any) -> None:
-        if not isinstance(value, bool) and value not in self.words:
-            raise ValueError(f"write true, false or {' or '.join(map(repr, self.words))}")
-
-    def parse(self, text: str) -> Any:
-        return Flag().parse(text)
-
-
-@dataclass(frozen=True, slots=True)
-class Rate(Text):
-    """Messages per second, minute or hour."""
-
-    @property
-    def word(self) -> str:
-        return "rate above zero"
-
-    def check(self, value: Any) -> None:
-        try:
-            per_second(value if isinstance(value, str) else "")
-        except ConfigurationError:
-            raise ValueError("write a rate above zero with its period, for example 500/s, 30/m or 1000/h") from None
 
 
 @dataclass(frozen=True, slots=True)

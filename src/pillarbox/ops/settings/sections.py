@@ -1,4 +1,4 @@
-"""The sections [store], [record] and [relay]. Settings that the library defines are taken over from there."""
+"""The sections [store] and [relay]. Settings that the library defines are taken over from there."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pillarbox import plugins
 from pillarbox.core.clock import seconds
 from pillarbox.core.retry import ExponentialBackoff, FixedDelay, NoRetry, RetryPolicy
 from pillarbox.core.store import LedgerKind
-from pillarbox.core.text import payload_limit
-from pillarbox.ops.settings.kinds import FlagOr, Listen, Moment, Url
+from pillarbox.ops.settings.kinds import Listen, Moment, Url
 from pillarbox.ops.settings.tables import inlined, same_as
 from pillarbox.relay.config import PRESETS, RelayConfig
-from pillarbox.settings import ByteSize, Choice, Pairs, Span, Text, Whole, part, setting
+from pillarbox.settings import Choice, Pairs, Span, Text, Whole, part, setting
+from pillarbox.table_names import TableNames
 
 _STORES = Url("store", plugins.STORES, "postgresql://…, sqlite:///file.db or memory://")
 _MOST_SUMMED = 1000
@@ -32,33 +32,19 @@ class StoreSettings:
         secret=True,
         formerly={"pool": ""},
     )
-    schema: str = same_as(plugins.StoreOptions, "schema")
-    prefix: str = same_as(plugins.StoreOptions, "prefix")
+    schema: str = same_as(TableNames, "schema")
+    prefix: str = same_as(TableNames, "prefix")
     history: bool = same_as(plugins.StoreOptions, "history")
-    ledger: LedgerKind = setting(
-        "history",
-        FlagOr(("history",)),
-        "What knows that an event was sent, so that a repeat of its id is not: `history` as long as it is kept, or, "
-        "with `true`, a ledger that is written before every send. `false`: a repeat is sent.",
-    )
+    ledger: LedgerKind = same_as(plugins.StoreOptions, "ledger")
     options: Mapping[str, Any] | None = setting(
         None, Pairs(texts=False), "Options of a store that another distribution registers."
     )
-    max_payload: int = payload_limit("1 MiB")
+    max_payload: int = plugins.StoreOptions.max_payload
     """Bytes, from [record]: the tables have the same limit."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordSettings:
-    """How `pillarbox record` and `Outbox.from_settings` record events."""
-
-    max_payload: str | int = setting("1 MiB", ByteSize("64 MiB"), "The largest payload of an event.")
-    duplicate: Literal["error", "ignore"] = setting(
-        "error",
-        Choice(("error", "ignore")),
-        "What happens to an event whose id is already pending: `error` raises, `ignore` leaves it out.",
-    )
-    wakeup: Literal["notify", "none"] = same_as(RelayConfig, "wakeup")
+    @property
+    def tables(self) -> TableNames:
+        return TableNames(prefix=self.prefix, schema=self.schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

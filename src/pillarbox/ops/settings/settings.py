@@ -14,10 +14,11 @@ from pillarbox.ops.settings import relations
 from pillarbox.ops.settings.console import ConsoleSettings
 from pillarbox.ops.settings.origin import Entry, Given, Origin, Path, dotted
 from pillarbox.ops.settings.reading import Reader
-from pillarbox.ops.settings.sections import RecordSettings, RelaySettings, StoreSettings
+from pillarbox.ops.settings.sections import RelaySettings, StoreSettings
 from pillarbox.ops.settings.sources import FAILPOINT, from_environment, from_flags, read_file
 from pillarbox.ops.settings.tables import named
 from pillarbox.ops.settings.transports import DestinationSettings, TransportSettings
+from pillarbox.record.options import RecordOptions
 from pillarbox.relay.config import PRESETS
 from pillarbox.relay.routing import Route
 from pillarbox.settings import listed, part
@@ -36,7 +37,7 @@ class Settings:
     """All settings: each field is a table of the settings file."""
 
     store: StoreSettings = part(StoreSettings)
-    record: RecordSettings = part(RecordSettings)
+    record: RecordOptions = part(RecordOptions)
     relay: RelaySettings = part(RelaySettings)
     transports: Mapping[str, TransportSettings] = named(TransportSettings)
     destinations: Mapping[str, DestinationSettings] = named(DestinationSettings)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pillarbox import plugins
-from pillarbox.ops.settings.kinds import Import, Rate, Url
+from pillarbox.ops.settings.kinds import Import, Url
 from pillarbox.ops.settings.tables import same_as
-from pillarbox.relay.envelope import CloudEvents, Envelope
-from pillarbox.settings import Choice, Flag, Pairs, Span, Text, Whole, listed, setting
+from pillarbox.relay.envelope import BodyName, CloudEvents, Envelope
+from pillarbox.relay.routing import DestinationOptions, Ordering
+from pillarbox.settings import Pairs, Text, listed, setting
 from pillarbox.transports.plugins import HandlerPlugin
-from pillarbox.transports.rabbitmq.topology import Exchange, Queue, RabbitMQAddress
+from pillarbox.transports.rabbitmq.topology import Exchange, Queue, RabbitMQAddress, RabbitMQOptions
 
 TRANSPORTS = "amqp://…, stdout:// or handlers:MODULE:OBJECT"
 
@@ -33,16 +34,10 @@ class TransportSettings:
         },
     )
     import_: str | None = setting(None, Import(), "The application's `Handlers`.")
-    window: int = setting(
-        1000, Whole("messages"), "Messages sent and not yet confirmed, at most.", only_for=("rabbitmq",)
-    )
-    declare: bool = setting(
-        True, Flag(), "Declare exchanges and queues on every new connection.", only_for=("rabbitmq",)
-    )
-    connect_timeout: str = setting("10s", Span(), "How long connecting may take.", only_for=("rabbitmq",))
-    heartbeat: str = setting(
-        "30s", Span(zero="never"), "How soon a dead, idle connection is detected.", only_for=("rabbitmq",)
-    )
+    window: int = same_as(RabbitMQOptions, "window", only_for=("rabbitmq",))
+    declare: bool = same_as(RabbitMQOptions, "declare", only_for=("rabbitmq",))
+    connect_timeout: str = same_as(RabbitMQOptions, "connect_timeout", only_for=("rabbitmq",))
+    heartbeat: str = same_as(RabbitMQOptions, "heartbeat", only_for=("rabbitmq",))
     options: Mapping[str, Any] | None = setting(
         None, Pairs(texts=False), "Options of a transport that another distribution registers."
     )
@@ -77,23 +72,11 @@ class DestinationSettings:
     options: Mapping[str, Any] | None = setting(
         None, Pairs(texts=False), "Options of a destination behind such a transport."
     )
-    body: Literal["payload", "envelope", "cloudevents"] = setting(
-        "payload",
-        Choice(("payload", "envelope", "cloudevents")),
-        "What is sent: the recorded bytes, a JSON object around them, or a CloudEvent.",
-    )
+    body: BodyName = same_as(DestinationOptions, "body")
     fields: Any = same_as(Envelope, "fields", only_for=("envelope",))
     from_headers: Mapping[str, str] | None = same_as(Envelope, "from_headers", only_for=("envelope",))
     constants: Mapping[str, Any] | None = same_as(Envelope, "constants", only_for=("envelope",))
     numeric_id: bool = same_as(Envelope, "numeric_id", only_for=("envelope",))
     source: str = same_as(CloudEvents, "source", only_for=("cloudevents",))
-    rate_limit: str | None = setting(
-        None, Rate(), "Messages over all relays at most, as in `500/s`, `30/m`, `1000/h`. Not set: no limit."
-    )
-    ordering: Literal["strict", "pipelined"] = setting(
-        "strict",
-        Choice(("strict", "pipelined")),
-        "`strict`: the next event of a key is sent after the one before was confirmed. `pipelined`: several events of "
-        "a key are sent in one batch, in order; one that the broker rejects arrives after those behind it. Of our "
-        "transports, only RabbitMQ supports `pipelined`.",
-    )
+    rate_limit: str | None = same_as(DestinationOptions, "rate_limit")
+    ordering: Ordering = same_as(DestinationOptions, "ordering")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.lane import LANES
 from pillarbox.core.store import EVERY_REQUEST, Capabilities, LedgerKind
+from pillarbox.plugins import StoreOptions
 from pillarbox.stores.memory.admin import MemoryAdmin
 from pillarbox.stores.memory.destinations import MemoryDestinations
 from pillarbox.stores.memory.diagnosis import MemoryDiagnosis
@@ -27,7 +28,12 @@ class MemoryStore:
     """
 
     def __init__(
-        self, *, lanes: int = LANES, clock: Clock | None = None, history: bool = True, ledger: LedgerKind = False
+        self,
+        *,
+        lanes: int = LANES,
+        clock: Clock | None = None,
+        history: bool = StoreOptions.history,
+        ledger: LedgerKind = StoreOptions.ledger,
     ) -> None:
         self._wire(Tables(lanes=lanes, clock=clock or SystemClock()), history=history, ledger=ledger)
 

@@ -7,7 +7,7 @@ from functools import partial
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.lane import LANES
 from pillarbox.core.store import EVERY_REQUEST, Capabilities, LedgerKind
-from pillarbox.statements import Names
+from pillarbox.plugins import StoreOptions
 from pillarbox.stores.admin.admin import SqlAdmin
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.destinations import PostgresDestinations
@@ -22,10 +22,8 @@ from pillarbox.stores.postgres.statistics import PostgresStatistics
 from pillarbox.stores.postgres.upkeep import PostgresUpkeep
 from pillarbox.stores.postgres.wakeup import PostgresWakeup
 from pillarbox.stores.postgres.writes import PostgresWrites
+from pillarbox.table_names import TableNames
 
-MIB = 1024 * 1024
-STATEMENT_TIMEOUT = "30s"
-"""Half of what the relay's rounds may take before they count as stalled."""
 KEPT_PLANS = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off"}
 """One plan for each statement, by the indexes made for it, whatever the tables hold when it is made: a plan made for an
 empty table would otherwise read all of it, and sort it, once it is full."""
@@ -49,24 +47,22 @@ class PostgresStore:
         self,
         url: str,
         *,
-        schema: str = "public",
-        prefix: str = "outbox_",
-        history: bool = True,
-        ledger: LedgerKind = False,
-        max_payload: int = MIB,
-        statement_timeout: Duration = STATEMENT_TIMEOUT,
+        tables: TableNames = StoreOptions.tables,
+        history: bool = StoreOptions.history,
+        ledger: LedgerKind = StoreOptions.ledger,
+        max_payload: int = StoreOptions.max_payload,
+        statement_timeout: Duration = StoreOptions.statement_timeout,
     ) -> None:
         self._beside = partial(
             PostgresStore,
             url,
-            schema=schema,
-            prefix=prefix,
+            tables=tables,
             max_payload=max_payload,
             statement_timeout=statement_timeout,
         )
         self._history = history
         self._ledger: LedgerKind = ledger
-        statements = PostgresStatements(Names(prefix=prefix, schema=schema))
+        statements = PostgresStatements(tables.postgres)
         longest = seconds(statement_timeout, field="statement_timeout")
         bound, given_up = f"{longest * 1000:.0f}ms", longest + GRACE
         reading, writing = (

@@ -9,7 +9,7 @@ from pathlib import Path
 from pillarbox.core.clock import Clock, Duration, SystemClock, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.store import EVERY_REQUEST, Capabilities, LedgerKind
-from pillarbox.statements import Names
+from pillarbox.plugins import StoreOptions
 from pillarbox.stores.admin.admin import SqlAdmin
 from pillarbox.stores.sqlite.connection import Connection
 from pillarbox.stores.sqlite.destinations import SqliteDestinations
@@ -25,8 +25,7 @@ from pillarbox.stores.sqlite.statistics import SqliteStatistics
 from pillarbox.stores.sqlite.upkeep import SqliteUpkeep
 from pillarbox.stores.sqlite.wakeup import Bell, SqliteWakeup
 from pillarbox.stores.sqlite.writes import SqliteWrites
-
-MIB = 1024 * 1024
+from pillarbox.table_names import TableNames
 
 _SCHEME = "sqlite:///"
 
@@ -46,10 +45,10 @@ class SqliteStore:
         self,
         url_or_path: str | os.PathLike[str],
         *,
-        prefix: str = "outbox_",
-        history: bool = True,
-        ledger: LedgerKind = False,
-        max_payload: int = MIB,
+        tables: TableNames = StoreOptions.tables,
+        history: bool = StoreOptions.history,
+        ledger: LedgerKind = StoreOptions.ledger,
+        max_payload: int = StoreOptions.max_payload,
         busy_timeout: Duration = "5s",
         clock: Clock | None = None,
     ) -> None:
@@ -57,11 +56,11 @@ class SqliteStore:
         path = path_of(url_or_path)
         clock = clock or SystemClock()
         self._beside = partial(
-            SqliteStore, path, prefix=prefix, max_payload=max_payload, busy_timeout=busy_timeout, clock=clock
+            SqliteStore, path, tables=tables, max_payload=max_payload, busy_timeout=busy_timeout, clock=clock
         )
         self._history = history
         self._ledger: LedgerKind = ledger
-        statements = SqliteStatements(Names(prefix=prefix))
+        statements = SqliteStatements(tables.sqlite)
         bell = Bell(statements)
         connection = Connection(path, statements, busy_timeout=seconds(busy_timeout, field="busy_timeout"), clock=clock)
         self._connection = connection

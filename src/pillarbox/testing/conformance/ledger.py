@@ -21,8 +21,8 @@ async def kept(harness: StoreHarness) -> tuple[AdminStore, Ledger]:
 
 
 class LedgerConformance:
-    async def test_no_ledger_is_kept_unless_asked_for(self, harness: StoreHarness) -> None:
-        assert harness.store.ledger is None
+    async def test_a_store_without_a_ledger_has_none(self, harness: StoreHarness) -> None:
+        assert (await harness.second_store(ledger=False)).ledger is None
 
     async def test_a_delivered_event_is_known_when_it_is_recorded_again(self, harness: StoreHarness) -> None:
         store, ledger = await kept(harness)

@@ -25,6 +25,7 @@ from pillarbox.transports.rabbitmq.connection import Connection, ConnectionManag
 from pillarbox.transports.rabbitmq.driver import ChannelRefused
 from pillarbox.transports.rabbitmq.properties import LAST_FAILED_AT, QUEUE, REASON, ReceivedMessage, count_in
 from pillarbox.transports.rabbitmq.source import ConsumerChannel, Republisher
+from pillarbox.transports.rabbitmq.topology import RabbitMQOptions
 
 LARGEST_WINDOW = 65_535
 """The largest prefetch of the protocol."""
@@ -44,8 +45,8 @@ class RabbitMQDeadLetters:
         url: str,
         *,
         answer_timeout: Duration = "10s",
-        heartbeat: Duration = "30s",
-        connect_timeout: Duration = "10s",
+        heartbeat: Duration = RabbitMQOptions.heartbeat,
+        connect_timeout: Duration = RabbitMQOptions.connect_timeout,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._endpoint = endpoint_of(url, tls)

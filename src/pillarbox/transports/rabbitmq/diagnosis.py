@@ -28,6 +28,7 @@ from pillarbox.transports.rabbitmq.topology import (
     Exchange,
     Queue,
     RabbitMQAddress,
+    RabbitMQOptions,
     Topology,
     same_queue_otherwise,
 )
@@ -54,7 +55,7 @@ class RabbitMQDiagnosis:
         exchanges: Sequence[Exchange] = (),
         queues: Sequence[Queue] = (),
         addresses: Mapping[str, RabbitMQAddress] | None = None,
-        declare: bool = True,
+        declare: bool = RabbitMQOptions.declare,
         timeout: Duration = "5s",
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -66,7 +67,11 @@ class RabbitMQDiagnosis:
         self._addresses = dict(addresses or {})
         self._declare = declare
         self._connections = ConnectionManager(
-            self._endpoint, heartbeat="30s", connect_timeout=timeout, answer_timeout=timeout, what="connection"
+            self._endpoint,
+            heartbeat=RabbitMQOptions.heartbeat,
+            connect_timeout=timeout,
+            answer_timeout=timeout,
+            what="connection",
         )
 
     def checks(self) -> Sequence[Check]:

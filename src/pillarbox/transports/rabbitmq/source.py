@@ -40,6 +40,7 @@ from pillarbox.transports.rabbitmq.topology import (
     Declaration,
     Exchange,
     Queue,
+    RabbitMQOptions,
     Topology,
     fits,
     work_queue,
@@ -67,10 +68,10 @@ class RabbitMQSource:
         exchanges: Sequence[Exchange] = (),
         prefetch: int = 10,
         waits: Sequence[Duration] = WAITS,
-        declare: bool = True,
+        declare: bool = RabbitMQOptions.declare,
         answer_timeout: Duration = "10s",
-        heartbeat: Duration = "30s",
-        connect_timeout: Duration = "10s",
+        heartbeat: Duration = RabbitMQOptions.heartbeat,
+        connect_timeout: Duration = RabbitMQOptions.connect_timeout,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._endpoint = endpoint_of(url, tls)

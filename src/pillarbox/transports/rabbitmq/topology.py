@@ -14,14 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from string import Formatter
 from types import MappingProxyType
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pillarbox.admin.broker_dead_letters import dead_letter_queue
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.message import Message
 from pillarbox.core.transport import Address
-from pillarbox.settings import Choice, Flag, Pairs, Span, Text, Whole, about, listed, maybe, setting
+from pillarbox.settings import Choice, Flag, Pairs, Span, Text, Whole, about, check_settings, listed, maybe, setting
 
 ExchangeType = Literal["direct", "fanout", "headers", "topic"]
 QueueType = Literal["quorum", "classic"]
@@ -66,6 +66,21 @@ def check_name(what: str, name: object) -> None:
         raise ConfigurationError(f"{what} {name!r} has a control character or a lone surrogate; remove it")
     if not fits(name):
         raise ConfigurationError(f"{what} {name[:40]!r}… is longer than {LONGEST} bytes; choose a shorter name")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RabbitMQOptions:
+    """The settings of a broker besides its URL and its topology."""
+
+    python_name: ClassVar[str] = "RabbitMQTransport"
+
+    window: int = setting(1000, Whole("messages"), "Messages sent and not yet confirmed, at most.")
+    declare: bool = setting(True, Flag(), "Declare exchanges and queues on every new connection.")
+    connect_timeout: Duration = setting("10s", Span(), "How long connecting may take.")
+    heartbeat: Duration = setting("30s", Span(zero="never"), "How soon a dead, idle connection is detected.")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +153,7 @@ def _parsed(template: object) -> tuple[tuple[str, str], ...]:
 class Exchange:
     """An exchange that the transport declares."""
 
-    name: str = field(metadata=about(Text(), "The name."))
+    name: str = field(metadata=about(Text(), "The name of the exchange."))
     type: ExchangeType | str = setting("topic", Text(), "`topic`, `direct`, `fanout`, `headers` or a plugin's `x-…`.")
     durable: bool = setting(True, Flag(), "Whether the exchange survives a restart of the broker.")
 
@@ -190,7 +205,7 @@ class DeadLetter:
 class Queue:
     """A durable queue that the transport declares."""
 
-    name: str = field(metadata=about(Text(), "The name."))
+    name: str = field(metadata=about(Text(), "The name of the queue."))
     type: QueueType = setting("quorum", Choice.of(QueueType), "The type.")
     bindings: Sequence[Binding] = listed(Binding)
     max_length: int | None = setting(

@@ -18,10 +18,11 @@ from typing import Any
 from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError, PermanentError, RejectedError, SendError, UnavailableError
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
+from pillarbox.settings.shared import SEND_TIMEOUT
 from pillarbox.transports.rabbitmq.confirms import Answers, Publication, publication_of
-from pillarbox.transports.rabbitmq.connection import Connection, ConnectionManager, at_least_one, endpoint_of, positive
+from pillarbox.transports.rabbitmq.connection import Connection, ConnectionManager, endpoint_of, positive
 from pillarbox.transports.rabbitmq.driver import ChannelRefused
-from pillarbox.transports.rabbitmq.topology import Exchange, Queue, RabbitMQAddress, Topology
+from pillarbox.transports.rabbitmq.topology import Exchange, Queue, RabbitMQAddress, RabbitMQOptions, Topology
 
 _PERMANENT = (311, 406)
 """Content too large; precondition failed, which is also what a message over `max_message_size` gets."""
@@ -44,6 +45,8 @@ class RabbitMQTransport:
     """
 
     address_type: type[Address] = RabbitMQAddress
+    to = RabbitMQAddress
+    """`RabbitMQTransport.to(exchange="orders", routing_key="{event_type}")`: an address on a broker."""
 
     def __init__(
         self,
@@ -51,20 +54,21 @@ class RabbitMQTransport:
         *,
         exchanges: Sequence[Exchange] = (),
         queues: Sequence[Queue] = (),
-        window: int = 1000,
-        declare: bool = True,
-        send_timeout: Duration = "10s",
-        heartbeat: Duration = "30s",
-        connect_timeout: Duration = "10s",
+        window: int = RabbitMQOptions.window,
+        declare: bool = RabbitMQOptions.declare,
+        send_timeout: Duration = SEND_TIMEOUT,
+        heartbeat: Duration = RabbitMQOptions.heartbeat,
+        connect_timeout: Duration = RabbitMQOptions.connect_timeout,
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        RabbitMQOptions(window=window, declare=declare, heartbeat=heartbeat, connect_timeout=connect_timeout)  # checks
         self._declaring = 0
         """How many sends wait for new queues."""
         self._endpoint = endpoint_of(url, tls)
         self._declarations = Topology(exchanges=exchanges, queues=queues).declarations()
         self._queues = frozenset(item.name for item in self._declarations if isinstance(item, Queue))
         self._declare = declare
-        self._window = at_least_one("window", window)
+        self._window = window
         self._pace = Pace(
             batch_size=min(BATCH, window),
             concurrency=2,
@@ -80,11 +84,6 @@ class RabbitMQTransport:
             answer_timeout=positive("send_timeout", send_timeout),
             what="transport",
         )
-
-    @staticmethod
-    def to(*, exchange: str = "", routing_key: str = "{event_type}", transport: str = "") -> RabbitMQAddress:
-        """A place on a broker. Without an exchange the routing key is a queue's name. Raises ConfigurationError."""
-        return RabbitMQAddress(exchange=exchange, routing_key=routing_key, transport=transport)
 
     def __repr__(self) -> str:
         return f"<RabbitMQTransport at {self._endpoint}>"
