@@ -16,16 +16,16 @@ HOUR = 3600.0
 def test_data_that_passes_its_retention_period_meanwhile_stays() -> None:
     async def story(simulation: Simulation) -> None:
         store, clock = MemoryStore(clock=simulation.clock), simulation.clock
-        receipts = store._tables.inbox
+        records = store._tables.inbox
         long_ago, nearly = clock.now() - timedelta(hours=2), clock.now() - timedelta(minutes=59)
-        receipts.update({InboxRecord("billing", f"old {n}"): long_ago for n in range(3 * BATCH_SIZE)})
-        receipts.update({InboxRecord("billing", f"young {n}"): nearly for n in range(BATCH_SIZE)})
+        records.update({InboxRecord("billing", f"old {n}"): long_ago for n in range(3 * BATCH_SIZE)})
+        records.update({InboxRecord("billing", f"young {n}"): nearly for n in range(BATCH_SIZE)})
         batches = []
         async for deleted in prune_in_batches(store.upkeep, Retention(inbox=HOUR), clock=clock):
             batches.append(deleted)
             await clock.sleep(10 * 60)
         assert batches == [BATCH_SIZE] * 3
-        assert len(receipts) == BATCH_SIZE
+        assert len(records) == BATCH_SIZE
 
     simulate(story, seed=1)
 

@@ -26,7 +26,7 @@ def found(number: int, *, wanted: bool = True, edge: bool = False) -> FoundEvent
     return FoundEvent(event, wanted, edge)
 
 
-def letter(number: int, *, wanted: bool = True, edge: bool = False) -> FoundDeadLetter:
+def dead_letter(number: int, *, wanted: bool = True, edge: bool = False) -> FoundDeadLetter:
     return FoundDeadLetter(
         ListedDeadLetter(number, str(number), "", "t", None, "no", 1, NOON, NOON, NOON), wanted, edge
     )
@@ -63,14 +63,14 @@ def test_a_matching_row_at_the_end_of_the_scanned_part_is_shown() -> None:
 
 def test_an_empty_page_can_have_a_next_page() -> None:
     assert event_page([found(3, wanted=False, edge=True)], limit=10) == ([], found(3).event.position)
-    assert dead_letter_page([letter(3, wanted=False, edge=True)], limit=10) == ([], 3)
+    assert dead_letter_page([dead_letter(3, wanted=False, edge=True)], limit=10) == ([], 3)
 
 
 def test_pages_of_dead_letters_follow_the_same_rules() -> None:
-    full = dead_letter_page([letter(3), letter(2), letter(1)], limit=2)
+    full = dead_letter_page([dead_letter(3), dead_letter(2), dead_letter(1)], limit=2)
     assert ([x.id for x in full.letters], full.before) == ([3, 2], 2)
-    assert dead_letter_page([letter(2), letter(1)], limit=2).before is None
-    cut = dead_letter_page([letter(3), letter(2, edge=True)], limit=5)
+    assert dead_letter_page([dead_letter(2), dead_letter(1)], limit=2).before is None
+    cut = dead_letter_page([dead_letter(3), dead_letter(2, edge=True)], limit=5)
     assert ([x.id for x in cut.letters], cut.before) == ([3, 2], 2)
 
 

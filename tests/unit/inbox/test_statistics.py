@@ -139,7 +139,7 @@ def test_without_a_running_consumer_statistics_are_written_every_ten_seconds() -
             book.count(HANDLED)
             await book.tallier.write_if_due()
             await asyncio.sleep(1)
-        assert [tally.processed for tally in book.written] == [1, 10]
+        assert [written.processed for written in book.written] == [1, 10]
 
     simulate(story, seed=1)
 

@@ -226,9 +226,9 @@ def test_a_pause_allows_nothing_and_keeps_the_state() -> None:
 
 
 def test_invalid_settings_are_rejected() -> None:
-    for gives_up in (NoRetry(), FixedDelay(max_attempts=5), ExponentialBackoff(max_attempts=11)):
+    for limited in (NoRetry(), FixedDelay(max_attempts=5), ExponentialBackoff(max_attempts=11)):
         with pytest.raises(ConfigurationError, match="max_attempts=0"):
-            CircuitBreaker(probe=gives_up)
+            CircuitBreaker(probe=limited)
     with pytest.raises(ConfigurationError, match="0 means never"):
         CircuitBreaker(rejections=-1)
     with pytest.raises(ConfigurationError, match="held closed or open"):

@@ -33,7 +33,7 @@ class Breaker(RuleBasedStateMachine):
         self.now += seconds
 
     @rule()
-    def waits_for_the_next_try(self) -> None:
+    def waits_for_the_next_probe(self) -> None:
         if (wait := self.breaker.next_attempt(self.now)) < LONGEST_DELAY:
             self.now += wait
             self.now += ROUNDING
@@ -89,7 +89,7 @@ class Breaker(RuleBasedStateMachine):
         assert self.breaker.may_send(self.now) in (allowed if not self.breaker.paused else (0,))
 
     @invariant()
-    def it_is_never_shut_for_ever_unless_a_person_wants_it_so(self) -> None:
+    def it_closes_again_unless_an_operator_forces_it_open(self) -> None:
         wait = self.breaker.next_attempt(self.now)
         if self.breaker.paused or self.breaker.forced == "open":
             assert wait == LONGEST_DELAY

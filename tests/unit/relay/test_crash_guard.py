@@ -33,21 +33,21 @@ def test_a_message_is_dead_lettered_after_enough_crashes(attempts: int, dead: bo
 
 
 def test_no_message_is_dead_lettered_before_running_relays_could_settle() -> None:
-    suspect = message(id=1, lane=3, attempts=MAX_CRASHES)
+    quarantined = message(id=1, lane=3, attempts=MAX_CRASHES)
     for grace, dead in ((0, True), (3600, False)):
         crash_guard = guard(grace=grace)
         crash_guard.acquired([Lease(lane=3, epoch=9, crashes=MAX_CRASHES)])
-        assert (crash_guard.decision(suspect) is not None) is dead
+        assert (crash_guard.decision(quarantined) is not None) is dead
 
 
 def test_an_attempt_that_the_relay_survived_does_not_count() -> None:
-    crash_guard, suspect = guard(), message(id=1, lane=3, attempts=MAX_CRASHES)
-    crash_guard.count(suspect)
-    assert not crash_guard.is_exhausted(suspect)
+    crash_guard, quarantined = guard(), message(id=1, lane=3, attempts=MAX_CRASHES)
+    crash_guard.count(quarantined)
+    assert not crash_guard.is_exhausted(quarantined)
     assert crash_guard.survived(lambda lane: lane == 3) == []
-    assert crash_guard.survived(lambda lane: False) == [suspect.identity]
-    crash_guard.cleared([suspect.identity])
-    assert crash_guard.is_exhausted(suspect)
+    assert crash_guard.survived(lambda lane: False) == [quarantined.identity]
+    crash_guard.cleared([quarantined.identity])
+    assert crash_guard.is_exhausted(quarantined)
 
 
 def test_an_ordinary_retry_is_not_quarantined() -> None:

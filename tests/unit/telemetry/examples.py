@@ -67,7 +67,7 @@ PROBED = EventRetried(
     counted=False,
     probe=True,
 )
-DIED = EventDeadLettered(
+DEAD_LETTERED = EventDeadLettered(
     relay="r", message=ORDER, destination="orders", error="RejectedError: no", attempt=11, blocks=False
 )
 BLOCKS = EventDeadLettered(
@@ -98,7 +98,7 @@ EXAMPLES: list[Observation] = [
     RETRIED,
     NACKED,
     PROBED,
-    DIED,
+    DEAD_LETTERED,
     BLOCKS,
     BatchSettled(relay="r", delivered=497, retried=2, dead=1, duplicates=3, seconds=0.01),
     OPENED,

@@ -9,8 +9,8 @@ from pillarbox.core.observations import BatchDelivered
 from pillarbox.telemetry.logs import RelayLog
 from tests.unit.telemetry.examples import (
     BLOCKS,
+    DEAD_LETTERED,
     DELIVERED,
-    DIED,
     NACKED,
     ORDER,
     RETRIED,
@@ -59,7 +59,9 @@ def test_a_duplicate_found_in_the_ledger_is_logged_at_info() -> None:
 
 
 def test_a_dead_letter_is_an_error() -> None:
-    assert logged(DIED) == [(LOGGER, "ERROR", f"dead-lettered event: {WHICH} attempt=11 error=RejectedError: no")]
+    assert logged(DEAD_LETTERED) == [
+        (LOGGER, "ERROR", f"dead-lettered event: {WHICH} attempt=11 error=RejectedError: no")
+    ]
 
 
 def test_a_dead_letter_that_blocks_its_key_is_marked() -> None:
@@ -104,5 +106,5 @@ def test_line_ends_and_terminal_codes_are_escaped_in_text_and_record() -> None:
 
 
 def test_unicode_text_stays_unchanged() -> None:
-    [record] = lines(replace(DIED, destination="größe", error="失敗"))
+    [record] = lines(replace(DEAD_LETTERED, destination="größe", error="失敗"))
     assert "destination=größe attempt=11 error=失敗" in record.getMessage()

@@ -29,7 +29,17 @@ from pillarbox.core.observations import (
 )
 from pillarbox.telemetry.prometheus import RelayMetrics
 from tests.unit.relay.messages import message
-from tests.unit.telemetry.examples import DELIVERED, DIED, EXAMPLES, NACKED, NOON, ORDER, RETRIED, SKIPPED, Noon
+from tests.unit.telemetry.examples import (
+    DEAD_LETTERED,
+    DELIVERED,
+    EXAMPLES,
+    NACKED,
+    NOON,
+    ORDER,
+    RETRIED,
+    SKIPPED,
+    Noon,
+)
 from tests.unit.telemetry.exposed import value
 
 WAY = {"destination": "orders", "event_type": "order.placed"}
@@ -48,7 +58,7 @@ def told(*observations: Observation) -> RelayMetrics:
         (DELIVERED, ["outbox_published_total"]),
         (RETRIED, ["outbox_failed_total", "outbox_retries_total"]),
         (NACKED, ["outbox_failed_total", "outbox_retries_total"]),
-        (DIED, ["outbox_failed_total", "outbox_dead_lettered_total"]),
+        (DEAD_LETTERED, ["outbox_failed_total", "outbox_dead_lettered_total"]),
     ],
 )
 def test_events_are_counted_by_destination_and_type(observation: Observation, counted: list[str]) -> None:

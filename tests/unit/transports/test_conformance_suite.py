@@ -169,8 +169,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_broken_transport_fails_the_suite(
     monkeypatch: pytest.MonkeyPatch, mutant: type[MemoryTransport], test: str, values: dict[str, Any]
 ) -> None:
-    judged = getattr(TransportConformance(), f"test_{test}")
-    await judged(MemoryTransportHarness(), **values)
+    checked = getattr(TransportConformance(), f"test_{test}")
+    await checked(MemoryTransportHarness(), **values)
     impatient(monkeypatch)
     with pytest.raises((AssertionError, TimeoutError, BaseExceptionGroup, SendError, pytest.fail.Exception)):
-        await judged(MemoryTransportHarness(mutant), **values)
+        await checked(MemoryTransportHarness(mutant), **values)

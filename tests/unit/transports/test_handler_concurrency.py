@@ -28,7 +28,7 @@ async def test_each_result_is_returned_as_soon_as_its_call_ends() -> None:
     def sync(event: Any, context: Any) -> None:
         raise UnavailableError("not now")
 
-    batch = [outgoing(name, handlers.to(name)) for name in ("slow", "sync", "nobody")]
+    batch = [outgoing(name, handlers.to(name)) for name in ("slow", "sync", "missing")]
     async with aclosing(handlers.stream(batch)) as answers:
         others: list[tuple[int, Result]] = []
         while len(others) < 2:

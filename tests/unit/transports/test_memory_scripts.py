@@ -110,7 +110,7 @@ async def test_an_outage_loses_delayed_results() -> None:
     assert ids(transport) == ["a"]
 
 
-async def test_a_send_cancelled_at_the_gate_was_delivered() -> None:
+async def test_a_send_cancelled_at_the_latch_was_delivered() -> None:
     transport = MemoryTransport()
     transport.latch.close()
     sending = asyncio.create_task(transport.send(batch("a")))
