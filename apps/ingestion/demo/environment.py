@@ -106,7 +106,7 @@ def _exists(connection: pika.BlockingConnection, queue: str) -> bool:
 
 def _remove(channel: BlockingChannel) -> None:
     for queue in QUEUES:
-        around = (f"{queue.name}.suspects", *(f"{queue.name}.wait.{wait}" for wait in WAITS))
+        around = (f"{queue.name}.quarantine", *(f"{queue.name}.wait.{wait}" for wait in WAITS))
         dead = queue.dead_letter
         for name in (queue.name, *around, *([dead.queue] if dead else [])):
             channel.queue_delete(name)

@@ -25,7 +25,7 @@ from apps.notifications.domain import Audience
 from apps.notifications.topology import DEAD_LETTERS, EXCHANGE
 from pillarbox import ConfigurationError
 
-AROUND = ("", ".dlq", ".suspects", *(f".wait.{wait}" for wait in ("1s", "5s", "30s", "3min", "15min", "1h")))
+AROUND = ("", ".dlq", ".quarantine", *(f".wait.{wait}" for wait in ("1s", "5s", "30s", "3min", "15min", "1h")))
 """The suffixes of all queues that a queue and its consumer declare."""
 
 

@@ -13,7 +13,7 @@ from tests.integration.rabbitmq.consumer import Taken, channel, take_all
 from tests.servers.waiting import wait_until
 
 WAITS = ("1s", "5s", "30s", "3min", "15min", "1h")
-AROUND = ("", ".dlq", ".suspects", *(f".wait.{wait}" for wait in WAITS))
+AROUND = ("", ".dlq", ".quarantine", *(f".wait.{wait}" for wait in WAITS))
 
 
 def delete_queues(url: str) -> None:

@@ -53,12 +53,12 @@ def test_listing_changes_nothing(yard: Graveyard) -> None:
 def test_a_message_dead_lettered_by_the_broker_has_its_reason(yard: Graveyard) -> None:
     with channel(yard.url) as broker:
         dying = {"x-message-ttl": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": yard.dead}
-        broker.queue_declare(f"{yard.work}.suspects", durable=True, arguments=dying)  # removed with the others
+        broker.queue_declare(f"{yard.work}.quarantine", durable=True, arguments=dying)  # removed with the others
         order = pika.BasicProperties(message_id="e1", type="order.placed")
-        broker.basic_publish("", f"{yard.work}.suspects", b"{}", order)
+        broker.basic_publish("", f"{yard.work}.quarantine", b"{}", order)
     yard.wait_for(yard.dead, 1)
     [letter] = yard.told("list")["dead_letters"]
-    assert (letter["reason"], letter["attempts"], letter["original_queue"]) == ("expired", 1, f"{yard.work}.suspects")
+    assert (letter["reason"], letter["attempts"], letter["original_queue"]) == ("expired", 1, f"{yard.work}.quarantine")
     assert letter["dead_lettered_at"].endswith("Z")
 
 
@@ -316,8 +316,8 @@ def test_a_wrong_password_is_never_shown(yard: Graveyard, command: list[str]) ->
 
 
 def test_an_unconfigured_queue_can_be_listed_by_name(yard: Graveyard) -> None:
-    publish(yard.url, f"{yard.work}.suspects", "e1")
+    publish(yard.url, f"{yard.work}.quarantine", "e1")
     done = pillarbox(
-        *("dead", "broker", "list", "--queue", f"{yard.work}.suspects", "--json"), PILLARBOX_TRANSPORT=yard.url
+        *("dead", "broker", "list", "--queue", f"{yard.work}.quarantine", "--json"), PILLARBOX_TRANSPORT=yard.url
     )
     assert [letter["event_id"] for letter in json.loads(done.stdout)["dead_letters"]] == ["e1"]

@@ -24,7 +24,7 @@ def declared(broker: BlockingChannel, queue: Queue) -> int:
 def remove_queues(url: str, work: str) -> None:
     """The work queue and all around it."""
     with channel(url) as broker:
-        for name in (work, f"{work}.dlq", f"{work}.suspects", *(f"{work}.wait.{wait}" for wait in (*WAITS, "2s"))):
+        for name in (work, f"{work}.dlq", f"{work}.quarantine", *(f"{work}.wait.{wait}" for wait in (*WAITS, "2s"))):
             broker.queue_delete(name)
 
 

@@ -73,7 +73,7 @@ async def _each_ends(url: str, queue: str, messages: list[Strange]) -> None:
     dead = sum(isinstance(one, MessageDeadLettered) for one in told)
     with channel(url) as broker:
         assert broker.queue_purge(f"{queue}.dlq").method.message_count == dead
-        for name in (queue, f"{queue}.suspects", *(f"{queue}.wait.{wait}" for wait in WAITS)):
+        for name in (queue, f"{queue}.quarantine", *(f"{queue}.wait.{wait}" for wait in WAITS)):
             assert broker.queue_declare(name, passive=True).method.message_count == 0
 
 

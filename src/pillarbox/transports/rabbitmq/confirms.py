@@ -31,7 +31,7 @@ _NACK = 60 << 16 | 120
 
 _OPEN, _ACKED, _NACKED = 0, 1, 2
 _STATES = (b"\x00", b"\x01", b"\x02")
-_NEVER = UnavailableError("the message was never answered; it is sent again")
+_NEVER = UnavailableError("the broker never confirmed the message; it is sent again")
 
 
 def leading_confirms(data: bytes, channels: Container[int]) -> tuple[list[Confirm], int]:
@@ -74,43 +74,43 @@ publication_of: Callable[[Iterable[Any]], Publication] = partial(cast(Any, tuple
 """A publication of its fields, in a third of the time of `Publication(…)`."""
 
 
-class Answers:
-    """One result per message of a batch. The first answer stands."""
+class BatchResults:
+    """One result per message of a batch. The first result of a message stands."""
 
     __slots__ = ("_known", "_results", "_unknown")
 
     def __init__(self, size: int) -> None:
-        # A message without an answer must not count as accepted.
+        # A message without a result must not count as accepted.
         self._results: list[Result] = [_NEVER] * size
         self._known = bytearray(size)
         self._unknown = size
 
-    def answer(self, position: int, result: Result) -> None:
+    def set(self, position: int, result: Result) -> None:
         if not self._known[position]:
             self._results[position] = result
             self._known[position] = True
             self._unknown -= 1
 
     def accept(self, publications: Sequence[Publication]) -> None:
-        """Accept those that have no answer yet."""
+        """Accept those that have no result yet."""
         if len(publications) == self._unknown == len(self._results):
             self._results = [None] * self._unknown
             self._known = bytearray(b"\x01" * self._unknown)
             self._unknown = 0
             return
         for publication in publications:
-            self.answer(publication.position, None)
+            self.set(publication.position, None)
 
-    def without(self, publications: Iterable[Publication]) -> list[Publication]:
-        """Those that have no answer yet."""
+    def pending(self, publications: Iterable[Publication]) -> list[Publication]:
+        """Those that have no result yet."""
         return [one for one in publications if not self._known[one.position]] if self._unknown else []
 
-    def close(self, publications: Iterable[Publication], error: SendError) -> None:
-        """Answer those that have no answer yet with this error."""
+    def fail(self, publications: Iterable[Publication], error: SendError) -> None:
+        """Set this error for those that have no result yet."""
         for publication in publications:
-            self.answer(publication.position, error)
+            self.set(publication.position, error)
 
-    def results(self) -> list[Result]:
+    def as_list(self) -> list[Result]:
         return self._results
 
 
@@ -168,7 +168,7 @@ class PublishedBatch:
         self.returned: dict[int, str] = {}
         self._positions: dict[Identity, deque[int]] | None = None
 
-    def take_back(self, identity: Identity, reason: str) -> None:
+    def note_return(self, identity: Identity, reason: str) -> None:
         """Note a return for the first message of that identity that is neither confirmed nor returned."""
         if self._positions is None:
             self._positions = {}
@@ -187,10 +187,10 @@ class PublishedBatch:
         """The messages that the broker returned."""
         return [self._publications[position] for position in self.returned]
 
-    def tell(self, answers: Answers) -> None:
-        """Answer the confirmed messages; unconfirmed ones stay without an answer."""
+    def report(self, results: BatchResults) -> None:
+        """Set the results of the confirmed messages; unconfirmed ones stay pending."""
         if not self.returned and self.confirms.all_accepted:
-            answers.accept(self._publications)
+            results.accept(self._publications)
             return
         for position, publication in enumerate(self._publications):
             accepted = self.confirms.accepted(position)
@@ -207,4 +207,4 @@ class PublishedBatch:
                     f"no queue is bound for event {publication.event_id} ({publication.place}): "
                     f"{self.returned[position]}; bind one, or change the destination's routing key"
                 )
-            answers.answer(publication.position, result)
+            results.set(publication.position, result)

@@ -75,7 +75,7 @@ class RabbitMQDiagnosis:
         )
 
     def checks(self) -> Sequence[Check]:
-        """In the order in which they explain each other."""
+        """In this order: a failed check may explain later ones."""
         return [
             Check(name="transport.reachable", ask=self._reachable, gate=True),
             Check(name="transport.alarms", ask=self._alarms),
@@ -96,7 +96,7 @@ class RabbitMQDiagnosis:
         except UnavailableError as error:
             return failed(
                 str(error),
-                "is the broker up, is the address right, are user, password and virtual host; from this machine",
+                "check that the broker runs, and host, port, user, password and virtual host in the URL",
             )
         told: Mapping[str, Any] = getattr(connection.wire, "server_properties", None) or {}
         return passed(f"{told.get('product', 'a broker')} {told.get('version', '')} at {self._endpoint}")
@@ -105,48 +105,49 @@ class RabbitMQDiagnosis:
         try:
             await self._probe()
         except ChannelRefused:
-            return passed("the broker takes messages, though not from this user for a queue by its name")
+            return passed(
+                "no alarm: the broker accepts messages, but this user may not publish to the default exchange"
+            )
         except UnavailableError as error:
             if "is blocked" not in str(error):
                 raise
             return failed(
                 str(error), "`rabbitmqctl status` shows the alarm; free memory or disk there, or raise the limit"
             )
-        return passed("no alarm: the broker takes messages")
+        return passed("no alarm: the broker accepts messages")
 
     async def _confirms(self) -> CheckResult:
         try:
             confirmed = await self._probe()
         except ChannelRefused as refusal:
             return warned(
-                f"nothing could be tried: {refusal}",
-                "fine if this user is to publish to exchanges of its own only; else grant it to write to amq.default",
+                f"cannot publish a test message: {refusal}",
+                "fine if this user publishes to other exchanges only; else grant it write access to amq.default",
             )
         except UnavailableError as error:
             if "did not answer" not in str(error):
                 raise
             return failed(
-                f"a message that was published was not confirmed: {error}",
-                "look at the broker's load and log; nothing is lost, events wait until they are confirmed",
+                f"the broker did not confirm a test message: {error}",
+                "check the broker's load and log; unconfirmed events stay in the outbox",
             )
         if not confirmed:
-            return failed(
-                "the broker confirmed a message that it could not place, and did not send it back", "upgrade it"
-            )
-        return passed("messages are confirmed, and come back where no queue is bound")
+            return failed("the broker confirmed an unroutable message and did not return it", "upgrade the broker")
+        return passed("the broker confirms messages, and returns unroutable ones")
 
     async def _destinations(self) -> CheckResult:
         wrong: list[str] = []
         doubtful: list[str] = []
         for name, address in self._addresses.items():
-            said = await self._trouble(address)
-            if said is not None:
-                wrong.append(f"{name}: {said}")
+            missing = await self._missing(address)
+            if missing is not None:
+                wrong.append(f"{name}: {missing}")
             elif not self._bound(address):
-                doubtful.append(f"{name}: no queue in the settings is bound to {address.exchange!r} for it")
+                doubtful.append(f"{name}: no configured queue is bound to {address.exchange!r} for its routing key")
         if wrong:
             return failed(
-                "; ".join(wrong), "make it, correct the destination, or list it under the transport with declare"
+                "; ".join(wrong),
+                "create it, correct the destination, or add it to the transport's settings with declare = true",
             )
         if doubtful:
             return warned(
@@ -154,19 +155,19 @@ class RabbitMQDiagnosis:
                 "fine if another application binds one; else the broker returns events as unroutable: add a binding",
             )
         if not self._addresses:
-            return passed("no destination is named: each event goes to the queue named after its type")
-        return passed(f"every exchange and queue is there: {', '.join(self._addresses)}")
+            return passed("no destination is configured: each event goes to the queue named after its type")
+        return passed(f"every exchange and queue exists: {', '.join(self._addresses)}")
 
-    async def _trouble(self, address: RabbitMQAddress) -> str | None:
+    async def _missing(self, address: RabbitMQAddress) -> str | None:
         """What a destination needs that is missing and that no relay declares."""
         if address.exchange:
             there = await self._exists("exchange_declare", exchange=address.exchange)
-            known, what = address.exchange in self._exchanges, f"there is no exchange {address.exchange!r}"
+            known, what = address.exchange in self._exchanges, f"exchange {address.exchange!r} does not exist"
         elif "{" in address.routing_key:
             return None
         else:
             there = await self._exists("queue_declare", queue=address.routing_key)
-            known, what = True, f"there is no queue {address.routing_key!r}, so nothing can be routed to it"
+            known, what = True, f"queue {address.routing_key!r} does not exist"
         return None if there or (known and self._declare) else what
 
     def _bound(self, address: RabbitMQAddress) -> bool:
@@ -189,32 +190,40 @@ class RabbitMQDiagnosis:
             if facts.differences
         ]
         if not wrong:
-            return passed("what exists is what the settings say")
-        fix = "change the settings, or delete what exists (its messages go with it)"
+            return passed("existing queues match the settings")
+        fix = "change the settings, or delete the queue with its messages"
         if self._declare:
-            return failed(f"{'; '.join(wrong)}: a relay will refuse to send", f"{fix}, or set declare = false")
+            return failed(
+                f"{'; '.join(wrong)}: the relay sends nothing until this is corrected", f"{fix}, or set declare = false"
+            )
         return warned("; ".join(wrong), fix)
 
     async def _overflow(self) -> CheckResult:
         dropping = [name for name, facts in (await self._facts()).items() if facts.drops]
-        unsaid = [name for name in dropping if name not in self._queues or self._queues[name].overflow != "drop-head"]
-        fix = 'overflow = "reject-publish" lets events wait in the outbox; a limit set by a policy is not seen here'
-        if unsaid:
-            return failed(f"throws away confirmed messages when it is full (drop-head): {', '.join(unsaid)}", fix)
+        unconfigured = [
+            name for name in dropping if name not in self._queues or self._queues[name].overflow != "drop-head"
+        ]
+        fix = 'set overflow = "reject-publish": then events wait in the outbox. Limits of policies are not visible here'
+        if unconfigured:
+            return failed(f"discards confirmed messages when it is full (drop-head): {', '.join(unconfigured)}", fix)
         if dropping:
-            return warned(f"drop-head, as the settings want it: {', '.join(dropping)} loses confirmed messages", fix)
-        return passed("no queue throws confirmed messages away, unless a policy makes it")
+            return warned(
+                f"discards confirmed messages when it is full, as configured (drop-head): {', '.join(dropping)}", fix
+            )
+        return passed("no queue discards confirmed messages; limits of policies are not visible here")
 
     async def _queue_types(self) -> CheckResult:
         facts = await self._facts()
-        if mortal := [name for name, one in facts.items() if not one.durable]:
-            return failed(f"not durable, gone with the next restart: {', '.join(mortal)}", "declare it durable")
+        if transient := [name for name, one in facts.items() if not one.durable]:
+            return failed(
+                f"not durable, deleted by the next restart of the broker: {', '.join(transient)}", "declare it durable"
+            )
         if classic := [name for name, one in facts.items() if one.type == "classic"]:
             return warned(
-                f"classic, so on one node only: {', '.join(classic)}",
-                "a quorum queue survives the loss of a node, and takes messages twice as fast: make a new one",
+                f"classic, on one node only: {', '.join(classic)}",
+                "use a new quorum queue: it survives the loss of a node, and accepts messages twice as fast",
             )
-        return passed(f"durable quorum queues: {', '.join(facts)}" if facts else "no queue of the settings exists yet")
+        return passed(f"durable quorum queues: {', '.join(facts)}" if facts else "no configured queue exists yet")
 
     async def _facts(self) -> dict[str, QueueFacts]:
         by_name = [a.routing_key for a in self._addresses.values() if not a.exchange and "{" not in a.routing_key]

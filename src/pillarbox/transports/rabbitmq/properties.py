@@ -22,7 +22,7 @@ from pillarbox.core.clock import timestamp
 from pillarbox.core.source import Incoming
 
 ATTEMPTS = "pillarbox-attempts"
-TRIES = "pillarbox-tries"
+DEFERRALS = "pillarbox-deferrals"
 REASON = "pillarbox-reason"
 FIRST_FAILED_AT = "pillarbox-first-failed-at"
 LAST_FAILED_AT = "pillarbox-last-failed-at"
@@ -134,7 +134,7 @@ class ReceivedProperties:
         return self.moved(
             {
                 ATTEMPTS: incoming.attempts + counted,
-                TRIES: incoming.deferrals + (not counted),
+                DEFERRALS: incoming.deferrals + (not counted),
                 REASON: reason.encode("utf-8", "backslashreplace")[:_LONGEST_REASON].decode("utf-8", "ignore"),
                 FIRST_FAILED_AT: first if isinstance(first, str) and len(first) <= len(now) else now,
                 LAST_FAILED_AT: now,
@@ -195,7 +195,7 @@ class ReceivedMessage(NamedTuple):
             correlation_id=properties.correlation_id,
             headers={name: str(value) for name, value in headers.items() if isinstance(value, (str, int, float))},
             attempts=count_in(headers, ATTEMPTS),
-            deferrals=count_in(headers, TRIES),
+            deferrals=count_in(headers, DEFERRALS),
         )
 
 

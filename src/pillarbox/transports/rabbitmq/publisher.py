@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pillarbox import failpoints
 from pillarbox.core.errors import PermanentError, UnavailableError
 from pillarbox.core.transport import Outgoing
-from pillarbox.transports.rabbitmq.confirms import Answers, Publication, PublishedBatch
+from pillarbox.transports.rabbitmq.confirms import BatchResults, Publication, PublishedBatch
 from pillarbox.transports.rabbitmq.driver import (
     AMQPError,
     Basic,
@@ -81,16 +81,16 @@ class Publisher(Channel):
     def idle(self) -> bool:
         return self.failure is None and self._batch is None
 
-    async def publish(self, publications: Sequence[Publication], answers: Answers) -> list[Publication]:
+    async def publish(self, publications: Sequence[Publication], results: BatchResults) -> list[Publication]:
         """Publish and wait for every confirm; returns the messages that came back as unroutable.
 
-        However it ends, confirmed messages are answered. Raises ChannelRefused, UnavailableError; then, and if it is
-        cancelled, the channel cannot be used again, so that no later batch receives a late confirm.
+        However it ends, confirmed messages have their results. Raises ChannelRefused, UnavailableError. Then, and if it
+        is cancelled, the channel cannot be used again, so that no later batch receives a late confirm.
         """
         wire, raw = self.wire, self.raw
         if not raw.is_open:
             raise UnavailableError("the channel is gone: it is no longer open")
-        batch = PublishedBatch(self._write(wire, raw, publications, answers), self._next_tag)
+        batch = PublishedBatch(self._write(wire, raw, publications, results), self._next_tag)
         end = wire.written
         self._next_tag += batch.confirms.open
         self._batch = batch
@@ -102,11 +102,11 @@ class Publisher(Channel):
                 wire.received = max(wire.received, end)
             self._batch = None
         finally:
-            batch.tell(answers)
+            batch.report(results)
         return batch.unroutable
 
     def _write(
-        self, wire: Wire, raw: RawChannel, publications: Sequence[Publication], answers: Answers
+        self, wire: Wire, raw: RawChannel, publications: Sequence[Publication], results: BatchResults
     ) -> Sequence[Publication]:
         """Write the messages in their order; returns those that could be encoded. Raises UnavailableError."""
         encoder, now = self._encoder, int(time.time())
@@ -119,7 +119,7 @@ class Publisher(Channel):
                 if encoder is not None and (pieces := encoder.encode([publication], now)) is not None:
                     wire.write(pieces)
                 elif (refusal := _publish_by_pika(raw, publication, now, wire.params.frame_max)) is not None:
-                    answers.answer(publication.position, refusal)
+                    results.set(publication.position, refusal)
                     continue
                 published.append(publication)
         return published
@@ -141,7 +141,7 @@ class Publisher(Channel):
     def _returned(self, _: RawChannel, method: Basic.Return, properties: BasicProperties, body: bytes) -> None:
         if self._batch is not None:
             identity = (properties.message_id, method.exchange, method.routing_key)
-            self._batch.take_back(identity, f"{method.reply_text} ({method.reply_code})")
+            self._batch.note_return(identity, f"{method.reply_text} ({method.reply_code})")
 
 
 def _publish_by_pika(

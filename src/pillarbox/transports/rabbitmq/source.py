@@ -78,7 +78,7 @@ class RabbitMQSource:
         self._queues = ConsumerQueues.around(queue, waits)
         self._declarations = self._queues.declarations(exchanges)
         self._declared: Sequence[Declaration] = self._declarations if declare else ()
-        self._prefetch = {self._queues.work.name: at_least_one("prefetch", prefetch), self._queues.suspects: 1}
+        self._prefetch = {self._queues.work.name: at_least_one("prefetch", prefetch), self._queues.quarantine: 1}
         self._connections, republishing = (
             ConnectionManager(
                 self._endpoint,
@@ -105,9 +105,9 @@ class RabbitMQSource:
                     connection.abort(lost)
                 raise
             delivery = RabbitMQDelivery(message, channel, self._republisher, self._queues)
-            if not delivery.suspect:
+            if not delivery.must_quarantine:
                 return delivery
-            await delivery.isolate()
+            await delivery.quarantine()
 
     async def connect(self) -> None:
         await self._opened()
@@ -158,14 +158,14 @@ class RabbitMQDelivery:
 
     @property
     def quarantined(self) -> bool:
-        return self._message.queue == self._queues.suspects
+        return self._message.queue == self._queues.quarantine
 
     @property
     def crashes(self) -> int:
         return self._message.delivery_count if self.quarantined else 0
 
     @property
-    def suspect(self) -> bool:
+    def must_quarantine(self) -> bool:
         """Whether to quarantine the message. A classic queue counts only to one."""
         limit = _QUARANTINE_AFTER if self._queues.work.type == "quorum" else 1
         return not self.quarantined and self._message.delivery_count >= limit
@@ -179,10 +179,10 @@ class RabbitMQDelivery:
     async def reject(self, reason: str) -> None:
         await self._fail(self._queues.dead, reason, counted=True)
 
-    async def isolate(self) -> None:
+    async def quarantine(self) -> None:
         """Move the message to quarantine, which delivers one message at a time."""
         properties = self._message.properties.moved(frame_max=self._channel.wire.params.frame_max)
-        await self._move(self._queues.suspects, properties)
+        await self._move(self._queues.quarantine, properties)
 
     async def _fail(self, queue: str, reason: str, *, counted: bool) -> None:
         properties, work = self._message.properties, self._queues.work.name
@@ -385,8 +385,8 @@ class ConsumerQueues:
         return queues
 
     @property
-    def suspects(self) -> str:
-        return f"{self.work.name}.suspects"
+    def quarantine(self) -> str:
+        return f"{self.work.name}.quarantine"
 
     @property
     def dead(self) -> str:
@@ -405,7 +405,7 @@ class ConsumerQueues:
 
     def beside(self) -> list[Queue]:
         """Everything but the work queue."""
-        return [Queue(name=self.dead), Queue(name=self.suspects), *(self._wait_queue(wait) for wait in self.waits)]
+        return [Queue(name=self.dead), Queue(name=self.quarantine), *(self._wait_queue(wait) for wait in self.waits)]
 
     def _wait_queue(self, wait: int) -> Queue:
         return Queue(

@@ -1,8 +1,8 @@
-"""RabbitMQ as a transport: connects on demand, sends whole batches, gives every message its answer.
+"""RabbitMQ as a transport: connects on demand, publishes whole batches, returns one result per message.
 
-Nothing reconnects behind its back: a lost connection fails what is unconfirmed, and the next `send` opens a new one and
-declares the topology again. A channel error names no message and takes its neighbours with it: what was unconfirmed is
-sent again, one by one, until the culprit is alone.
+Nothing reconnects in the background: a lost connection fails all unconfirmed messages, and the next `send` opens a new
+one and declares the topology again. If the broker closes a channel, it does not name the message, and all unconfirmed
+messages of the channel fail with it: they are published again, one by one, until the culprit is found.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError, PermanentError, RejectedError, SendError, UnavailableError
 from pillarbox.core.transport import Address, Outgoing, Pace, Result
 from pillarbox.settings.shared import SEND_TIMEOUT
-from pillarbox.transports.rabbitmq.confirms import Answers, Publication, publication_of
+from pillarbox.transports.rabbitmq.confirms import BatchResults, Publication, publication_of
 from pillarbox.transports.rabbitmq.connection import Connection, ConnectionManager, endpoint_of, positive
 from pillarbox.transports.rabbitmq.driver import ChannelRefused
 from pillarbox.transports.rabbitmq.topology import Exchange, Queue, RabbitMQAddress, RabbitMQOptions, Topology
 
 _PERMANENT = (311, 406)
-"""Content too large; precondition failed, which is also what a message over `max_message_size` gets."""
+"""Content too large; precondition failed, also for a message over `max_message_size`."""
 _ELSEWHERE = (403, 404)
 """Forbidden; no such exchange."""
 
 BATCH = 500
 """Messages in one batch."""
 BATCH_BYTES = 1024 * 1024
-"""Bytes in one batch: on a slow link, what was confirmed is settled before the rest has left."""
+"""Bytes in one batch: on a slow link, confirmed messages are settled before the rest has left."""
 NEW_QUEUES = 100
 """Queues that a send declares before it publishes to them and declares more."""
 
@@ -40,8 +40,8 @@ NEW_QUEUES = 100
 class RabbitMQTransport:
     """A broker. Makes no connection until something is sent, pinged or declared.
 
-    `url` is `amqp[s]://user:password@host:port/vhost`; `window` is the most messages unconfirmed at once; without
-    `declare` nothing is ever declared by sending. Raises ConfigurationError.
+    `url` is `amqp[s]://user:password@host:port/vhost`; `window` limits the unconfirmed messages; without `declare`,
+    sending declares nothing. Raises ConfigurationError.
     """
 
     address_type: type[Address] = RabbitMQAddress
@@ -63,7 +63,7 @@ class RabbitMQTransport:
     ) -> None:
         RabbitMQOptions(window=window, declare=declare, heartbeat=heartbeat, connect_timeout=connect_timeout)  # checks
         self._declaring = 0
-        """How many sends wait for new queues."""
+        """Sends that wait for new queues."""
         self._endpoint = endpoint_of(url, tls)
         self._declarations = Topology(exchanges=exchanges, queues=queues).declarations()
         self._queues = frozenset(item.name for item in self._declarations if isinstance(item, Queue))
@@ -90,7 +90,7 @@ class RabbitMQTransport:
 
     @property
     def pace(self) -> Pace:
-        """Sends that wait for new queues leave their turn to others: known queues take events meanwhile."""
+        """Sends that wait for new queues do not count: events for known queues are sent meanwhile."""
         return (
             replace(self._pace, concurrency=self._pace.concurrency + self._declaring) if self._declaring else self._pace
         )
@@ -102,19 +102,19 @@ class RabbitMQTransport:
     async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         """Publish everything at once and wait for the confirms. Raises UnavailableError once closed."""
         self._connections.check_open()
-        answers = Answers(len(batch))
-        publications = _addressed(batch, answers)
+        results = BatchResults(len(batch))
+        publications = _addressed(batch, results)
         for start in range(0, len(publications), self._window):
             try:
-                await self._deliver(publications[start : start + self._window], answers)
+                await self._deliver(publications[start : start + self._window], results)
             except (UnavailableError, ConfigurationError) as error:
-                # Not the rest over a new connection: it would overtake those of its keys that are cut off.
-                answers.close(publications[start:], _unavailable(error))
+                # The rest must not go over a new connection: it would overtake unconfirmed messages of its keys.
+                results.fail(publications[start:], _unavailable(error))
                 break
-        return answers.results()
+        return results.as_list()
 
     async def ping(self) -> None:
-        """Connect, declare, ask the broker something. Raises UnavailableError, also where the topology does not fit."""
+        """Connect, declare and wait for an answer. Raises UnavailableError, also if the topology differs."""
         try:
             connection = await self._ready()
         except ConfigurationError as error:
@@ -127,38 +127,40 @@ class RabbitMQTransport:
         await self._connections.declare(self._declarations)
 
     async def aclose(self) -> None:
-        """Say goodbye and close; what is being sent is answered with UnavailableError. Closing twice is fine."""
+        """Close the connection; messages in flight fail with UnavailableError. Closing twice is fine."""
         await self._connections.aclose()
 
     def _ready(self) -> Coroutine[Any, Any, Connection]:
         return self._connections.ready(self._declarations if self._declare else ())
 
-    async def _deliver(self, window: Sequence[Publication], answers: Answers) -> None:
-        """Answer every message of the window, or raise UnavailableError for those that are left."""
+    async def _deliver(self, window: Sequence[Publication], results: BatchResults) -> None:
+        """Set the result of every message, or raise UnavailableError for the pending ones."""
         publications, one_by_one = list(window), False
         while publications:
             connection = await self._ready()
             batch = self._with_queues(connection, publications) or await self._with_new_queues(
-                connection, publications, answers
+                connection, publications, results
             )
             batch = batch[:1] if one_by_one else batch
             await self._unconfirmed.take(len(batch))
             try:
-                if batch and connection.lost is None:  # it may be lost after a wait for places: then there is a new one
+                if batch and connection.lost is None:  # it may be lost while this waited for the window
                     with connection.waiting:
-                        await self._publish(connection, batch, answers)
+                        await self._publish(connection, batch, results)
             except ChannelRefused as refusal:
                 if len(batch) == 1:
-                    self._blame(connection, batch[0], refusal, publications, answers)
+                    self._fail_refused(connection, batch[0], refusal, publications, results)
                 one_by_one = len(batch) > 1
             finally:
                 self._unconfirmed.give(len(batch))
-            publications = answers.without(publications)
+            publications = results.pending(publications)
 
-    async def _publish(self, connection: Connection, publications: Sequence[Publication], answers: Answers) -> None:
+    async def _publish(
+        self, connection: Connection, publications: Sequence[Publication], results: BatchResults
+    ) -> None:
         publisher = await connection.publisher()
         try:
-            unroutable = await publisher.publish(publications, answers)
+            unroutable = await publisher.publish(publications, results)
         finally:
             connection.put_back(publisher)
         if unroutable:
@@ -167,7 +169,7 @@ class RabbitMQTransport:
             )
 
     def _with_queues(self, connection: Connection, publications: Sequence[Publication]) -> list[Publication]:
-        """Those whose queue exists: what goes to the default exchange is sent to a queue that nobody else declares."""
+        """The messages whose queue exists; those for the default exchange may need a queue that is not declared yet."""
         if not self._declare:
             return list(publications)
         return [
@@ -179,9 +181,9 @@ class RabbitMQTransport:
         ]
 
     async def _with_new_queues(
-        self, connection: Connection, publications: Sequence[Publication], answers: Answers
+        self, connection: Connection, publications: Sequence[Publication], results: BatchResults
     ) -> list[Publication]:
-        """Those whose queue was declared just now: some at a time, so that a connection that is lost meanwhile does not
+        """Declare missing queues, and return the messages for them: some at a time, so that a lost connection does not
         undo the work for all of them."""
         names = list(dict.fromkeys(publication.routing_key for publication in publications))[:NEW_QUEUES]
         self._declaring += 1
@@ -192,53 +194,55 @@ class RabbitMQTransport:
             self._declaring -= 1
         for publication in publications:
             if (error := refused.get(publication.routing_key)) is not None:
-                answers.answer(publication.position, _unavailable(error))
-        return self._with_queues(connection, answers.without(publications))
+                results.set(publication.position, _unavailable(error))
+        return self._with_queues(connection, results.pending(publications))
 
-    def _blame(
+    def _fail_refused(
         self,
         connection: Connection,
         culprit: Publication,
         refusal: ChannelRefused,
         publications: list[Publication],
-        answers: Answers,
+        results: BatchResults,
     ) -> None:
         if refusal.code in _PERMANENT:
-            answers.answer(culprit.position, PermanentError(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
+            results.set(culprit.position, PermanentError(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
         elif refusal.code in _ELSEWHERE:
             connection.forget_declared([culprit.routing_key] if culprit.exchange == "" else [])
-            where = f"exchange {culprit.exchange!r}, routing key {culprit.routing_key!r}"
-            error = UnavailableError(f"RabbitMQ at {self._endpoint} takes nothing for {where}: {refusal}")
-            # Nobody else who goes there has to lose a channel over it.
+            where = f"RabbitMQ at {self._endpoint}"
+            error = UnavailableError(
+                f"{where} refuses exchange {culprit.exchange!r}, routing key {culprit.routing_key!r}: {refusal}"
+            )
+            # Other messages for it would be refused, too, each with the loss of a channel.
             same = [
                 publication
                 for publication in publications
                 if publication.exchange == culprit.exchange
                 and (refusal.code == 404 or publication.routing_key == culprit.routing_key)
             ]
-            answers.close(same, error)
+            results.fail(same, error)
         else:
-            answers.answer(culprit.position, RejectedError(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
+            results.set(culprit.position, RejectedError(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
 
 
-def _addressed(batch: Sequence[Outgoing], answers: Answers) -> list[Publication]:
-    """Each with its routing key; those that have none are answered."""
+def _addressed(batch: Sequence[Outgoing], results: BatchResults) -> list[Publication]:
+    """The messages with their routing keys; sets the results of those that have none."""
     addresses = [outgoing.address for outgoing in batch]
     if addresses and isinstance(address := addresses[0], RabbitMQAddress) and address.fixed_key is not None:
         exchange, key = address.exchange, address.fixed_key
         if addresses.count(address) == len(addresses):
-            # As in most batches: to look at each message would find the same.
+            # Most batches have one address.
             return list(map(publication_of, zip(range(len(batch)), batch, repeat(exchange), repeat(key))))
     publications: list[Publication] = []
     for position, (outgoing, address) in enumerate(zip(batch, addresses, strict=True)):
         if not isinstance(address, RabbitMQAddress):
-            error = UnavailableError(f"{address!r} is no place on RabbitMQ; make it with RabbitMQTransport.to(…)")
-            answers.answer(position, error)
+            error = UnavailableError(f"{address!r} is no address of RabbitMQ; make it with RabbitMQTransport.to(…)")
+            results.set(position, error)
             continue
         try:
             key = address.key_for(outgoing.message)
         except PermanentError as refusal:
-            answers.answer(position, refusal)
+            results.set(position, refusal)
             continue
         publications.append(Publication(position, outgoing, address.exchange, key))
     return publications

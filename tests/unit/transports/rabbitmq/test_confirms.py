@@ -7,7 +7,7 @@ from pillarbox.core.errors import NackedError, RejectedError, UnavailableError
 from pillarbox.core.transport import Result
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQTransport
-from pillarbox.transports.rabbitmq.confirms import Answers, Confirms, Publication, PublishedBatch
+from pillarbox.transports.rabbitmq.confirms import BatchResults, Confirms, Publication, PublishedBatch
 
 PUBLICATIONS = [
     Publication(position, outgoing(f"e{position}", RabbitMQTransport.to(routing_key="q")), "", "q")
@@ -83,27 +83,27 @@ def test_it_agrees_with_the_plain_reading_of_the_protocol(first: int, size: int,
 
 
 def test_a_whole_batch_is_accepted_at_once() -> None:
-    answers = Answers(3)
-    answers.accept(PUBLICATIONS)
-    assert answers.results() == [None] * 3
-    assert answers.without(PUBLICATIONS) == []
-    answers.close(PUBLICATIONS, UnavailableError("too late"))
-    assert answers.results() == [None] * 3
+    results = BatchResults(3)
+    results.accept(PUBLICATIONS)
+    assert results.as_list() == [None] * 3
+    assert results.pending(PUBLICATIONS) == []
+    results.fail(PUBLICATIONS, UnavailableError("too late"))
+    assert results.as_list() == [None] * 3
 
 
 def test_accepting_all_leaves_an_earlier_answer_alone() -> None:
-    answers, refusal = Answers(3), RejectedError("no")
-    answers.answer(1, refusal)
-    answers.accept(PUBLICATIONS)
-    assert answers.results() == [None, refusal, None]
+    results, refusal = BatchResults(3), RejectedError("no")
+    results.set(1, refusal)
+    results.accept(PUBLICATIONS)
+    assert results.as_list() == [None, refusal, None]
 
 
 def test_accepting_some_leaves_the_others_open() -> None:
-    answers = Answers(3)
-    answers.accept(PUBLICATIONS[:2])
-    assert answers.without(PUBLICATIONS) == PUBLICATIONS[2:]
-    assert answers.results()[:2] == [None, None]
-    assert isinstance(answers.results()[2], UnavailableError)
+    results = BatchResults(3)
+    results.accept(PUBLICATIONS[:2])
+    assert results.pending(PUBLICATIONS) == PUBLICATIONS[2:]
+    assert results.as_list()[:2] == [None, None]
+    assert isinstance(results.as_list()[2], UnavailableError)
 
 
 def published(*identities: tuple[str, str, str]) -> PublishedBatch:
@@ -117,14 +117,14 @@ def published(*identities: tuple[str, str, str]) -> PublishedBatch:
 
 
 def told(sent: PublishedBatch, number: int) -> list[type[Result]]:
-    answers = Answers(number)
-    sent.tell(answers)
-    return [type(result) for result in answers.results()]
+    results = BatchResults(number)
+    sent.report(results)
+    return [type(result) for result in results.as_list()]
 
 
 def test_the_same_event_for_another_exchange_or_key_is_another_message() -> None:
     sent = published(("a", "x", "k"), ("a", "y", "k"), ("a", "x", "l"))
-    sent.take_back(("a", "y", "k"), "NO_ROUTE (312)")
+    sent.note_return(("a", "y", "k"), "NO_ROUTE (312)")
     sent.confirms.resolve(3, multiple=True, accepted=True)
     assert told(sent, 3) == [type(None), RejectedError, type(None)]
 
@@ -132,14 +132,14 @@ def test_the_same_event_for_another_exchange_or_key_is_another_message() -> None
 def test_of_equal_messages_the_unconfirmed_one_was_returned() -> None:
     sent = published(("a", "x", "k"), ("a", "x", "k"))
     sent.confirms.resolve(1, multiple=False, accepted=True)
-    sent.take_back(("a", "x", "k"), "NO_ROUTE (312)")
+    sent.note_return(("a", "x", "k"), "NO_ROUTE (312)")
     sent.confirms.resolve(2, multiple=False, accepted=True)
     assert told(sent, 2) == [type(None), RejectedError]
 
 
 def test_a_return_of_an_unknown_message_changes_nothing() -> None:
     sent = published(("a", "x", "k"))
-    sent.take_back((None, "x", "k"), "NO_ROUTE (312)")
+    sent.note_return((None, "x", "k"), "NO_ROUTE (312)")
     sent.confirms.resolve(1, multiple=False, accepted=False)
     assert told(sent, 1) == [NackedError]
 
@@ -147,8 +147,8 @@ def test_a_return_of_an_unknown_message_changes_nothing() -> None:
 def test_an_unconfirmed_message_is_never_accepted() -> None:
     sent = published(("a", "x", "k"), ("b", "x", "k"))
     sent.confirms.resolve(2, multiple=False, accepted=True)
-    answers = Answers(2)
-    sent.tell(answers)
-    first, second = answers.results()
+    results = BatchResults(2)
+    sent.report(results)
+    first, second = results.as_list()
     assert first is not None
     assert second is None

@@ -11,7 +11,7 @@ from pillarbox.core.errors import NackedError, PermanentError, RejectedError, Un
 from pillarbox.core.transport import Outgoing, Result
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQTransport
-from pillarbox.transports.rabbitmq.confirms import Answers, Publication
+from pillarbox.transports.rabbitmq.confirms import BatchResults, Publication
 from pillarbox.transports.rabbitmq.connection import Connection, endpoint_of
 from pillarbox.transports.rabbitmq.driver import ChannelRefused, Wire
 from pillarbox.transports.rabbitmq.publisher import Publisher
@@ -60,13 +60,13 @@ def ids_heard(broker: Broker) -> list[str]:
 
 
 async def carried(opened: Opened, messages: Sequence[Outgoing], *says: bytes) -> list[Result]:
-    answers = Answers(len(messages))
-    carrying = asyncio.create_task(opened.publisher.publish(publications_of(*messages), answers))
+    results = BatchResults(len(messages))
+    carrying = asyncio.create_task(opened.publisher.publish(publications_of(*messages), results))
     await turn()
     for data in says:
         opened.broker.send(data)
     await carrying
-    return answers.results()
+    return results.as_list()
 
 
 def named(*event_ids: str, **changes: Any) -> list[Outgoing]:
@@ -143,13 +143,13 @@ async def test_a_return_before_the_ack_in_the_same_bytes_rejects_the_message(ope
 
 
 async def test_what_was_confirmed_before_the_channel_was_closed_is_known(opened: Opened) -> None:
-    messages, answers = named("a", "b", "c"), Answers(3)
-    carrying = asyncio.create_task(opened.publisher.publish(publications_of(*messages), answers))
+    messages, results = named("a", "b", "c"), BatchResults(3)
+    carrying = asyncio.create_task(opened.publisher.publish(publications_of(*messages), results))
     await turn()
     opened.broker.send(ack(2) + method_frame(CHANNEL, spec.Channel.Close(404, "NOT_FOUND", 60, 40)) + ack(3))
     with pytest.raises(ChannelRefused):
         await carrying
-    assert [type(answer) for answer in answers.results()] == [UnavailableError, type(None), UnavailableError]
+    assert [type(answer) for answer in results.as_list()] == [UnavailableError, type(None), UnavailableError]
     assert not opened.publisher.idle
 
 
@@ -158,7 +158,7 @@ async def test_what_the_broker_confirmed_has_left_and_of_the_rest_the_stream_is_
     await carried(opened, named("a"), ack(1))
     stream.held_back = 100
     assert wire.transmitted == wire.written > 0
-    sending = asyncio.create_task(opened.publisher.publish(publications_of(*named("b")), Answers(1)))
+    sending = asyncio.create_task(opened.publisher.publish(publications_of(*named("b")), BatchResults(1)))
     await turn()
     assert wire.transmitted == wire.written - 100
     opened.broker.send(ack(2))
@@ -187,7 +187,7 @@ async def test_a_publisher_whose_opening_was_cut_off_is_not_used_again(opened: O
 async def test_nothing_is_written_to_a_channel_that_is_being_closed(opened: Opened) -> None:
     opened.wire.close()
     opened.broker.heard()
-    carrying = asyncio.create_task(opened.publisher.publish(publications_of(*named("a")), Answers(1)))
+    carrying = asyncio.create_task(opened.publisher.publish(publications_of(*named("a")), BatchResults(1)))
     await turn()
     assert opened.broker.heard() == []
     assert carrying.done()

@@ -9,7 +9,7 @@ from pillarbox.transports.rabbitmq.source import WAITS, ConsumerQueues
 
 def test_the_names() -> None:
     queues = ConsumerQueues.around("billing", WAITS)
-    assert (queues.suspects, queues.dead) == ("billing.suspects", "billing.dlq")
+    assert (queues.quarantine, queues.dead) == ("billing.quarantine", "billing.dlq")
     assert [queue.name for queue in queues.beside()[2:]] == [
         "billing.wait.1s",
         "billing.wait.5s",
