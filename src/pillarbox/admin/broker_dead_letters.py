@@ -45,7 +45,7 @@ class ReceivedDeadLetter(Protocol):
     """A dead letter that was received and not yet returned."""
 
     @property
-    def letter(self) -> BrokerDeadLetter: ...
+    def dead_letter(self) -> BrokerDeadLetter: ...
 
     async def move(self, queue: str) -> None:
         """Publish it to another queue of the same broker; acknowledge it once that queue has confirmed it.

@@ -99,7 +99,7 @@ async def first_letters(
         if most := min(depth, limit - len(found)):
             async with opened(settings, queue) as letters, letters.receive(queue.name, most=most, window=most) as look:
                 async for hand in look:
-                    found.append(hand.letter if bodies else replace(hand.letter, body=b""))
+                    found.append(hand.dead_letter if bodies else replace(hand.dead_letter, body=b""))
     return found
 
 

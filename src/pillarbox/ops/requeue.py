@@ -88,8 +88,8 @@ async def _requeue_from(
     async with letters.receive(queue, most=min(most, SEARCHED) if plan.event_ids else most, window=window) as received:
         if plan.event_ids:
             # Find all before the first is moved, so that a moved message that fails again is not found twice.
-            found = [one async for one in received if one.letter.event_id in plan.event_ids]
-            result.found.update(one.letter.event_id or "" for one in found)
+            found = [one async for one in received if one.dead_letter.event_id in plan.event_ids]
+            result.found.update(one.dead_letter.event_id or "" for one in found)
             for one in found:
                 await _move(one, plan, result)
                 on_each()
@@ -100,7 +100,7 @@ async def _requeue_from(
 
 
 async def _move(received: ReceivedDeadLetter, plan: RequeuePlan, result: RequeueResult) -> None:
-    letter = received.letter
+    letter = received.dead_letter
     target = plan.to or letter.original_queue
     if target is None or target == letter.queue:
         result.skip(letter, NO_ORIGIN)

@@ -139,7 +139,7 @@ async def test_a_queue_that_differs_from_the_settings(url: str, name: str) -> No
     found = await asked("transport.topology", url, queues=[Queue(name=name, max_length=20)])
     assert found.result == "fail"
     assert {"x-max-length 10", "x-dead-letter-exchange dlx", "x-overflow none", "x-queue-type none"} <= set(
-        found.message.split(" has ")[1].split(": a relay")[0].split(", ")
+        found.message.split(" has ")[1].split(": the relay")[0].split(", ")
     )
     assert (await asked("transport.topology", url, queues=[Queue(name=name)], declare=False)).result == "warn"
     with channel(url) as broker:

@@ -41,7 +41,7 @@ async def lie(url: str, queue: str, count: int) -> bool:
 
 async def listed(dead: RabbitMQDeadLetters, queue: str, most: int) -> list[str | None]:
     async with dead.receive(queue, most=most, window=most) as look:
-        return [hand.letter.event_id async for hand in look]
+        return [hand.dead_letter.event_id async for hand in look]
 
 
 def ids_in(url: str, queue: str) -> list[str | None]:
@@ -81,7 +81,7 @@ async def test_what_is_left_after_some_were_moved_keeps_its_order(
     async with dead.receive(queue, most=100, window=20) as look:
         async for hand in look:
             await hand.move(target)
-            if hand.letter.event_id == "e49":
+            if hand.dead_letter.event_id == "e49":
                 break
     await eventually(lambda: lie(url, queue, 50))
     assert await asyncio.to_thread(ids_in, url, target) == ids[:50]
@@ -96,7 +96,7 @@ async def test_a_look_ends_when_somebody_else_took_the_rest(url: str, queue: str
 async def test_no_more_are_in_hand_than_the_window(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
     await asyncio.to_thread(bury, url, Queue(name=queue), 10)
     async with dead.receive(queue, most=10, window=4) as look:
-        assert [hand.letter.event_id async for hand in look] == ["e0", "e1", "e2", "e3"]
+        assert [hand.dead_letter.event_id async for hand in look] == ["e0", "e1", "e2", "e3"]
         assert await lie(url, queue, 6)
 
 
@@ -188,7 +188,7 @@ async def test_a_look_whose_connection_breaks_gives_its_letters_back(
     dead = RabbitMQDeadLetters(proxied)
     async with dead.receive(queue, most=51, window=51) as look:
         async for hand in look:
-            if hand.letter.event_id == "e49":
+            if hand.dead_letter.event_id == "e49":
                 break
         await proxy.reset()
         with pytest.raises(UnavailableError):

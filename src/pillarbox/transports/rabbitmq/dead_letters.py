@@ -86,7 +86,7 @@ class RabbitMQDeadLetters:
             opening = ConsumerChannel.consuming(connection, {queue: window})
             channel = await self._connections.in_time(connection, opening)
             try:
-                yield self._letters(channel, connection, queue, most=most, window=window)
+                yield self._received(channel, connection, queue, most=most, window=window)
                 await self._receive_rest(channel, connection, queue, window)
             finally:
                 # Returns unacked messages in their order, which nacks would not keep.
@@ -98,7 +98,7 @@ class RabbitMQDeadLetters:
         await self._connections.aclose()
         await self._republisher.aclose()
 
-    async def _letters(
+    async def _received(
         self, channel: ConsumerChannel, connection: Connection, queue: str, *, most: int, window: int
     ) -> AsyncIterator[RabbitMQReceivedDeadLetter]:
         staying = 0
@@ -108,8 +108,8 @@ class RabbitMQDeadLetters:
             message = await self._next(channel, connection, queue)
             if message is None:
                 return
-            yield (letter := RabbitMQReceivedDeadLetter(message, channel, self._republisher))
-            staying += letter.stays
+            yield (received := RabbitMQReceivedDeadLetter(message, channel, self._republisher))
+            staying += received.stays
 
     async def _receive_rest(self, channel: ConsumerChannel, connection: Connection, queue: str, window: int) -> None:
         """Receive further messages that would change their position when the received ones return.
@@ -165,11 +165,11 @@ class RabbitMQReceivedDeadLetter:
         self.stays = True
 
     @property
-    def letter(self) -> BrokerDeadLetter:
-        return self._letter
+    def dead_letter(self) -> BrokerDeadLetter:
+        return self._dead_letter
 
     @cached_property
-    def _letter(self) -> BrokerDeadLetter:
+    def _dead_letter(self) -> BrokerDeadLetter:
         return dead_letter_of(self._message)
 
     async def move(self, queue: str) -> None:
@@ -183,17 +183,17 @@ def dead_letter_of(message: ReceivedMessage) -> BrokerDeadLetter:
     """What the headers of a dead letter tell. Raises nothing, whatever a producer wrote."""
     incoming = message.incoming()
     headers = incoming.headers
-    death = _last_death(message.properties.headers, message.queue)
-    reasons = (_text(death, "reason"), headers.get(REASON))
-    died_at = death.get("time")
+    decision = _last_dead_lettering(message.properties.headers, message.queue)
+    reasons = (_text(decision, "reason"), headers.get(REASON))
+    decided_at = decision.get("time")
     return BrokerDeadLetter(
         queue=message.queue,
         event_id=_legible(incoming.event_id),
         event_type=_legible(incoming.event_type or headers.get("eventType")),
         reason="; before that: ".join(reason for reason in reasons if reason) or None,
-        attempts=incoming.attempts or count_in(death, "count"),
-        dead_lettered_at=died_at if isinstance(died_at, datetime) else _time(headers.get(LAST_FAILED_AT)),
-        original_queue=_text(death, "queue") or headers.get(QUEUE) or None,
+        attempts=incoming.attempts or count_in(decision, "count"),
+        dead_lettered_at=decided_at if isinstance(decided_at, datetime) else _time(headers.get(LAST_FAILED_AT)),
+        original_queue=_text(decision, "queue") or headers.get(QUEUE) or None,
         delivery_count=message.delivery_count,
         content_type=_legible(incoming.content_type),
         size=len(message.body),
@@ -201,17 +201,17 @@ def dead_letter_of(message: ReceivedMessage) -> BrokerDeadLetter:
     )
 
 
-def _last_death(headers: Mapping[str, Any], queue: str) -> Mapping[str, Any]:
+def _last_dead_lettering(headers: Mapping[str, Any], queue: str) -> Mapping[str, Any]:
     """The latest decision of the broker in another queue than this."""
-    deaths = headers.get("x-death")
-    found = cast(list[object], deaths) if isinstance(deaths, list) else []
-    tables = (cast(dict[str, Any], death) for death in found if isinstance(death, dict))
-    elsewhere = (death for death in tables if death.get("queue") not in (None, queue))
+    decisions = headers.get("x-death")
+    found = cast(list[object], decisions) if isinstance(decisions, list) else []
+    tables = (cast(dict[str, Any], decision) for decision in found if isinstance(decision, dict))
+    elsewhere = (decision for decision in tables if decision.get("queue") not in (None, queue))
     return next(elsewhere, dict[str, Any]())
 
 
-def _text(death: Mapping[str, Any], name: str) -> str | None:
-    value = death.get(name)
+def _text(decision: Mapping[str, Any], name: str) -> str | None:
+    value = decision.get(name)
     return value if isinstance(value, str) and value else None
 
 
