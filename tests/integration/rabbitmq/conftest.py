@@ -1,4 +1,4 @@
-"""Transports that are closed again, and names that are removed again."""
+"""Fixtures: transports that are closed, and queues and exchanges that are deleted, when the test ends."""
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -39,7 +39,7 @@ async def make(url: str) -> AsyncIterator[MakeTransport]:
 
 @pytest.fixture
 def new_name(url: str) -> Iterator[Callable[[], str]]:
-    """Names for queues and exchanges; on the shared broker whatever bears one is removed when the test ends."""
+    """Names for queues and exchanges, which are deleted from the shared broker when the test ends."""
     names: list[str] = []
 
     def new() -> str:
@@ -67,7 +67,7 @@ def exchange(new_name: Callable[[], str]) -> str:
 
 @pytest.fixture
 async def proxy(rabbitmq_server: RabbitMQServer) -> AsyncIterator[Proxy]:
-    """A way to the shared broker that can be cut."""
+    """A proxy to the shared broker that can be cut."""
     async with Proxy(rabbitmq_server.port) as proxy:
         yield proxy
 
@@ -79,9 +79,9 @@ def proxied(proxy: Proxy) -> str:
 
 @pytest.fixture
 def batch(queue: str) -> Callable[..., list[Outgoing]]:
-    """So many messages for the test's queue, by way of the default exchange."""
+    """Makes messages for the test's queue, over the default exchange."""
 
-    def make_lot(number: int, prefix: str = "e") -> list[Outgoing]:
+    def make_batch(number: int, prefix: str = "e") -> list[Outgoing]:
         return [outgoing(f"{prefix}{n}", RabbitMQTransport.to(routing_key=queue)) for n in range(number)]
 
-    return make_lot
+    return make_batch

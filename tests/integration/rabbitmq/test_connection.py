@@ -1,4 +1,4 @@
-"""Connections that cannot be made, fall silent or break; cancelling and closing in the middle; no password anywhere."""
+"""Connections that fail, stall or are lost; cancelling and closing meanwhile; the password is never shown."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ CANARY = "canary-password"
 @pytest.mark.parametrize(
     ("address", "named"),
     [
-        ("amqp://guest:{canary}@127.0.0.1:{nobody}/", "Connection refused"),
+        ("amqp://guest:{canary}@127.0.0.1:{closed}/", "Connection refused"),
         ("amqp://guest:{canary}@127.0.0.1:{port}/", "ACCESS_REFUSED"),
         ("amqp://{canary}:guest@127.0.0.1:{port}/", "ACCESS_REFUSED"),
         ("amqp://guest:guest@127.0.0.1:{port}/nowhere", "vhost nowhere not found"),
@@ -32,7 +32,7 @@ CANARY = "canary-password"
         ("amqps://guest:{canary}@localhost:{port}/", "SSL"),
     ],
 )
-async def test_connect_errors_name_place_and_reason_and_never_the_password(
+async def test_connect_errors_name_endpoint_and_reason_and_never_the_password(
     make: MakeTransport,
     rabbitmq_server: RabbitMQServer,
     caplog: pytest.LogCaptureFixture,
@@ -41,7 +41,7 @@ async def test_connect_errors_name_place_and_reason_and_never_the_password(
     named: str,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    transport = make(address.format(canary=CANARY, port=rabbitmq_server.port, nobody=free_port()))
+    transport = make(address.format(canary=CANARY, port=rabbitmq_server.port, closed=free_port()))
     [answer] = await transport.send(batch(1))
     assert isinstance(answer, UnavailableError)
     assert named in str(answer)
@@ -61,7 +61,7 @@ async def test_a_broker_that_does_not_confirm_in_time_is_unavailable_and_its_con
     answers = await transport.send(batch(3))
     assert {type(answer) for answer in answers} == {UnavailableError}
     assert "within 0.3 s" in str(answers[0])
-    # The confirms that were held back are let through now, to nobody.
+    # The late confirms pass now, and must not count.
     await proxy.heal()
     assert await transport.send(batch(3, "again")) == [None] * 3
     assert proxy.accepted == 2
@@ -69,7 +69,7 @@ async def test_a_broker_that_does_not_confirm_in_time_is_unavailable_and_its_con
     assert arrived == ["first0", "e0", "e1", "e2", "again0", "again1", "again2"]
 
 
-async def test_a_broker_that_does_not_greet_in_time_is_unavailable_and_nothing_breaks_behind_it(
+async def test_a_broker_that_does_not_complete_the_handshake_in_time_is_unavailable(
     make: MakeTransport, proxy: Proxy, proxied: str, batch: Batch, caplog: pytest.LogCaptureFixture
 ) -> None:
     proxy.silence()
@@ -82,7 +82,7 @@ async def test_a_broker_that_does_not_greet_in_time_is_unavailable_and_nothing_b
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
-async def test_a_connection_that_breaks_fails_what_is_unconfirmed_and_is_replaced(
+async def test_a_lost_connection_fails_unconfirmed_messages_and_is_replaced(
     make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, batch: Batch
 ) -> None:
     transport = make(proxied)
@@ -95,7 +95,7 @@ async def test_a_connection_that_breaks_fails_what_is_unconfirmed_and_is_replace
     assert await transport.send(batch(5)) == [None] * 5
 
 
-async def test_a_cancelled_send_takes_nobody_along_and_leaves_nothing_open(
+async def test_a_cancelled_send_affects_no_other_and_leaves_nothing_open(
     make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, batch: Batch
 ) -> None:
     transport = make(proxied)
@@ -113,7 +113,7 @@ async def test_a_cancelled_send_takes_nobody_along_and_leaves_nothing_open(
     assert proxy.accepted == 1
 
 
-async def test_cancelled_while_connecting_it_lets_go_of_the_connection(
+async def test_cancelled_while_connecting_it_drops_the_connection(
     make: MakeTransport, proxy: Proxy, proxied: str, batch: Batch
 ) -> None:
     proxy.silence()
@@ -129,7 +129,7 @@ async def test_cancelled_while_connecting_it_lets_go_of_the_connection(
     assert proxy.connections == 1
 
 
-async def test_closed_while_connecting_it_answers_and_lets_go_of_the_connection(
+async def test_closed_while_connecting_it_fails_the_send_and_drops_the_connection(
     make: MakeTransport, proxy: Proxy, proxied: str, batch: Batch
 ) -> None:
     proxy.silence()
@@ -144,7 +144,7 @@ async def test_closed_while_connecting_it_answers_and_lets_go_of_the_connection(
     await eventually(lambda: has_connections(proxy, 0))
 
 
-async def test_closed_while_the_broker_is_silent_it_answers_and_cuts_the_connection(
+async def test_closed_while_the_broker_is_silent_it_fails_the_send_and_cuts_the_connection(
     make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, batch: Batch
 ) -> None:
     transport = make(proxied)

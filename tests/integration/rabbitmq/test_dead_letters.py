@@ -1,4 +1,4 @@
-"""Dead letters on a broker are looked at without being disturbed, and moved without being lost."""
+"""Dead letters on a broker are received and returned in order, and moved without loss."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +24,7 @@ async def dead(url: str) -> AsyncIterator[RabbitMQDeadLetters]:
 
 
 def bury(url: str, queue: Queue, count: int) -> list[str]:
-    """So many letters, and their ids in order."""
+    """Publish dead letters, and return their ids in order."""
     ids = [f"e{n}" for n in range(count)]
     with channel(url) as broker:
         declared(broker, queue)
@@ -35,7 +35,7 @@ def bury(url: str, queue: Queue, count: int) -> list[str]:
 
 
 async def lie(url: str, queue: str, count: int) -> bool:
-    """Whether so many lie there that nobody has in hand."""
+    """Whether so many messages are ready in the queue."""
     return await asyncio.to_thread(ready, url, queue) == count
 
 
@@ -49,7 +49,7 @@ def ids_in(url: str, queue: str) -> list[str | None]:
 
 
 @pytest.mark.parametrize("kind", ["quorum", "classic"])
-async def test_a_look_leaves_everything_in_place_and_in_order(
+async def test_received_dead_letters_return_in_order(
     url: str, queue: str, dead: RabbitMQDeadLetters, kind: Any
 ) -> None:
     ids = await asyncio.to_thread(bury, url, Queue(name=queue, type=kind), 300)
@@ -61,10 +61,10 @@ async def test_a_look_leaves_everything_in_place_and_in_order(
 
 
 @pytest.mark.parametrize("kind", ["quorum", "classic"])
-async def test_letters_on_their_way_to_us_are_waited_for_although_the_queue_is_empty(
+async def test_dead_letters_on_their_way_are_received_although_the_queue_is_empty(
     url: str, queue: str, dead: RabbitMQDeadLetters, kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A busy broker hands out all letters at once, and says that the queue is empty before the last ones arrive."""
+    """A busy broker sends all messages at once, and reports an empty queue before the last ones arrive."""
     monkeypatch.setattr("pillarbox.transports.rabbitmq.dead_letters._PAUSE", 0)
     ids = await asyncio.to_thread(bury, url, Queue(name=queue, type=kind), 300)
     for _ in range(10):
@@ -73,7 +73,7 @@ async def test_letters_on_their_way_to_us_are_waited_for_although_the_queue_is_e
 
 
 @pytest.mark.parametrize("kind", ["quorum", "classic"])
-async def test_what_is_left_after_some_were_moved_keeps_its_order(
+async def test_the_rest_keeps_its_order_after_some_were_moved(
     url: str, queue: str, new_name: Callable[[], str], dead: RabbitMQDeadLetters, kind: Any
 ) -> None:
     ids = await asyncio.to_thread(bury, url, Queue(name=queue, type=kind), 100)
@@ -88,34 +88,34 @@ async def test_what_is_left_after_some_were_moved_keeps_its_order(
     assert await asyncio.to_thread(ids_in, url, queue) == ids[50:]
 
 
-async def test_a_look_ends_when_somebody_else_took_the_rest(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
+async def test_receiving_ends_when_another_consumer_took_the_rest(
+    url: str, queue: str, dead: RabbitMQDeadLetters
+) -> None:
     await asyncio.to_thread(bury, url, Queue(name=queue), 3)
     assert await listed(dead, queue, 1000) == ["e0", "e1", "e2"]
 
 
-async def test_no_more_are_in_hand_than_the_window(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
+async def test_no_more_are_unacked_than_the_window(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
     await asyncio.to_thread(bury, url, Queue(name=queue), 10)
     async with dead.receive(queue, most=10, window=4) as look:
         assert [hand.dead_letter.event_id async for hand in look] == ["e0", "e1", "e2", "e3"]
         assert await lie(url, queue, 6)
 
 
-async def test_nothing_to_look_for_takes_nothing_more_in_hand_than_it_must(
-    url: str, queue: str, dead: RabbitMQDeadLetters
-) -> None:
+async def test_receiving_none_leaves_the_queue_to_others(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
     await asyncio.to_thread(bury, url, Queue(name=queue), 10)
     async with dead.receive(queue, most=0, window=4) as look:
         assert [hand async for hand in look] == []
         assert await asyncio.to_thread(ready, url, queue) >= 9
 
 
-async def test_the_depth_of_what_is_there_and_of_what_is_not(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
+async def test_the_depth_of_a_queue_and_of_a_missing_one(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
     assert await dead.depth(queue) is None
     await asyncio.to_thread(bury, url, Queue(name=queue), 3)
     assert await dead.depth(queue) == 3
 
 
-async def test_a_letter_is_moved_whole_and_persistent_without_what_the_broker_would_act_upon_again(
+async def test_a_moved_dead_letter_is_complete_and_persistent_without_headers_of_the_broker(
     url: str, queue: str, new_name: Callable[[], str], dead: RabbitMQDeadLetters
 ) -> None:
     notes = {"pillarbox-attempts": 7, "tenant": "acme", "x-death": [{"queue": "orders", "reason": "expired"}]}
@@ -131,7 +131,7 @@ async def test_a_letter_is_moved_whole_and_persistent_without_what_the_broker_wo
     assert await asyncio.to_thread(ids_in, url, queue) == []
 
 
-async def test_a_letter_for_a_queue_that_does_not_exist_stays_and_the_next_one_moves(
+async def test_a_dead_letter_for_a_missing_queue_stays_and_the_next_one_moves(
     url: str, queue: str, new_name: Callable[[], str], dead: RabbitMQDeadLetters
 ) -> None:
     await asyncio.to_thread(bury, url, Queue(name=queue), 2)
@@ -146,7 +146,7 @@ async def test_a_letter_for_a_queue_that_does_not_exist_stays_and_the_next_one_m
     assert await asyncio.to_thread(ids_in, url, target) == ["e1"]
 
 
-async def test_a_letter_for_a_full_queue_stays(
+async def test_a_dead_letter_for_a_full_queue_stays(
     url: str, queue: str, new_name: Callable[[], str], dead: RabbitMQDeadLetters
 ) -> None:
     await asyncio.to_thread(bury, url, Queue(name=queue), 1)
@@ -159,7 +159,7 @@ async def test_a_letter_for_a_full_queue_stays(
     await eventually(lambda: lie(url, queue, 1))
 
 
-async def test_a_connection_that_breaks_between_publish_and_ack_loses_nothing(
+async def test_a_connection_lost_between_publish_and_ack_loses_nothing(
     url: str, queue: str, new_name: Callable[[], str], proxy: Proxy, proxied: str
 ) -> None:
     await asyncio.to_thread(bury, url, Queue(name=queue), 2)
@@ -181,7 +181,7 @@ async def test_a_connection_that_breaks_between_publish_and_ack_loses_nothing(
     assert await asyncio.to_thread(ids_in, url, target) == ["e0", "e1"]
 
 
-async def test_a_look_whose_connection_breaks_gives_its_letters_back(
+async def test_dead_letters_return_when_the_connection_is_lost(
     url: str, queue: str, proxy: Proxy, proxied: str
 ) -> None:
     ids = await asyncio.to_thread(bury, url, Queue(name=queue), 50)
@@ -198,7 +198,7 @@ async def test_a_look_whose_connection_breaks_gives_its_letters_back(
     assert await asyncio.to_thread(ids_in, url, queue) == ids
 
 
-async def test_a_queue_that_another_has_to_himself_says_so(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
+async def test_a_queue_with_an_exclusive_consumer_is_refused(url: str, queue: str, dead: RabbitMQDeadLetters) -> None:
     with channel(url) as broker:
         broker.queue_declare(queue, durable=True)
         broker.basic_consume(queue, lambda *_: None, exclusive=True)
@@ -206,9 +206,7 @@ async def test_a_queue_that_another_has_to_himself_says_so(url: str, queue: str,
             await listed(dead, queue, 1)
 
 
-async def test_a_queue_that_gives_out_to_one_consumer_only_does_not_hold_up_a_look_for_ever(
-    url: str, queue: str
-) -> None:
+async def test_a_single_active_consumer_queue_times_out(url: str, queue: str) -> None:
     dead = RabbitMQDeadLetters(url, answer_timeout="500ms")
     with channel(url) as broker:
         broker.queue_declare(queue, durable=True, arguments={"x-single-active-consumer": True})

@@ -20,7 +20,7 @@ NewName = Callable[[], str]
 
 
 @pytest.mark.parametrize("kind", ["quorum", "classic"])
-async def test_what_a_consumer_refuses_ends_in_the_dead_letter_queue(
+async def test_a_message_that_a_consumer_rejects_is_dead_lettered(
     make: MakeTransport, url: str, new_name: NewName, kind: QueueType
 ) -> None:
     exchange, dlx, queue, dlq = new_name(), new_name(), new_name(), new_name()
@@ -48,7 +48,7 @@ async def taken_from(url: str, queue: str) -> list[Taken]:
     return take_all(url, queue)
 
 
-async def test_what_expires_ends_in_the_dead_letter_queue(make: MakeTransport, url: str, new_name: NewName) -> None:
+async def test_an_expired_message_is_dead_lettered(make: MakeTransport, url: str, new_name: NewName) -> None:
     queue, dlx, dlq = new_name(), new_name(), new_name()
     short = Queue(name=queue, message_ttl="1ms", dead_letter=DeadLetter(exchange=dlx, queue=dlq))
     assert await make(queues=[short]).send([outgoing("evt-001", RabbitMQTransport.to(routing_key=queue))]) == [None]
@@ -56,7 +56,7 @@ async def test_what_expires_ends_in_the_dead_letter_queue(make: MakeTransport, u
     assert dead.properties.message_id == "evt-001"
 
 
-async def test_the_broker_takes_every_setting_there_is(make: MakeTransport, new_name: NewName) -> None:
+async def test_the_broker_accepts_every_setting(make: MakeTransport, new_name: NewName) -> None:
     dead = DeadLetter(exchange=new_name(), queue=new_name())
     queues = [
         Queue(name=new_name(), max_length=9, overflow="drop-head", message_ttl="1h", dead_letter=dead),
@@ -85,7 +85,7 @@ async def test_an_event_without_a_route_waits_in_a_durable_quorum_queue_of_that_
     assert len(take_all(url, queue)) == 1
 
 
-async def test_several_lots_at_once_for_a_new_queue_are_all_accepted(make: MakeTransport, new_name: NewName) -> None:
+async def test_several_batches_at_once_for_a_new_queue_are_all_accepted(make: MakeTransport, new_name: NewName) -> None:
     for _ in range(10):
         transport, to = make(), RabbitMQTransport.to(routing_key=new_name())
         answers = await asyncio.gather(*(transport.send([outgoing(f"e{n}", to)]) for n in range(6)))
@@ -138,7 +138,7 @@ async def test_a_new_connection_declares_everything_again(
     assert len(take_all(url, queue)) == 1
 
 
-async def test_a_mismatch_is_said_clearly_by_every_verb_and_ends_when_it_is_removed(
+async def test_every_method_reports_a_mismatch_until_it_is_removed(
     make: MakeTransport, url: str, queue: str, batch: Batch
 ) -> None:
     with channel(url) as broker:
@@ -164,7 +164,7 @@ async def test_an_exchange_of_another_type_is_a_mismatch(make: MakeTransport, ur
         await make(exchanges=[Exchange(name=exchange)]).declare_topology()
 
 
-async def test_a_queue_nobody_configured_that_exists_otherwise_stops_only_its_own_messages(
+async def test_an_unconfigured_queue_with_other_arguments_fails_only_its_own_messages(
     make: MakeTransport, url: str, queue: str, new_name: NewName
 ) -> None:
     other = new_name()
@@ -178,9 +178,7 @@ async def test_a_queue_nobody_configured_that_exists_otherwise_stops_only_its_ow
     assert "durable" in str(answers[0])
 
 
-async def test_a_binding_to_an_exchange_that_is_not_there_names_both(
-    make: MakeTransport, queue: str, exchange: str
-) -> None:
+async def test_a_binding_to_a_missing_exchange_names_both(make: MakeTransport, queue: str, exchange: str) -> None:
     bound = Queue(name=queue, bindings=[Binding(exchange=exchange, routing_key="order.*")])
     with pytest.raises(UnavailableError, match=f"queue '{queue}' to exchange '{exchange}' by 'order.*'.*NOT_FOUND"):
         await make(queues=[bound]).declare_topology()

@@ -1,4 +1,4 @@
-"""What is read from a dead letter, whoever put it there."""
+"""The facts that the headers of a dead letter tell."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -28,14 +28,14 @@ def letter(headers: dict[str, Any], *, redelivered: bool = False, **properties: 
     )
 
 
-def test_what_a_consumer_of_ours_gave_up() -> None:
+def test_a_message_that_a_consumer_dead_lettered() -> None:
     found = letter(OURS)
     assert (found.queue, found.event_id, found.event_type, found.size) == ("orders.dlq", "e1", "order.placed", 4)
     assert (found.reason, found.attempts, found.dead_lettered_at) == ("ValueError: no address", 7, NOON)
     assert found.original_queue == "orders"
 
 
-def test_what_the_broker_gave_up() -> None:
+def test_a_message_that_the_broker_dead_lettered() -> None:
     found = letter({"x-death": [EXPIRED]})
     assert (found.reason, found.attempts, found.dead_lettered_at, found.original_queue) == (
         "expired",
@@ -45,13 +45,13 @@ def test_what_the_broker_gave_up() -> None:
     )
 
 
-def test_the_broker_has_the_last_word_and_the_consumer_is_heard() -> None:
+def test_the_reasons_of_broker_and_consumer_are_joined() -> None:
     found = letter({**OURS, "pillarbox-queue": "elsewhere", "x-death": [EXPIRED]})
     assert (found.reason, found.attempts) == ("expired; before that: ValueError: no address", 7)
     assert found.original_queue == "orders"
 
 
-def test_a_death_in_the_queue_where_it_lies_says_nothing_about_where_it_came_from() -> None:
+def test_a_death_in_the_dead_letter_queue_itself_does_not_count() -> None:
     here = {**EXPIRED, "queue": "orders.dlq"}
     assert letter({"x-death": [here, EXPIRED]}).original_queue == "orders"
     assert letter({"x-death": [here]}).original_queue is None
@@ -64,9 +64,7 @@ def test_the_type_may_stand_in_a_header() -> None:
 @pytest.mark.parametrize(
     ("headers", "redelivered", "count"), [({}, False, 0), ({}, True, 1), ({"x-delivery-count": 12}, True, 12)]
 )
-def test_how_often_it_was_given_out_is_what_the_broker_says(
-    headers: dict[str, Any], redelivered: bool, count: int
-) -> None:
+def test_the_delivery_count_is_that_of_the_broker(headers: dict[str, Any], redelivered: bool, count: int) -> None:
     assert letter(headers, redelivered=redelivered).delivery_count == count
 
 
@@ -80,7 +78,7 @@ def test_how_often_it_was_given_out_is_what_the_broker_says(
         {"pillarbox-last-failed-at": "2026-11-30T12:00:00"},
     ],
 )
-def test_whatever_a_stranger_wrote_can_be_listed(headers: dict[str, Any]) -> None:
+def test_any_headers_can_be_listed(headers: dict[str, Any]) -> None:
     found = letter(headers, message_id=None, type=None)
     assert (found.event_id, found.event_type, found.attempts) == (None, None, 0)
     assert (found.reason, found.dead_lettered_at, found.original_queue) == (None, None, None)

@@ -73,7 +73,7 @@ def test_counts_have_a_bound_and_only_numbers_count() -> None:
         assert incoming_of(received(Strange(headers=((b"pillarbox-attempts", value),)))).attempts == attempts
 
 
-def test_what_a_frame_cannot_hold_with_our_notes_loses_its_longest_header() -> None:
+def test_properties_that_do_not_fit_a_frame_lose_the_longest_header() -> None:
     strange = Strange(headers=((b"long", text(b"x" * 4000)), (b"short", text(b"y"))))
     found = again(received(strange).moved({"note": "z" * 100}, frame_max=4096))
     assert found.headers == {"short": "y", "note": "z" * 100}
@@ -88,13 +88,13 @@ def test_any_message_is_read_and_moved(message: Strange) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_at_all_make_it_fail(encoded: bytes) -> None:
+def test_any_bytes_can_be_read(encoded: bytes) -> None:
     for raw in (encoded, struct.pack(">HI", 0x2000, len(encoded)) + encoded):
         (found := ReceivedProperties(raw)).moved(frame_max=4096).encode()
         incoming_of(found)
 
 
-def test_flags_of_properties_that_nobody_has_defined_are_skipped() -> None:
+def test_flags_of_undefined_properties_are_skipped() -> None:
     assert ReceivedProperties(struct.pack(">HHH", MESSAGE_ID | 1, 0x8001, 0x4000) + b"\x02e1").message_id == "e1"
 
 
@@ -133,7 +133,7 @@ def test_tables_and_arrays_are_read_as_far_as_they_can_be(inner: list[bytes], re
     assert [value for value in raw.headers.values() if isinstance(value, str)] == read
 
 
-def test_what_the_broker_would_act_upon_again_is_taken_off_and_the_rest_stays() -> None:
+def test_properties_that_the_broker_would_act_upon_again_are_removed() -> None:
     kept = {"content_type": b"c", "content_encoding": b"e", "correlation_id": b"r", "reply_to": b"to", "type": b"t"}
     kept |= {"message_id": b"e1", "app_id": b"a"}
     taken_off = {"expiration": b"1", "user_id": b"guest", "cluster_id": b"c"}
@@ -159,14 +159,14 @@ def test_headers_are_left_out_only_where_they_do_not_fit_and_keep_their_order() 
         assert list(again(found).headers) == [*names, "note"]
 
 
-def test_a_note_is_text_whatever_it_says() -> None:
+def test_an_added_header_is_valid_text() -> None:
     assert again(received(Strange()).moved({"note": "a\ud800"}, frame_max=4096)).headers == {"note": "a\\ud800"}
 
 
 @pytest.mark.parametrize(
     ("first", "kept"), [(text(b"2026-11-30T12:00:00Z"), True), (text(b"x" * 1000), False), (b"V", False)]
 )
-def test_a_failure_is_noted_within_bounds_and_the_first_one_remembered(first: bytes, kept: bool) -> None:
+def test_a_failure_is_written_within_bounds_and_the_first_one_kept(first: bytes, kept: bool) -> None:
     found = received(Strange(GOOD, ((b"pillarbox-first-failed-at", first),)))
     noted = found.failed(incoming_of(found), queue="q", reason="é" * 5000, counted=True, frame_max=4096)
     headers = again(noted).headers

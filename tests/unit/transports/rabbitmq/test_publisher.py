@@ -1,4 +1,4 @@
-"""One window over one channel: what is written, in which order, and what becomes of the confirms."""
+"""One batch over one channel: the frames written, their order, and the confirms."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -32,7 +32,7 @@ class Opened(NamedTuple):
 
 
 async def turn() -> None:
-    """Let whoever waits go on until it waits again."""
+    """Let waiting tasks run until they wait again."""
     for _ in range(5):
         await asyncio.sleep(0)
 
@@ -106,12 +106,12 @@ async def test_everything_is_accepted_by_one_multiple(opened: Opened) -> None:
     assert opened.wire.confirmed == 1
 
 
-async def test_the_next_window_goes_on_with_the_tags(opened: Opened) -> None:
+async def test_the_next_batch_continues_the_tags(opened: Opened) -> None:
     assert await carried(opened, named("a", "b"), ack(2, multiple=True)) == [None] * 2
     assert await carried(opened, named("c", "d"), ack(4), ack(3)) == [None] * 2
 
 
-async def test_what_the_encoder_leaves_to_pika_goes_in_its_turn(opened: Opened) -> None:
+async def test_messages_left_to_pika_keep_their_order(opened: Opened) -> None:
     left_to_pika = named("b", "c", headers=LEFT_TO_PIKA)
     messages = [*named("a"), *left_to_pika, *named("d")]
     answers = await carried(opened, messages, nack(1), ack(2), ack(3), ack(4))
@@ -119,7 +119,7 @@ async def test_what_the_encoder_leaves_to_pika_goes_in_its_turn(opened: Opened) 
     assert ids_heard(opened.broker) == ["a", "b", "c", "d"]
 
 
-async def test_what_nobody_can_encode_is_not_sent_and_takes_no_tag(opened: Opened) -> None:
+async def test_a_message_that_cannot_be_encoded_is_not_sent_and_takes_no_tag(opened: Opened) -> None:
     messages = [*named("a", TOO_LONG, "b"), *named("heavy", headers=HEAVY), *named("lone \ud800", "c")]
     answers = await carried(opened, messages, ack(1), nack(2), ack(3))
     kinds = [type(None), PermanentError, NackedError, PermanentError, PermanentError, type(None)]
@@ -130,7 +130,7 @@ async def test_what_nobody_can_encode_is_not_sent_and_takes_no_tag(opened: Opene
     assert ids_heard(opened.broker) == ["a", "b", "c"]
 
 
-async def test_a_window_of_which_nothing_can_be_encoded_waits_for_nothing(opened: Opened) -> None:
+async def test_a_batch_without_encodable_messages_waits_for_nothing(opened: Opened) -> None:
     [answer] = await carried(opened, named(TOO_LONG))
     assert isinstance(answer, PermanentError)
     assert opened.broker.heard() == []
@@ -142,7 +142,7 @@ async def test_a_return_before_the_ack_in_the_same_bytes_rejects_the_message(ope
     assert [type(answer) for answer in answers] == [type(None), RejectedError, type(None)]
 
 
-async def test_what_was_confirmed_before_the_channel_was_closed_is_known(opened: Opened) -> None:
+async def test_confirms_before_the_channel_was_closed_count(opened: Opened) -> None:
     messages, results = named("a", "b", "c"), BatchResults(3)
     carrying = asyncio.create_task(opened.publisher.publish(publications_of(*messages), results))
     await turn()
@@ -153,7 +153,7 @@ async def test_what_was_confirmed_before_the_channel_was_closed_is_known(opened:
     assert not opened.publisher.idle
 
 
-async def test_what_the_broker_confirmed_has_left_and_of_the_rest_the_stream_is_asked(opened: Opened) -> None:
+async def test_confirmed_bytes_have_left_and_the_stream_tells_of_the_rest(opened: Opened) -> None:
     wire, stream = opened.wire, opened.broker.stream
     await carried(opened, named("a"), ack(1))
     stream.held_back = 100
@@ -168,7 +168,7 @@ async def test_what_the_broker_confirmed_has_left_and_of_the_rest_the_stream_is_
     assert wire.transmitted == wire.written - 100
 
 
-async def test_a_publisher_whose_opening_was_cut_off_is_not_used_again(opened: Opened) -> None:
+async def test_a_publisher_whose_opening_was_cancelled_is_not_used_again(opened: Opened) -> None:
     connection = Connection(endpoint_of("amqp://localhost/"), heartbeat=0, answer_timeout=10)
     connection._wire = opened.wire
     opening = asyncio.create_task(connection.publisher())

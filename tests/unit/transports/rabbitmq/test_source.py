@@ -28,7 +28,7 @@ def test_a_retry_waits_for_the_shortest_wait_that_is_long_enough(after: float, q
     assert ConsumerQueues.around("billing", WAITS).waiting(after) == f"billing.wait.{queue}"
 
 
-def test_what_waits_returns_to_the_work_queue_and_is_forgotten_only_when_it_is_there() -> None:
+def test_a_waiting_message_returns_to_the_work_queue_at_least_once() -> None:
     wait = ConsumerQueues.around("billing", ["1500ms"]).beside()[-1]
     assert wait.name == "billing.wait.1500ms"
     assert wait.all_arguments() == {
@@ -41,7 +41,7 @@ def test_what_waits_returns_to_the_work_queue_and_is_forgotten_only_when_it_is_t
     }
 
 
-def test_a_work_queue_by_its_name_has_a_last_resort_and_one_of_yours_is_as_you_say() -> None:
+def test_a_work_queue_by_name_has_a_delivery_limit_and_a_configured_one_is_unchanged() -> None:
     assert ConsumerQueues.around("billing", WAITS).work.all_arguments() == {
         "x-queue-type": "quorum",
         "x-delivery-limit": 20,
@@ -53,7 +53,7 @@ def test_a_work_queue_by_its_name_has_a_last_resort_and_one_of_yours_is_as_you_s
     assert ConsumerQueues.around(Queue(name="billing"), WAITS).work == Queue(name="billing")
 
 
-def test_a_dead_letter_queue_that_there_is_already_is_declared_as_its_queue_says() -> None:
+def test_a_configured_dead_letter_queue_is_declared_as_configured() -> None:
     work = Queue(name="billing", type="classic", dead_letter=DeadLetter(exchange="dlx", queue="graveyard"))
     declared = ConsumerQueues.around(work, ["1s"]).declarations([Exchange(name="events")])
     assert [item for item in declared if isinstance(item, Queue) and item.name == "graveyard"] == [
@@ -80,6 +80,6 @@ def test_wrong_settings_are_refused(settings: dict[str, object], says: str) -> N
         RabbitMQSource("amqp://mq/", **(given | settings))  # type: ignore[arg-type] # made to be wrong
 
 
-def test_it_does_not_show_its_password() -> None:
+def test_the_password_is_not_shown() -> None:
     shown = repr(RabbitMQSource("amqp://app:secret@mq/", queue="billing"))
     assert shown == "<RabbitMQSource 'billing' at mq:5672, virtual host '/'>"

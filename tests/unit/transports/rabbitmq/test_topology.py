@@ -158,7 +158,7 @@ def test_the_default_exchange_needs_the_name_of_a_queue() -> None:
 
 
 @pytest.mark.parametrize("name", ["aggregate_type", "aggregate_id", "key"])
-def test_a_message_without_the_value_can_never_be_sent_there(name: str) -> None:
+def test_a_message_without_the_value_fails_permanently(name: str) -> None:
     with pytest.raises(PermanentError, match=f"needs {name}.*e1"):
         RabbitMQTransport.to(exchange="shop", routing_key=f"{{{name}}}").key_for(message(**{name: None}))
 

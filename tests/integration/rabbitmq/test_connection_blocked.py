@@ -1,4 +1,4 @@
-"""A broker short of memory or disk blocks its publishers: noticed at once, and it goes on by itself."""
+"""A broker short of memory or disk blocks its publishers: the transport notices at once, and continues by itself."""
 
 from collections.abc import Callable, Iterator
 
@@ -26,7 +26,7 @@ def healed(victim: RabbitMQServer) -> Iterator[RabbitMQServer]:
 
 
 @pytest.mark.parametrize(("alarm", "end", "reason"), [(*MEMORY, "low on memory"), (*DISK, "low on disk")])
-async def test_an_alarm_is_noticed_and_its_end_too(
+async def test_an_alarm_and_its_end_are_noticed(
     make: MakeTransport, healed: RabbitMQServer, batch: Batch, alarm: Limit, end: Limit, reason: str
 ) -> None:
     async with Proxy(healed.port) as proxy:

@@ -1,4 +1,4 @@
-"""A broker that is restarted or killed: unavailable meanwhile, nothing accepted is lost, and it goes on by itself."""
+"""A broker that is restarted or killed: unavailable meanwhile, no accepted message is lost, and sending continues."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,7 @@ async def test_a_killed_broker_loses_nothing_that_it_accepted(
     bound = Queue(name=queue, type=kind, bindings=[Binding(exchange=exchange, routing_key="#")])
     transport = make(victim.url(), send_timeout="2s", exchanges=[Exchange(name=exchange)], queues=[bound])
     await transport.declare_topology()
-    # RabbitMQ writes down that a quorum queue exists half a second after it says so, and loses it until then.
+    # RabbitMQ persists a new quorum queue half a second after it confirms the declaration, and loses it until then.
     victim.evaluate("[dets:sync(Table) || Table <- dets:all()]")
     answers: dict[str, Result] = {}
     over = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Queues that nobody configured, made from event types: declared several at a time, and in nobody's way."""
+"""Queues named after event types: declared several at a time, without delaying messages for known queues."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,7 +27,7 @@ async def _nothing() -> None:
 
 
 class Declares:
-    """The declarations of queues: which, over which channels, how many at once; each may be held up."""
+    """Records the declarations of queues: names, channels, how many at once; can pause them."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -58,7 +58,7 @@ def declares(monkeypatch: pytest.MonkeyPatch) -> Declares:
     return seen
 
 
-def lot_for(names: Sequence[str]) -> list[Outgoing]:
+def batch_for(names: Sequence[str]) -> list[Outgoing]:
     return [outgoing(f"e{n}", RabbitMQTransport.to(routing_key=name)) for n, name in enumerate(names)]
 
 
@@ -66,20 +66,20 @@ async def test_new_queues_are_declared_several_at_a_time_over_a_few_channels(
     make: MakeTransport, new_name: NewName, declares: Declares
 ) -> None:
     names = [new_name() for _ in range(20)]
-    assert await make().send(lot_for(names)) == [None] * 20
+    assert await make().send(batch_for(names)) == [None] * 20
     assert sorted(declares.names) == sorted(names)
     assert 1 < declares.most_at_once <= connection.CHANNELS
     assert len(declares.channels) <= connection.CHANNELS
 
 
-async def test_what_goes_to_a_queue_that_is_known_does_not_wait_for_new_ones(
+async def test_messages_for_known_queues_do_not_wait_for_new_ones(
     make: MakeTransport, url: str, new_name: NewName, declares: Declares
 ) -> None:
     broker, known = make(), new_name()
-    assert await broker.send(lot_for([known])) == [None]
+    assert await broker.send(batch_for([known])) == [None]
     take_all(url, known)
     declares.may_go_on.clear()
-    sending = asyncio.create_task(broker.send(lot_for([new_name(), known])))
+    sending = asyncio.create_task(broker.send(batch_for([new_name(), known])))
 
     assert len(await eventually(lambda: take_all(url, known))) == 1
     assert not sending.done()
@@ -87,22 +87,22 @@ async def test_what_goes_to_a_queue_that_is_known_does_not_wait_for_new_ones(
     assert await sending == [None, None]
 
 
-async def test_sends_that_wait_for_new_queues_keep_neither_their_turn_nor_their_part_of_the_window(
+async def test_sends_that_wait_for_new_queues_occupy_no_part_of_the_window(
     make: MakeTransport, new_name: NewName, declares: Declares
 ) -> None:
     broker, known = make(window=1), new_name()
-    assert await broker.send(lot_for([known])) == [None]
+    assert await broker.send(batch_for([known])) == [None]
     batches = broker.pace.concurrency
     declares.may_go_on.clear()
-    sending = [asyncio.create_task(broker.send(lot_for([new_name()]))) for _ in range(batches)]
+    sending = [asyncio.create_task(broker.send(batch_for([new_name()]))) for _ in range(batches)]
     await eventually(lambda: declares.at_once == 1 and broker.pace.concurrency == 2 * batches)
-    assert await broker.send(lot_for([known])) == [None]
+    assert await broker.send(batch_for([known])) == [None]
     declares.may_go_on.set()
     assert await asyncio.gather(*sending) == [[None]] * batches
     assert broker.pace.concurrency == batches
 
 
-async def test_new_event_types_do_not_hold_up_those_that_are_known(
+async def test_new_event_types_do_not_delay_known_ones(
     make: MakeTransport, new_name: NewName, declares: Declares
 ) -> None:
     store, known, broker = MemoryStore(), new_name(), make()
@@ -132,7 +132,7 @@ async def test_new_event_types_do_not_hold_up_those_that_are_known(
         await eventually(lambda: sorted(delivered[2:]) == sorted(new))
 
 
-async def test_a_connection_lost_among_many_new_queues_undoes_nothing_of_those_before(
+async def test_a_connection_lost_among_many_new_queues_keeps_the_earlier_ones(
     make: MakeTransport,
     url: str,
     proxy: Proxy,
@@ -149,44 +149,44 @@ async def test_a_connection_lost_among_many_new_queues_undoes_nothing_of_those_b
             await proxy.cut()
 
     declares.before = cut
-    answers = await broker.send(lot_for(names))
+    answers = await broker.send(batch_for(names))
     assert [type(answer) for answer in answers] == [type(None)] * 2 + [UnavailableError] * 3
     assert [len(take_all(url, name)) for name in names[:2]] == [1, 1]
     await proxy.heal()
 
     async def all_are_sent() -> bool:
-        return await broker.send(lot_for(names)) == [None] * 5
+        return await broker.send(batch_for(names)) == [None] * 5
 
     await eventually(all_are_sent)
 
 
-async def test_an_event_that_no_queue_is_bound_for_has_no_queue_declared_again(
+async def test_an_unroutable_event_declares_no_queue_again(
     make: MakeTransport, exchange: str, new_name: NewName, declares: Declares
 ) -> None:
     broker, names = make(exchanges=[Exchange(name=exchange)]), [new_name() for _ in range(3)]
-    assert await broker.send(lot_for(names)) == [None] * 3
+    assert await broker.send(batch_for(names)) == [None] * 3
     declares.names.clear()
-    answers = await broker.send([outgoing("lost", RabbitMQTransport.to(exchange=exchange)), *lot_for(names)])
+    answers = await broker.send([outgoing("lost", RabbitMQTransport.to(exchange=exchange)), *batch_for(names)])
     assert [type(answer) for answer in answers] == [RejectedError] + [type(None)] * 3
-    assert await broker.send(lot_for(names)) == [None] * 3
+    assert await broker.send(batch_for(names)) == [None] * 3
     assert declares.names == []
 
 
-async def test_of_many_queues_only_the_one_that_was_deleted_is_declared_again(
+async def test_only_the_deleted_queue_is_declared_again(
     make: MakeTransport, url: str, new_name: NewName, declares: Declares
 ) -> None:
     broker, names = make(), [new_name() for _ in range(3)]
-    assert await broker.send(lot_for(names)) == [None] * 3
+    assert await broker.send(batch_for(names)) == [None] * 3
     declares.names.clear()
     with channel(url) as administrator:
         administrator.queue_delete(names[1])
-    assert [type(answer) for answer in await broker.send(lot_for(names))] == [type(None), RejectedError, type(None)]
-    assert await broker.send(lot_for(names)) == [None] * 3
+    assert [type(answer) for answer in await broker.send(batch_for(names))] == [type(None), RejectedError, type(None)]
+    assert await broker.send(batch_for(names)) == [None] * 3
     assert declares.names == [names[1]]
 
 
-async def test_a_name_that_no_queue_can_have_stops_only_its_own_message(make: MakeTransport, queue: str) -> None:
+async def test_an_invalid_queue_name_fails_only_its_own_message(make: MakeTransport, queue: str) -> None:
     bad = outgoing("bad", RabbitMQTransport.to(), event_type="line\nbreak")
-    answers = await make().send([bad, *lot_for([queue])])
+    answers = await make().send([bad, *batch_for([queue])])
     assert [type(answer) for answer in answers] == [UnavailableError, type(None)]
     assert "control character" in str(answers[0])

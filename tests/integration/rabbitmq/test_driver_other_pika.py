@@ -1,4 +1,4 @@
-"""A release of pika that renamed what the driver knows of its insides: events flow through pika's own methods."""
+"""A release of pika with renamed internals: the driver falls back to pika's own methods."""
 
 import logging
 import os
@@ -47,12 +47,12 @@ def renamed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("renamed")
-async def test_every_kind_of_answer_comes_and_the_log_says_it_once(
+async def test_every_kind_of_result_is_returned_and_the_fallback_is_logged_once(
     make: MakeTransport, url: str, queue: str, batch: Batch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "pillarbox.rabbitmq")
     first, second = make(queues=[Queue(name=queue, type="classic", max_length=500)]), make(declare=False)
-    nowhere = RabbitMQTransport.to(exchange="amq.direct", routing_key=f"{queue}-nobody")
+    nowhere = RabbitMQTransport.to(exchange="amq.direct", routing_key=f"{queue}-unbound")
     sent = [*batch(300), outgoing("lost", nowhere), outgoing("x" * 256, nowhere)]
     *accepted, lost, too_long = await first.send(sent)
     assert accepted == [None] * 300
@@ -71,7 +71,7 @@ async def test_every_kind_of_answer_comes_and_the_log_says_it_once(
 
 
 @pytest.mark.parametrize("name", ["_adapter_emit_data", "_read_frame", "_frame_buffer", "_transport"])
-def test_a_pika_in_which_it_is_renamed_still_sends(tmp_path: Path, url: str, queue: str, name: str) -> None:
+def test_a_pika_with_renamed_internals_still_sends(tmp_path: Path, url: str, queue: str, name: str) -> None:
     copy = shutil.copytree(Path(pika.__file__).parent, tmp_path / "pika", ignore=shutil.ignore_patterns("__pycache__"))
     for file in copy.rglob("*.py"):
         file.write_text(re.sub(rf"\b{name}\b", f"{name}_of_tomorrow", file.read_text()))

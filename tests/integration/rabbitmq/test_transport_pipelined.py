@@ -1,4 +1,4 @@
-"""Pipelined: several events of one key in one batch, in order; what a lost connection, a nack and a return do to it."""
+"""Pipelined ordering: several events of one key in one batch, with a lost connection, a nack and a return."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ async def test_a_connection_lost_in_the_middle_keeps_first_deliveries_in_order(
     assert list(dict.fromkeys(arrived)) == names
 
 
-async def test_an_event_that_is_nacked_arrives_after_those_sent_behind_it_and_before_all_others(
+async def test_a_nacked_event_arrives_after_its_batch_and_before_all_others(
     make: MakeTransport, url: str, rabbitmq_server: RabbitMQServer, limited: str
 ) -> None:
     carried, names = DeliveryStatistics(), ["1", "2", "large", "4", "5"]
@@ -159,7 +159,7 @@ async def test_an_event_that_is_nacked_arrives_after_those_sent_behind_it_and_be
     assert take(url, limited) == ["1", "2", "4", "5", "large", "6", "7"]
 
 
-async def test_an_event_that_is_returned_arrives_after_those_sent_behind_it_and_before_all_others(
+async def test_a_returned_event_arrives_after_its_batch_and_before_all_others(
     make: MakeTransport, url: str, queue: str, exchange: str
 ) -> None:
     carried, wanted = DeliveryStatistics(), {"wanted": "yes"}

@@ -1,4 +1,4 @@
-"""What the pages of a relay know of dead-letter queues, and for how long after the broker has gone."""
+"""The depths of dead-letter queues on the pages of a relay, and how long they are kept without a broker."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def watching(proxied: str, queue: str, folder: Path, clock: ByHand) -> QueueDept
     return QueueDepths(settings, destinations=set, clock=clock)
 
 
-async def test_what_a_broker_told_stands_for_a_while(
+async def test_a_depth_is_kept_for_a_while_after_the_broker_is_gone(
     url: str, proxy: Proxy, proxied: str, queue: str, tmp_path: Path
 ) -> None:
     with channel(url) as broker:
@@ -47,7 +47,7 @@ async def test_what_a_broker_told_stands_for_a_while(
     assert depths.known == {}
 
 
-async def test_a_queue_that_is_gone_is_known_no_more(url: str, proxied: str, queue: str, tmp_path: Path) -> None:
+async def test_a_deleted_queue_has_no_depth_any_more(url: str, proxied: str, queue: str, tmp_path: Path) -> None:
     depths = watching(proxied, queue, tmp_path, ByHand())
     with channel(url) as broker:
         broker.queue_declare(queue, durable=True)
@@ -58,7 +58,7 @@ async def test_a_queue_that_is_gone_is_known_no_more(url: str, proxied: str, que
     assert depths.known == {}
 
 
-async def test_they_are_asked_for_in_the_background(url: str, proxied: str, queue: str, tmp_path: Path) -> None:
+async def test_depths_are_read_in_the_background(url: str, proxied: str, queue: str, tmp_path: Path) -> None:
     with channel(url) as broker:
         broker.queue_declare(queue, durable=True)
     depths = watching(proxied, queue, tmp_path, ByHand())

@@ -1,4 +1,4 @@
-"""A slow way to the broker: what is on its way is waited for and sent once, as long as it gets anywhere."""
+"""A slow connection: a send does not time out and is sent once as long as it makes progress."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHORT = "500ms"
 
 @pytest.fixture
 async def slow(rabbitmq_server: RabbitMQServer) -> AsyncIterator[Proxy]:
-    """A slow way to the broker."""
+    """A slow connection to the broker."""
     async with Proxy(rabbitmq_server.port, rate=SLOW) as proxy:
         yield proxy
 
@@ -37,7 +37,7 @@ def heavy(queue: str, count: int, size: int) -> list[Outgoing]:
 
 
 @pytest.mark.parametrize(("count", "size"), [(250, 1000), (1, 250_000)], ids=["many", "one"])
-async def test_what_makes_progress_is_waited_for_and_sent_once(
+async def test_a_send_that_makes_progress_is_not_timed_out(
     make: MakeTransport, url: str, slow: Proxy, queue: str, count: int, size: int
 ) -> None:
     transport = make(f"amqp://127.0.0.1:{slow.port}", send_timeout=SHORT)
@@ -47,7 +47,7 @@ async def test_what_makes_progress_is_waited_for_and_sent_once(
     assert len(take_all(url, queue)) == count
 
 
-async def test_what_makes_none_is_given_up_in_time(make: MakeTransport, proxy: Proxy, proxied: str, queue: str) -> None:
+async def test_a_send_without_progress_times_out(make: MakeTransport, proxy: Proxy, proxied: str, queue: str) -> None:
     transport = make(proxied, send_timeout=SHORT)
     await transport.send(heavy(queue, 1, 1))
     proxy.silence()

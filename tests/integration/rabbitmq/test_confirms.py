@@ -1,4 +1,4 @@
-"""Answers: a full queue nacks, what no queue takes comes back, and nobody pays for a neighbour."""
+"""Results of a batch: a full queue nacks, unroutable messages are returned, and each message has its own result."""
 
 import asyncio
 from collections.abc import Callable
@@ -41,7 +41,7 @@ async def test_a_full_queue_nacks_and_keeps_exactly_what_was_accepted(
     await eventually(takes_again)
 
 
-async def test_what_no_queue_is_bound_for_is_rejected_and_its_neighbours_are_not(
+async def test_an_unroutable_message_is_rejected_and_its_neighbours_are_not(
     make: MakeTransport, url: str, queue: str, exchange: str
 ) -> None:
     bound = Queue(name=queue, bindings=[Binding(exchange=exchange, routing_key="taken.#")])
@@ -56,15 +56,17 @@ async def test_what_no_queue_is_bound_for_is_rejected_and_its_neighbours_are_not
     assert len(take_all(url, queue)) == 60
 
 
-async def test_of_one_event_sent_twice_in_a_lot_each_copy_has_its_own_answer(
+async def test_two_copies_of_an_event_in_one_batch_have_a_result_each(
     make: MakeTransport, queue: str, batch: Batch
 ) -> None:
-    [good], bad = batch(1, "same"), RabbitMQTransport.to(exchange="amq.direct", routing_key=f"{queue}-nobody")
+    [good], bad = batch(1, "same"), RabbitMQTransport.to(exchange="amq.direct", routing_key=f"{queue}-unbound")
     answers = await make().send([good._replace(address=bad), good, good._replace(address=bad), good])
     assert [type(answer) for answer in answers] == [RejectedError, type(None), RejectedError, type(None)]
 
 
-async def test_a_key_too_long_fails_for_good_and_alone(make: MakeTransport, url: str, queue: str, batch: Batch) -> None:
+async def test_a_routing_key_that_is_too_long_fails_permanently_and_alone(
+    make: MakeTransport, url: str, queue: str, batch: Batch
+) -> None:
     before, long, after = batch(3)
     to = RabbitMQTransport.to(exchange="amq.topic", routing_key="{aggregate_type}.{event_type}")
     long = long._replace(address=to, message=long.message._replace(event_type="x" * 250))
@@ -73,7 +75,7 @@ async def test_a_key_too_long_fails_for_good_and_alone(make: MakeTransport, url:
     assert len(take_all(url, queue)) == 2
 
 
-async def test_headers_that_fit_no_frame_fail_for_good_and_do_not_cost_the_connection(
+async def test_headers_larger_than_a_frame_fail_permanently_and_keep_the_connection(
     make: MakeTransport, url: str, proxy: Proxy, proxied: str, queue: str, batch: Batch
 ) -> None:
     transport = make(proxied)
@@ -92,14 +94,14 @@ async def test_headers_that_just_fit_arrive(make: MakeTransport, url: str, queue
     assert len(take_all(url, queue)) == 1
 
 
-async def test_a_lot_larger_than_the_window_arrives_whole_and_in_order(
+async def test_a_batch_larger_than_the_window_arrives_complete_and_in_order(
     make: MakeTransport, url: str, queue: str, batch: Batch
 ) -> None:
     assert await make(window=7).send(batch(100)) == [None] * 100
     assert [taken.properties.message_id for taken in take_all(url, queue)] == [f"e{n}" for n in range(100)]
 
 
-async def test_many_lots_share_a_small_window(make: MakeTransport, url: str, queue: str, batch: Batch) -> None:
+async def test_many_batches_share_a_small_window(make: MakeTransport, url: str, queue: str, batch: Batch) -> None:
     transport = make(window=50)
     answers = await asyncio.gather(*(transport.send(batch(40, f"{n}-")) for n in range(10)))
     assert answers == [[None] * 40] * 10

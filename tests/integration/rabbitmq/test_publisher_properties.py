@@ -1,4 +1,4 @@
-"""What a consumer sees beside the body, with a client that is not ours: docs/reference/message-properties.md."""
+"""The properties of published messages, read with pika, are those of docs/reference/message-properties.md."""
 
 import time
 from datetime import UTC, datetime
@@ -72,7 +72,7 @@ async def test_every_property_is_as_documented(make: MakeTransport, url: str, qu
     assert taken.body == b'{"id":42}'
 
 
-async def test_what_an_event_does_not_have_is_left_out(make: MakeTransport, url: str, queue: str) -> None:
+async def test_properties_without_a_value_are_left_out(make: MakeTransport, url: str, queue: str) -> None:
     one = full(queue)
     bare = one.message._replace(
         aggregate_type=None, aggregate_id=None, correlation_id=None, causation_id=None, trace_id=None

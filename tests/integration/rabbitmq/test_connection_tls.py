@@ -1,4 +1,4 @@
-"""A broker behind TLS: unless a trusted authority vouches for its certificate and its name, it is told nothing."""
+"""TLS: the transport sends nothing to a broker whose certificate or host name is not trusted."""
 
 import ssl
 from collections.abc import Callable, Iterator
@@ -52,15 +52,13 @@ def secure(rabbitmq_server: RabbitMQServer, certificates: Path) -> Iterator[Secu
     rabbitmq_server.evaluate(f'ok = rabbit_networking:stop_tcp_listener({{"127.0.0.1", {port}}})')
 
 
-async def test_a_broker_whose_authority_is_trusted_is_sent_to(
-    make: MakeTransport, secure: Secure, batch: Batch
-) -> None:
+async def test_a_broker_with_a_trusted_certificate_is_used(make: MakeTransport, secure: Secure, batch: Batch) -> None:
     port, authority = secure
     transport = make(f"amqps://localhost:{port}/", tls=ssl.create_default_context(cafile=str(authority)))
     assert await transport.send(batch(5)) == [None] * 5
 
 
-async def test_a_broker_whose_authority_is_unknown_is_told_nothing(
+async def test_a_broker_with_an_untrusted_certificate_receives_nothing(
     make: MakeTransport, secure: Secure, batch: Batch
 ) -> None:
     port, _ = secure
@@ -69,7 +67,7 @@ async def test_a_broker_whose_authority_is_unknown_is_told_nothing(
     assert "certificate verify failed" in str(answer)
 
 
-async def test_a_broker_under_another_name_than_its_own_is_told_nothing(
+async def test_a_broker_with_a_certificate_of_another_host_receives_nothing(
     make: MakeTransport, secure: Secure, batch: Batch
 ) -> None:
     port, authority = secure

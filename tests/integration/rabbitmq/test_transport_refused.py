@@ -1,4 +1,4 @@
-"""A channel error names no message and fails its neighbours: the culprit is found, the neighbours arrive."""
+"""The broker closes a channel over one message: the message is found, and its neighbours arrive."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def strict(victim: RabbitMQServer) -> Iterator[RabbitMQServer]:
     victim.evaluate(f"application:set_env(rabbit, max_message_size, {before})")
 
 
-async def test_a_message_over_the_limit_fails_for_good_and_alone(
+async def test_a_message_over_the_size_limit_fails_permanently_and_alone(
     make: MakeTransport, strict: RabbitMQServer, batch: Batch, queue: str
 ) -> None:
     sent = batch(50)
@@ -38,12 +38,12 @@ async def test_a_message_over_the_limit_fails_for_good_and_alone(
     assert isinstance(failed[20], PermanentError)
     assert "e20" in str(failed[20])
     assert "max size" in str(failed[20])
-    # Those before the culprit were queued yet unconfirmed, hence sent again: at least once, never not at all.
+    # Messages before it were queued and unconfirmed, so they are sent again: at least once.
     arrived = {taken.properties.message_id for taken in take_all(strict.url(), queue)}
     assert arrived == {f"e{n}" for n in range(50) if n != 20}
 
 
-async def test_several_culprits_in_one_lot_are_all_found(
+async def test_several_refused_messages_of_one_batch_are_all_found(
     make: MakeTransport, url: str, batch: Batch, queue: str
 ) -> None:
     sent = batch(30)
@@ -56,7 +56,7 @@ async def test_several_culprits_in_one_lot_are_all_found(
     assert arrived == {f"e{n}" for n in range(30)} - {"e0", "e7", "e8", "e29"}
 
 
-async def test_a_lot_sent_beside_one_with_a_culprit_has_no_duplicates(
+async def test_a_batch_sent_beside_one_with_a_refused_message_has_no_duplicates(
     make: MakeTransport, url: str, batch: Batch, queue: str
 ) -> None:
     transport = make()
@@ -100,7 +100,7 @@ async def test_an_exchange_that_may_not_be_published_to_is_an_outage_of_that_des
     assert "ACCESS_REFUSED" in str(answers[4])
 
 
-async def test_a_culprit_does_not_cost_the_connection(
+async def test_a_refused_message_does_not_cost_the_connection(
     make: MakeTransport, proxy: Proxy, proxied: str, batch: Batch
 ) -> None:
     transport = make(proxied)
