@@ -1,1 +1,1 @@
-"""Figures, as ratios within one run: machines are noisy, and a number alone means little."""
+"""Benchmarks that compare contenders within one run, because results of different machines are not comparable."""

@@ -34,7 +34,7 @@ from benchmarks.results import Run
 def main(
     context: click.Context, quick: bool, only: tuple[str, ...], without_peers: bool, out: Path, as_json: bool
 ) -> None:
-    """Measure Pillarbox on private servers, beside the broker's raw limit and beside other outboxes.
+    """Measure Pillarbox, the broker's raw limit and other outboxes on private servers.
 
     \b
     Examples:

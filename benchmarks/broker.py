@@ -1,4 +1,4 @@
-"""The broker beside the relay: its raw limit, its queues, and what arrived in them.
+"""The raw limit of the broker, its queues, and the messages in them.
 
 The raw limit is what a queue accepts from the least that publishes with confirms: a socket with frames that were
 encoded beforehand, one write per window, persistent, mandatory, of the same size as a relay's messages.
@@ -29,7 +29,7 @@ _LONGEST_MARKER = 16
 
 
 class RawPublisher:
-    """A blocking socket, and windows of bytes that were ready before."""
+    """A blocking socket that sends windows of prepared bytes."""
 
     def __init__(self, port: int, queue: str, *, window: int = WINDOW) -> None:
         self._connection = _Connection(port)
@@ -75,7 +75,7 @@ def raw_publisher(port: int, queue: str, *, window: int = WINDOW) -> Iterator[Ra
 
 
 def raw_rate(port: int, queue: str, messages: int, *, window: int = WINDOW) -> float:
-    """Messages a second that the queue confirms with a window of them unconfirmed."""
+    """Messages per second that the queue confirms with one window in flight."""
     with raw_publisher(port, queue, window=window) as publisher:
         windows = max(1, messages // window)
         began = time.perf_counter()
@@ -85,7 +85,7 @@ def raw_rate(port: int, queue: str, messages: int, *, window: int = WINDOW) -> f
 
 
 class Arrived(NamedTuple):
-    """What was in a queue."""
+    """The messages of a queue."""
 
     numbers: set[int]
     """The events, by their numbers."""
@@ -93,7 +93,7 @@ class Arrived(NamedTuple):
 
 
 class Queues:
-    """A queue that is made anew for each sample."""
+    """Creates a new queue for each sample."""
 
     def __init__(self, url: str, port: int) -> None:
         self._port = port
@@ -136,7 +136,7 @@ class Queues:
 
 
 class _Connection:
-    """The least of an AMQP connection: a socket with one open channel."""
+    """A minimal AMQP connection: a socket with one open channel."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)

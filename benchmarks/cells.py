@@ -1,4 +1,4 @@
-"""What is measured: the cells of a run, each with its contenders, for a quick run and for a whole one."""
+"""The cells of a run with their contenders, for a quick and for a full run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PIPELINED = {"ordering": "pipelined"}
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A contender that cannot take part, and why."""
+    """A contender that cannot run, and the reason."""
 
     reason: str
 

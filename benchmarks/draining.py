@@ -1,4 +1,4 @@
-"""A backlog in PostgreSQL, drained by a contender's processes into a queue of RabbitMQ, and what that took."""
+"""Measures how a contender's processes drain a backlog in PostgreSQL into a queue of RabbitMQ."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.servers.waiting import wait_until
 
 DATABASE, QUEUE = "bench", "bench"
 PAUSE = 0.02
-"""Seconds between two looks at the queue."""
+"""Seconds between two polls of the queue."""
 STUCK = 60.0
 """Seconds without a new message after which a contender has failed."""
 SETTINGS = {"max_wal_size": "4GB", "shared_buffers": "256MB"}
@@ -35,7 +35,7 @@ RELAY = "benchmarks.workers.relay"
 
 
 class Lost(Exception):
-    """Events did not arrive: a figure of a contender that loses events would mean nothing."""
+    """Events did not arrive; the result of a contender that loses events would be meaningless."""
 
 
 class Costs(NamedTuple):
@@ -57,7 +57,7 @@ def apply_schema(url: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draining:
-    """How a contender drains: which process, with which options, how many events and keys."""
+    """A contender: its process and options, and the number of events and keys."""
 
     events: int
     keys: int = KEYS
@@ -89,7 +89,7 @@ def private_servers() -> Iterator[Servers]:
 
 
 class Servers:
-    """Where backlogs are drained."""
+    """The servers of a run."""
 
     def __init__(self, postgres: PostgresServer, rabbitmq: RabbitMQServer, *, counts_statements: bool = False) -> None:
         self.postgres, self.rabbitmq, self.counts_statements = postgres, rabbitmq, counts_statements
@@ -97,7 +97,7 @@ class Servers:
         self._templates: dict[Callable[[str], None], str] = {}
 
     def close(self) -> None:
-        """Leave the servers as they were."""
+        """Remove everything from the servers."""
         self.queues.close()
         for name in self._templates.values():
             self.postgres.drop_database(name)
@@ -133,7 +133,7 @@ class Servers:
             )
 
     def count(self, way: Draining, kind: str) -> Costs:
-        """Python calls and statements per event, in a run that takes longer for being watched."""
+        """Python calls and statements per event, from a separate profiled run."""
         with self._backlog(way, kind, counting=True) as backlog, self._relays(way, profile=True) as relays:
             backlog.begin(relays)
             backlog.wait_arrived(relays)
@@ -172,7 +172,7 @@ class Servers:
 
 
 class Backlog:
-    """A database with events of which nothing has been sent, and an empty queue; both removed afterwards."""
+    """A database with pending events and an empty queue; both are removed afterwards."""
 
     def __init__(self, servers: Servers, way: Draining, kind: str, *, counting: bool) -> None:
         self._servers, self._way, self._kind, self._counting = servers, way, kind, counting

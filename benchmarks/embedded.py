@@ -27,7 +27,7 @@ class Embedded:
 
 
 def drain(way: Embedded) -> Sample:
-    """One sample. Raises Lost unless the handler met every event."""
+    """Take one sample. Raises Lost unless the handler received every event."""
     events = way.events
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/bench.db"

@@ -1,4 +1,4 @@
-"""The events of all benchmarks: 320 bytes of JSON with a number, by which each is found again where it arrived."""
+"""The events of all benchmarks: 320 bytes of JSON with a number that identifies each event in the queue."""
 
 from __future__ import annotations
 

@@ -28,10 +28,10 @@ Tell = Callable[[str], None]
 
 
 class Harness:
-    """Measures the cells whose names are asked for; all of them by default."""
+    """Measures the selected cells; all of them by default."""
 
     def __init__(self, sizes: Sizes, *, only: Sequence[str] = (), without_peers: bool = False) -> None:
-        """Raises ValueError for a cell that there is not."""
+        """Raises ValueError for an unknown cell."""
         self._sizes = sizes
         own = plans(self._sizes)
         peers_of_run = [] if without_peers else peers.names(self._sizes)
@@ -98,7 +98,7 @@ class Harness:
 
 
 def take_turn(contender: Contender, servers: Servers, way: Way, queue: str) -> None:
-    """Add one sample. A contender that fails takes no more turns, and its samples mean nothing."""
+    """Add one sample. A contender that fails takes no more turns, and its samples are discarded."""
     try:
         contender.samples.append(drain(servers, way, queue))
     except (Lost, WorkerFailed) as failure:
@@ -137,7 +137,7 @@ def fewer(way: Draining, most: int) -> Draining:
 
 
 def machine(servers: Servers) -> dict[str, object]:
-    """What the figures depend on."""
+    """The machine and the versions, on which the results depend."""
     with psycopg.connect(servers.postgres.url()) as connection:
         postgres = connection.info.server_version // 10_000
     rabbitmq = servers.rabbitmq.evaluate("rabbit_misc:version()").strip('"')

@@ -1,4 +1,4 @@
-"""What listeners cost a relay: processor time for each delivered event.
+"""The cost of listeners: CPU time of a relay per delivered event.
 
     python -m benchmarks.metrics [events] [repeats]
 
@@ -57,7 +57,7 @@ def main() -> None:
     logging.getLogger("pillarbox").setLevel(logging.WARNING)
     plain, traced = ([deliveries(events, size, trace) for size in SIZES] for trace in (None, TRACE))
     ways: dict[str, tuple[list[Observer], list[list[BatchDelivered]]]] = {
-        "nobody": ([], plain),
+        "no listener": ([], plain),
         "a function": ([lambda _: None], plain),
         "RelayLog, its lines off": ([RelayLog()], plain),
         "RelayMetrics": ([RelayMetrics()], plain),

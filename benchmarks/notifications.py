@@ -37,8 +37,8 @@ WAITING = "SELECT count(*) FROM (SELECT 1 FROM outbox_message LIMIT 1) AS waitin
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Figures(NamedTuple):
-    """What one run showed."""
+class Result(NamedTuple):
+    """The result of one run."""
 
     events: int
     seconds: float
@@ -79,7 +79,7 @@ def fill(app: AppDatabase, events: int) -> None:
             )
 
 
-def run_relay(pg: PostgresServer, mq: RabbitMQServer, events: int, folder: Path) -> Figures:
+def run_relay(pg: PostgresServer, mq: RabbitMQServer, events: int, folder: Path) -> Result:
     pg.create_database("bench")
     url = pg.url("bench")
     migrate(url)
@@ -103,7 +103,7 @@ def run_relay(pg: PostgresServer, mq: RabbitMQServer, events: int, folder: Path)
             relay.terminate()
             assert relay.wait() == 0, relay.log_text()
             assert app.number("SELECT count(*) FROM outbox_ledger WHERE status = 'SUCCESS'") == events
-        return Figures(events, wall, used, memory, duplicates(mq.url(), events))
+        return Result(events, wall, used, memory, duplicates(mq.url(), events))
     finally:
         relay.end()
         pg.drop_database("bench")

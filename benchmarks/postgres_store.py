@@ -1,7 +1,7 @@
-"""Read + settle of the PostgreSQL store alone, beside the row lease that most outboxes use.
+"""Fetch and settle of the PostgreSQL store alone, compared with the row lease that most outboxes use.
 
 The row lease stands here twice: with the indexes that outboxes document (a unique event id, the status with its
-time, the next try), and lean, with a primary key and one partial index: faster than any we have met, and without an
+time, the next attempt), and lean, with a primary key and one partial index: faster than any we have met, and without an
 idempotent id.
 
 `python -m benchmarks.postgres_store [events] [repeats]` starts a private PostgreSQL with fsync on, and interleaves the

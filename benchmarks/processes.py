@@ -15,19 +15,19 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 300.0
-"""Seconds without a word after which a worker has failed."""
+"""Seconds without output after which a worker has failed."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class WorkerFailed(Exception):
-    """A worker ended before it was told to; its last lines say why."""
+    """A worker exited early; the text is its last output."""
 
 
 class Worker:
     """A worker process: `go` begins its work, `finish` ends it and returns what it reports."""
 
     def __init__(self, module: str, job: Mapping[str, Any], *, python: str = sys.executable) -> None:
-        # A file, because a pipe that nobody reads would stop a worker that says much.
+        # A file, because a full pipe would block a worker with much output.
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed when the worker has ended
         self._process = subprocess.Popen(
             [python, "-m", module, json.dumps(job)],

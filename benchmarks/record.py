@@ -1,10 +1,10 @@
-"""What a record costs beside an INSERT of the same row, each in a transaction of its own that commits.
+"""The cost of record compared with an INSERT of the same row, each in its own transaction.
 
     python -m benchmarks.record [postgresql://…]      (without a URL: a private server, durable)
 
 Three contenders take turns within a round: `bare` executes the INSERT with a row that is ready before the clock starts,
-`by hand` also makes its id and its JSON, `record` does all of that, validates, and notifies a sleeping relay. Every
-figure is the median of the rounds' ratios, with the middle half of them. No relay delivers: how much it works would
+`by hand` also makes its id and its JSON, `record` does all of that, validates, and notifies a sleeping relay. Each
+result is the median of the rounds' ratios, with the middle half of them. No relay delivers: how much it works would
 depend on the contender. One that always sleeps asks producers for notifications, as a relay does that finds nothing.
 """
 
@@ -41,7 +41,7 @@ ROUNDS = 9
 TRANSACTIONS = {1: 40, 8: 120}
 """Of each writer in each turn."""
 LONGEST = 120.0
-"""Seconds after which a writer takes the benchmark for dead."""
+"""Seconds after which a writer considers the benchmark crashed."""
 SPAWN = get_context("spawn")
 OUTBOX = Outbox()
 
@@ -107,7 +107,7 @@ def sqlalchemy_turns(url: str) -> Iterator[dict[str, Turn]]:
 
 @contextmanager
 def asyncpg_turns(url: str) -> Iterator[dict[str, Turn]]:
-    """One loop for a whole turn: to enter it for each event would hide what differs."""
+    """One loop for a whole turn: entering it for each event would hide the differences."""
     with closing(asyncio.new_event_loop()) as loop:
         connection: Any = loop.run_until_complete(asyncpg.connect(url))
 

@@ -1,8 +1,8 @@
-"""Whether another form of the statement of a record would pay.
+"""Compares other forms of the statement of record.
 
     python -m benchmarks.record_forms [postgresql://…]      (without a URL: a private server, durable)
 
-Ratios within one run, never figures of two runs: machines and their moods differ. Each line is the median of
+The results are ratios within one run, because machines differ. Each line is the median of
 several rounds; a round is one transaction, rolled back so that the table stays small.
 """
 

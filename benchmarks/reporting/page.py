@@ -41,7 +41,7 @@ def comparison(run: Run) -> str:
 
 
 def machine(run: Run) -> str:
-    """What the figures depend on, and how they were taken."""
+    """The machine and the kind of run, on which the results depend."""
     told = run.machine
     kind = "a quick run, one sample each" if run.quick else "a whole run, medians with the least and the most"
     return (

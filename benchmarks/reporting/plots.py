@@ -10,7 +10,7 @@ from benchmarks.reporting.tables import significant
 from benchmarks.results import Cell, Run, Spread
 
 WIDTH, LABEL, VALUE = 720, 210, 90
-"""Of the picture, of the names at the left, of the figures at the right."""
+"""Of the picture, of the names at the left, of the values at the right."""
 LINE, BAR, TOP = 26, 16, 40
 COLOURS = {"raw": "#8a8f98", "ours": "#2f6fde", "peer": "#c2762b", "floor": "#8a8f98"}
 

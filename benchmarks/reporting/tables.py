@@ -13,7 +13,7 @@ Column = tuple[str, Callable[[Contender], str]]
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Text in the first column, figures in the others."""
+    """Text in the first column, numbers in the others."""
     lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

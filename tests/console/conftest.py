@@ -22,13 +22,13 @@ from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from tests.console.accounts import entry
 from tests.console.serving import aside, chromium
-from tests.integration.cli.conftest import Stock, shop, sqlite_url, stock, store_url, with_letters
+from tests.integration.cli.conftest import Stock, shop, sqlite_url, stock, store_url, with_dead_letters
 from tests.servers.availability import available
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-__all__ = ["shop", "sqlite_url", "stock", "store_url", "with_letters"]
+__all__ = ["shop", "sqlite_url", "stock", "store_url", "with_dead_letters"]
 
 LOCAL = "http://127.0.0.1:8980"
 

@@ -21,7 +21,7 @@ async def test_a_dead_letter_is_retried(visit: Visit, with_letters: Stock) -> No
     answer = await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
     assert answer.status_code == 303
     assert "1 dead letter retried." in await visitor.look(answer.headers["location"])
-    assert states(with_letters, "dead1", "dead2") == ["PENDING", "FAILED"]
+    assert states(with_dead_letters, "dead1", "dead2") == ["PENDING", "FAILED"]
 
 
 async def test_a_dead_letter_is_discarded(visit: Visit, with_letters: Stock) -> None:
@@ -35,21 +35,21 @@ async def test_a_bulk_action_is_confirmed_by_its_exact_count(visit: Visit, with_
     assert "Retry 2" in page
     answer = await visitor.post("/dead/decide", do="retry", key="k", count="2")
     assert "2 dead letters retried." in await visitor.look(answer.headers["location"])
-    assert states(with_letters, "dead1", "dead2", "stuck") == ["PENDING", "PENDING", "FAILED"]
+    assert states(with_dead_letters, "dead1", "dead2", "stuck") == ["PENDING", "PENDING", "FAILED"]
 
 
 async def test_a_count_that_differs_from_the_confirmed_one_changes_nothing(visit: Visit, with_letters: Stock) -> None:
     answer = await (await visit(with_letters)).post("/dead/decide", do="discard", key="k", count="1")
     assert answer.status_code == 409
     assert "The number changed to 2." in answer.text
-    assert states(with_letters, "dead1", "dead2") == ["FAILED", "FAILED"]
+    assert states(with_dead_letters, "dead1", "dead2") == ["FAILED", "FAILED"]
 
 
 async def test_pending_events_are_requested(visit: Visit, with_letters: Stock) -> None:
     visitor = await visit(with_letters)
     assert "Reschedule 1" in await visitor.look("/events/decide?do=reschedule&status=PENDING")
     await visitor.post("/events/decide", do="reschedule", status="PENDING", count="1", delay="10 min")
-    asked = with_letters.ask("SELECT action, event_id, delay, requested_by FROM outbox_request")
+    asked = with_dead_letters.ask("SELECT action, event_id, delay, requested_by FROM outbox_request")
     assert asked == [("reschedule", "fresh", 600.0, "ada")]
 
 
@@ -70,8 +70,8 @@ async def test_an_event_that_waits_for_its_retry_is_sent_now_or_dead_lettered(vi
     assert asked == [("retry", "head", "ada"), ("dead_letter", "head", "ada")]
 
 
-async def test_a_destination_is_paused_limited_and_resumed(visit: Visit, with_letters: Stock) -> None:
-    visitor = await visit(with_letters)
+async def test_a_destination_is_paused_limited_and_resumed(visit: Visit, with_dead_letters: Stock) -> None:
+    visitor = await visit(with_dead_letters)
     await visitor.post("/destinations/override", destination="orders", do="pause")
     await visitor.post("/destinations/override", destination="orders", do="limit", limit="500/s")
     page = await visitor.look("/destinations")
@@ -79,7 +79,7 @@ async def test_a_destination_is_paused_limited_and_resumed(visit: Visit, with_le
     assert "500/s" in page
     await visitor.post("/destinations/override", destination="orders", do="resume")
     await visitor.post("/destinations/override", destination="orders", do="open")
-    assert with_letters.ask("SELECT paused, breaker FROM outbox_destination") in ([(0, "open")], [(False, "open")])
+    assert with_dead_letters.ask("SELECT paused, breaker FROM outbox_destination") in ([(0, "open")], [(False, "open")])
 
 
 async def test_a_destination_with_dead_letters_stays_listed_without_a_relay(visit: Visit, with_letters: Stock) -> None:
@@ -100,8 +100,8 @@ async def test_an_unlisted_destination_is_paused_by_its_form(visit: Visit, shop:
     assert shop.ask("SELECT destination FROM outbox_destination WHERE paused") == [("to come",)]
 
 
-async def test_everything_is_paused_and_resumed(visit: Visit, with_letters: Stock) -> None:
-    visitor = await visit(with_letters)
+async def test_everything_is_paused_and_resumed(visit: Visit, with_dead_letters: Stock) -> None:
+    visitor = await visit(with_dead_letters)
     await visitor.post("/everything", do="pause")
     assert "Resume all" in await visitor.look("/")
     await visitor.post("/everything", do="resume")
@@ -124,15 +124,15 @@ async def test_everything_is_paused_and_resumed(visit: Visit, with_letters: Stoc
 async def test_the_console_and_the_command_write_the_same_audit_entries(
     visit: Visit, with_letters: Stock, action: tuple[str, dict[str, str]], command: tuple[str, ...]
 ) -> None:
-    visitor = await visit(with_letters)
+    visitor = await visit(with_dead_letters)
     await visitor.post(action[0], **action[1])
     await visitor.store.aclose()
-    [by_console] = audit(with_letters)
+    [by_console] = audit(with_dead_letters)
     assert by_console[0] == "ada"
-    await asyncio.to_thread(_undo, with_letters)
-    done = pillarbox(*command, PILLARBOX_STORE=with_letters.url, USER="ben", LOGNAME="ben")
+    await asyncio.to_thread(_undo, with_dead_letters)
+    done = pillarbox(*command, PILLARBOX_STORE=with_dead_letters.url, USER="ben", LOGNAME="ben")
     assert done.returncode == 0, done.stderr
-    assert audit(with_letters)[-1] == ("ben", *by_console[1:])
+    assert audit(with_dead_letters)[-1] == ("ben", *by_console[1:])
 
 
 def _undo(stock: Stock) -> None:

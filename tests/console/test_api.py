@@ -93,8 +93,8 @@ async def test_the_openapi_document_describes_every_route(visit: Visit, shop: St
             assert answer.headers["content-type"] == "application/json"
 
 
-async def test_dead_letters_are_counted_and_then_retried(visit: Visit, with_letters: Stock) -> None:
-    visitor = await visit(with_letters)
+async def test_dead_letters_are_counted_and_then_retried(visit: Visit, with_dead_letters: Stock) -> None:
+    visitor = await visit(with_dead_letters)
     headers = {"x-csrf-token": await visitor.token()}
     asked = {"key": "k", "dry_run": True}
     dry = await visitor.client.post("/api/v1/dead/retry", json=asked, headers=headers)
@@ -103,7 +103,7 @@ async def test_dead_letters_are_counted_and_then_retried(visit: Visit, with_lett
     assert changed.status_code == 409
     done = await visitor.client.post("/api/v1/dead/retry", json={"key": "k", "count": 2}, headers=headers)
     assert done.json() == {"matched": 2, "done": 2, "requested": 0, "dry_run": False}
-    assert states(with_letters, "dead1", "dead2") == ["PENDING", "PENDING"]
+    assert states(with_dead_letters, "dead1", "dead2") == ["PENDING", "PENDING"]
 
 
 async def test_an_unknown_destination_is_overridden_with_force(visit: Visit, shop: Stock) -> None:
@@ -121,7 +121,7 @@ async def test_delivered_events_are_replayed(visit: Visit, with_letters: Stock) 
     headers = {"x-csrf-token": await visitor.token()}
     answer = await visitor.client.post("/api/v1/replay", json={"id": "sent"}, headers=headers)
     number = answer.json()["replay"]
-    copies = with_letters.ask("SELECT count(*) FROM outbox_message WHERE event_id NOT IN ('fresh', 'stuck')")
+    copies = with_dead_letters.ask("SELECT count(*) FROM outbox_message WHERE event_id NOT IN ('fresh', 'stuck')")
     assert copies == [(1,)]
     [entry] = (await visitor.client.get("/api/v1/audit?what=replay")).json()["audit"]
     assert (entry["number"], entry["who"], entry["count"]) == (number, "ada", 1)

@@ -32,10 +32,10 @@ REQUESTS = "SELECT action, event_id, destination, delay FROM outbox_request ORDE
 async def test_a_command_and_a_button_add_the_same_request(
     visit: Visit, with_letters: Stock, arguments: tuple[str, ...], path: str, fields: dict[str, str]
 ) -> None:
-    done = pillarbox("events", *arguments, PILLARBOX_STORE=with_letters.url)
+    done = pillarbox("events", *arguments, PILLARBOX_STORE=with_dead_letters.url)
     assert done.returncode == 0, done.stderr
-    await (await visit(with_letters)).post(path, **fields)
-    by_command, by_button = with_letters.ask(REQUESTS)
+    await (await visit(with_dead_letters)).post(path, **fields)
+    by_command, by_button = with_dead_letters.ask(REQUESTS)
     assert by_command == by_button
 
 

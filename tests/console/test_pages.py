@@ -126,8 +126,8 @@ async def test_an_event_shows_the_duration_of_each_send(visit: Visit, stock: Sto
     assert "Delivered in" not in await visitor.look("/event?id=skipped")
 
 
-async def test_dead_letters_are_filtered_by_their_error(visit: Visit, with_letters: Stock) -> None:
-    page = await (await visit(with_letters)).look("/dead?error=timeout")
+async def test_dead_letters_are_filtered_by_their_error(visit: Visit, with_dead_letters: Stock) -> None:
+    page = await (await visit(with_dead_letters)).look("/dead?error=timeout")
     assert ">dead2</a>" in page
     assert ">dead1</a>" not in page
 
@@ -149,8 +149,8 @@ async def test_dead_letters_are_grouped_by_reason(visit: Visit, stock: Stock) ->
     assert (await visitor.client.get("/dead/decide?do=retry&group=all")).status_code == 400
 
 
-async def test_blocked_keys_show_what_blocks_them(visit: Visit, with_letters: Stock) -> None:
-    page = await (await visit(with_letters)).look("/keys")
+async def test_blocked_keys_show_what_blocks_them(visit: Visit, with_dead_letters: Stock) -> None:
+    page = await (await visit(with_dead_letters)).look("/keys")
     assert ">stuck</a>" in page
     assert "refused" in page
 

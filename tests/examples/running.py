@@ -1,4 +1,4 @@
-"""An example as a person runs it: a process in a folder of its own."""
+"""Runs an example like a user: a process in a folder of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker that tests may torment, one for all of them: to start one takes 4 seconds of CPU time."""
+"""A shared broker that tests may disturb, because starting one takes 4 seconds of CPU time."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
 """`python -m tests.large [history] [pending] [dead]`: every page of the console, every reading of its API and every
 listing of the command line on full tables.
 
-Prints how long each took and how many statements it was, and fails if one of them counts rows off, if a look reads
+Prints how long each took and how many statements it was, and fails if one of them counts rows off, if a scan reads
 more than its bound, or if an answer is none.
 """
 

@@ -25,13 +25,13 @@ INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering
 SELECT 'd' || g, 'orders', 'order.placed', 'x', 'delayed ' || g % 10000, now() + interval '1 day' + g * interval '1 ms'
 FROM generate_series(1, {MILLION}) g;
 
--- One key whose head waits for a retry, and everything behind it.
+-- One key whose first event waits for a retry, and all its later events.
 INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, available_at, attempts)
 VALUES ('head', 'orders', 'order.placed', 'x', 'stuck', now() + interval '1 hour', 1);
 INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, held)
 SELECT 'b' || g, 'orders', 'order.placed', 'x', 'stuck', 'waiting' FROM generate_series(1, {BEHIND}) g;
 
--- Another key with as many behind it whose head is gone: it is being read on.
+-- Another key with as many waiting events whose first event is gone: a relay fetches its next ones.
 INSERT INTO outbox_message (event_id, destination, event_type, payload, ordering_key, held)
 SELECT 'f' || g, 'orders', 'order.placed', 'x', 'flowing', 'waiting' FROM generate_series(1, {BEHIND}) g;
 
@@ -83,7 +83,7 @@ async def _load(url: str) -> None:
 
 @pytest.fixture(scope="package")
 def bad_day(postgres_server: PostgresServer, postgres_template: str) -> Iterator[str]:
-    """The URL of that database. Whoever writes to it takes it back."""
+    """The URL of that database. A test that writes to it must undo its changes."""
     with cloned(postgres_server, postgres_template) as url:
         asyncio.run(_load(url))
         yield url

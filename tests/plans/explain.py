@@ -24,7 +24,7 @@ class Cost:
     everywhere: int
     """Rows that any scan of any table of the outbox looked at."""
     compared: int
-    """Rows that any node of the plan brought or threw away, those that a join compared in vain included."""
+    """Rows that any node of the plan returned or discarded, including those of joins."""
     plan: str
 
     def __str__(self) -> str:

@@ -33,7 +33,7 @@ MOST_COMPARED = 40 * BATCH
 FILL = """
 INSERT INTO outbox_message (event_type, payload, ordering_key, destination)
 SELECT 'a', 'x', 'key ' || g, CASE g % 2 WHEN 0 THEN 'orders' ELSE '' END FROM generate_series(1, 30000) g;
--- One key whose head waits, another one whose head is gone.
+-- One key whose first event waits, another one whose first event is gone.
 INSERT INTO outbox_message (event_type, payload, ordering_key, destination, available_at, attempts)
 VALUES ('a', 'x', 'stuck', 'orders', now() + interval '1 hour', 1);
 INSERT INTO outbox_message (event_type, payload, ordering_key, destination, held)
@@ -53,7 +53,7 @@ FEW = """
 INSERT INTO outbox_message (event_type, payload, ordering_key, destination)
 SELECT 'a', 'x', 'few ' || g, 'orders' FROM generate_series(1, 20) g
 """
-# While somebody's snapshot is open nothing of this can be vacuumed away.
+# While a snapshot is open, vacuum cannot remove these rows.
 BLOAT = """
 INSERT INTO outbox_message (event_type, payload, ordering_key)
 SELECT 'a', 'x', 'k' || g FROM generate_series(1, 10000) g;
@@ -221,7 +221,7 @@ async def test_a_write_planned_for_an_empty_table_stays_near_its_batch(postgres_
             assert (await store.writes.hold(epochs, resolved, Held.PARKED)).count == len(held)
             copies = [Split(message, ("x", "y")) for message in split]
             assert (await store.writes.split(epochs, copies)).count == 2 * len(split)
-            await sql.execute("INSERT INTO outbox_request (action, event_id) VALUES ('retry', 'nobody')")
+            await sql.execute("INSERT INTO outbox_request (action, event_id) VALUES ('retry', 'unknown')")
             assert (await store.writes.carry_out(epochs)).done == 1
             check(plans)
             await sql.execute("DELETE FROM outbox_message WHERE destination IN ('x', 'y')")

@@ -1,4 +1,4 @@
-"""A page of a list reads no more than a page, or than the bound of a look, whatever lies in the tables."""
+"""A page of a list reads at most a page of rows, or the limit of a scan, with full tables."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -82,7 +82,7 @@ async def test_a_page_that_an_index_answers(
     "wanted",
     [
         EventFilter(key="stuck"),
-        EventFilter(key="nobody's"),
+        EventFilter(key="unknown"),
         EventFilter(event_type="rare"),
         EventFilter(destination="nowhere"),
         EventFilter(retrying=True),
@@ -90,7 +90,7 @@ async def test_a_page_that_an_index_answers(
         EventFilter(status=Status.PROCESSING),
         EventFilter(status=Status.FAILED, destination="nowhere"),
         EventFilter(aggregate="NOTHING:1"),
-        EventFilter(error="nobody said this"),
+        EventFilter(error="no such error"),
     ],
     ids=repr,
 )
@@ -165,7 +165,7 @@ async def test_a_glance_counts_no_more_than_it_says(explain: Explainer) -> None:
     assert cost.everywhere <= 3 * (COUNTED + 1) + 64 + 64, cost
 
 
-async def test_whoever_wants_more_counted_pays_for_that_only(explain: Explainer) -> None:
+async def test_a_higher_count_limit_reads_only_more_rows_of_the_count(explain: Explainer) -> None:
     cost = await explain.cost_of_named(STATEMENTS.get("overview"), counted=5 * COUNTED, most=COUNTED)
     assert cost.everywhere <= 5 * COUNTED + 1 + 3 * (COUNTED + 1) + 64 + 64, cost
 

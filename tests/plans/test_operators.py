@@ -32,7 +32,7 @@ ANALYZE public.outbox_request;
 """
 
 
-async def test_a_bite_of_what_people_asked_for_does_not_look_at_the_rest(explain: Explainer) -> None:
+async def test_a_batch_of_operator_requests_does_not_read_the_rest(explain: Explainer) -> None:
     sql, bite = STATEMENTS.get("execute_requests"), 500
     cost = await explain.cost(sql, LANES, [0] * len(LANES), bite, [], [], prepare=ASKED)
     assert f"Index Scan outbox_request_open_idx rows={bite} " in cost.plan, cost
@@ -54,7 +54,7 @@ async def test_blocked_keys_count_a_bounded_number_behind_each(explain: Explaine
     assert cost.returned == 1
 
 
-async def test_keys_whose_head_waits_for_its_retry_do_so_too(explain: Explainer) -> None:
+async def test_keys_whose_first_event_waits_for_a_retry_do_so_too(explain: Explainer) -> None:
     cost = await explain.cost_of_named(
         STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, queues=QUEUES_SCANNED
     )
@@ -75,7 +75,7 @@ async def test_of_thousands_of_keys_that_wait_a_bounded_number_is_looked_at(expl
     cost = await explain.cost_of_named(
         STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, queues=QUEUES_SCANNED, prepare=MANY_LINES
     )
-    # Each line, its head, and whoever is behind those that are shown.
+    # Each queue, its first event, and the waiting events of those that are shown.
     assert cost.rows <= 2 * QUEUES_SCANNED + 100 + 2 * WAITING_COUNTED + 10, cost
     assert cost.returned == 100
 
@@ -154,7 +154,7 @@ async def test_what_a_follower_waits_for_is_found_past_everybody_in_between(
         limit=5,
         scan=NEXT_SCANNED,
     )
-    # What nobody has read yet may be looked at in vain; the head and the next few are found at once.
+    # Events that were not fetched yet may be scanned without a match; the first and the next few are found at once.
     assert cost.rows <= NEXT_SCANNED + 50, cost
     assert cost.returned == found
 

@@ -49,7 +49,7 @@ async def _places(url: str, events: list[str]) -> list[int]:
 
 
 async def in_flight(url: str, most: int) -> tuple[list[str], list[str]]:
-    """What a relay that reads three batches ahead has in hand, as its fetches carry it."""
+    """The messages in flight of a relay that fetches three batches ahead, as parameters of its fetches."""
     connection = await asyncpg.connect(url)
     try:
         rows = await connection.fetch(
@@ -70,7 +70,7 @@ async def test_a_read_of_what_is_ready(explain: Explainer) -> None:
     assert cost.pages <= MOST_PAGES, cost
 
 
-async def test_a_read_ahead_of_1500_in_hand(explain: Explainer, bad_day: str) -> None:
+async def test_a_fetch_ahead_with_1500_in_flight(explain: Explainer, bad_day: str) -> None:
     ids, destinations = await in_flight(bad_day, 3 * BATCH)
     cost = await explain.cost(
         STATEMENTS.get("fetch_ready"), LANES, 2 * BATCH // HOT_KEYS, BATCH, *BYTES, ids, destinations
@@ -117,7 +117,7 @@ async def test_reading_on_in_a_line_of_100000(explain: Explainer, flowing_lane: 
     assert cost.pages <= MOST_PAGES, cost
 
 
-async def test_reading_on_in_a_line_whose_head_still_waits(explain: Explainer, bad_day: str) -> None:
+async def test_fetching_more_of_a_queue_whose_first_event_waits(explain: Explainer, bad_day: str) -> None:
     lane = await _lane(bad_day, "stuck")
     cost = await explain.cost(
         STATEMENTS.get("fetch_waiting"), [lane], BATCH, BATCH, *BYTES, [], [], ["stuck"], ["orders"]
@@ -136,7 +136,7 @@ async def test_asking_for_earlier_ones_of_a_stuck_key(explain: Explainer, bad_da
     assert cost.rows <= MOST_ROWS, cost
 
 
-async def test_looking_for_lines_without_a_head(explain: Explainer) -> None:
+async def test_finding_orphaned_queues(explain: Explainer) -> None:
     cost = await explain.cost(STATEMENTS.get("find_orphaned_queues"), LANES, -1, "", "", BATCH)
     assert cost.returned == 2, cost
     assert cost.rows <= 4 * len(LANES), cost

@@ -1,4 +1,4 @@
-"""A bite of a replay reads no more than a look, a page of the audit no more than a page, whatever is in the tables."""
+"""A batch of a replay reads at most the limit of a scan, a page of the audit at most a page, with full tables."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from tests.plans.test_lists import Listener
 from tests.plans.test_statement_counts import Counter
 
 BATCH = 100
-# A wanted row is looked at itself, in the probe for an earlier delivery, and a few ahead; a partition shows its first.
+# A matching row is read itself, in the search for an earlier delivery, and a few ahead; a partition reads its first.
 ONE_BATCH = 4 * (BATCH + 1)
 LATER, EARLIER = datetime.now(UTC) + timedelta(days=1), datetime.now(UTC) - timedelta(days=1)
 NOWHERE = Replay(wanted=EventFilter(destination="nowhere"))
@@ -55,8 +55,8 @@ async def cost_of(store: PostgresStore, listener: Listener, explain: Explainer, 
         Replay(to="audit"),
         Replay(wanted=EventFilter(event_type="order.placed")),
         Replay(wanted=EventFilter(destination="orders")),
-        Replay(wanted=EventFilter(key="nobody's")),
-        Replay(event_ids=("h7", "h8", "nobody's")),
+        Replay(wanted=EventFilter(key="unknown")),
+        Replay(event_ids=("h7", "h8", "unknown")),
         Replay(wanted=EventFilter(since=LATER)),
     ],
     ids=["all", "to one", "type", "destination", "key", "ids", "since"],
@@ -85,8 +85,8 @@ async def test_a_bite_that_has_to_search_looks_at_a_bounded_number_of_rows(
     [
         Replay(wanted=EventFilter(event_type="rare")),
         Replay(wanted=EventFilter(event_type="rare", destination="orders")),
-        Replay(wanted=EventFilter(key="nobody's")),
-        Replay(event_ids=("nobody's",)),
+        Replay(wanted=EventFilter(key="unknown")),
+        Replay(event_ids=("unknown",)),
         Replay(wanted=EventFilter(since=LATER)),
         Replay(until=EARLIER),
     ],
@@ -122,7 +122,7 @@ async def test_a_count_ends_with_the_look_or_where_there_is_enough(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "most"), [(AuditFilter(), BATCH + 1), (AuditFilter(who="nobody"), ROWS_SCANNED)], ids=repr
+    ("wanted", "most"), [(AuditFilter(), BATCH + 1), (AuditFilter(who="unknown"), ROWS_SCANNED)], ids=repr
 )
 async def test_a_page_of_the_audit(
     store: PostgresStore, listener: Listener, explain: Explainer, wanted: AuditFilter, most: int

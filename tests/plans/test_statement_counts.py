@@ -134,7 +134,7 @@ async def test_a_look_for_metrics_and_health_takes_as_many_whatever_waits(
     epochs = await filled(store, postgres_url, messages, keys)
     blocked = Dead(error="no", block=True)
     await store.writes.settle(epochs, [Decision(message, blocked, "x") for message in await read(store, epochs)])
-    # Figures, lanes, relays and what people set.
+    # Statistics, lanes, relays and overrides.
     with counter.expecting(4):
         seen = await SnapshotCache(store).get()
     assert seen.overview is not None

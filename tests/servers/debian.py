@@ -1,6 +1,6 @@
 """Where the servers' binaries are, and which Debian packages bring them.
 
-`python -m tests.servers.debian` installs what is missing when root runs it; for anybody else it says in one
+`python -m tests.servers.debian` installs what is missing when root runs it; for other users it prints in one
 line what to install. Either way it ends well: what a missing server means is for the tests (`availability`).
 """
 
@@ -52,7 +52,7 @@ INITDB = Binary(name="initdb", package="postgresql", elsewhere="/usr/lib/postgre
 # Beside the server: pg_dump refuses a server that is newer than itself.
 PG_DUMP = Binary(name="pg_dump", package="postgresql-client", elsewhere="/usr/lib/postgresql:*/bin/")
 PSQL = Binary(name="psql", package="postgresql-client")
-# The scripts on PATH change to the user rabbitmq; the inner ones run as whoever calls them.
+# The scripts on PATH change to the user rabbitmq; the inner ones run as the calling user.
 RABBITMQ_SERVER = Binary(
     name="rabbitmq-server", package="rabbitmq-server", elsewhere="/usr/lib/rabbitmq/bin:", on_path=False
 )

@@ -16,7 +16,7 @@ _given: set[int] = set()
 
 
 def free_port() -> int:
-    """A port nobody listens on and which no other run of tests on this machine has been given."""
+    """A free port that no other test run on this machine has reserved."""
     for port in random.sample(_RANGE, len(_RANGE)):
         if port not in _given and _claimed(port) and _can_bind(port):
             _given.add(port)
@@ -25,7 +25,7 @@ def free_port() -> int:
 
 
 def is_open(port: int) -> bool:
-    """Whether somebody accepts connections there."""
+    """Whether the port accepts connections."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 

@@ -93,7 +93,7 @@ class PostgresServer(Server):
         processes.remove_folder(self.folder)
 
     def create_database(self, name: str, template: str | None = None) -> None:
-        """An empty database, or a copy of one that nobody is connected to."""
+        """Create an empty database, or a copy of one without connections."""
         self._administer(
             sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY").format(
                 sql.Identifier(name), sql.Identifier(template or "template0")
@@ -101,7 +101,7 @@ class PostgresServer(Server):
         )
 
     def drop_database(self, name: str) -> None:
-        """Removes a database, whoever is still connected to it."""
+        """Drop a database, and close its connections."""
         self._administer(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def _make_cluster(self) -> None:

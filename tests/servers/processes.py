@@ -1,4 +1,4 @@
-"""Every process the tests start, from birth to proven death.
+"""Every process that the tests start, from its start to its verified end.
 
 A process is known by its pid and is signalled by nothing else. Its descendants are found through their
 parents in /proc: PostgreSQL's back ends leave the process group, so a group would not find them.
@@ -72,7 +72,7 @@ class Started:
             self.process.send_signal(number)
 
     def terminate(self) -> None:
-        """SIGTERM, as soon as the process catches it: one that is still starting would die of it."""
+        """Send SIGTERM as soon as the process catches it: it would end a process that is still starting."""
         wait_until(
             lambda: not self.running or _catches(self.pid, signal.SIGTERM),
             bound=_START,
@@ -215,7 +215,7 @@ def tail(log: Path, lines: int = 20) -> str:
 
 
 def state(pid: int) -> str | None:
-    """The letter that /proc has for it; T: stopped. None: it is gone."""
+    """The state code from /proc, for example T for stopped; None if the process is gone."""
     stat = _stat(pid)
     return None if stat is None else stat[0]
 

@@ -1,4 +1,4 @@
-"""A store of each engine with its tables in place, and hands to bring events into any state."""
+"""A store of each engine with tables, and ways to bring events into any state."""
 
 import asyncio
 import shutil
@@ -21,11 +21,11 @@ from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import find_event
-from tests.integration.cli.graveyard import Graveyard
+from tests.integration.cli.work_queue import WorkQueue
 from tests.servers.rabbitmq import RabbitMQServer
 
 T = TypeVar("T")
-Verdict = tuple[Outcome, str]
+Settled = tuple[Outcome, str]
 
 
 @pytest.fixture
@@ -41,15 +41,15 @@ def store_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def yard(rabbitmq_server: RabbitMQServer, tmp_path: Path) -> Iterator[Graveyard]:
+def work_queue(rabbitmq_server: RabbitMQServer, tmp_path: Path) -> Iterator[WorkQueue]:
     """A work queue and its dead-letter queue on the shared broker."""
-    made = Graveyard(rabbitmq_server.url(), tmp_path)
+    made = WorkQueue(rabbitmq_server.url(), tmp_path)
     yield made
     made.remove()
 
 
 class Stock:
-    """What is in a store, and ways to change it."""
+    """The contents of a store, and ways to change them."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -66,7 +66,7 @@ class Stock:
 
     @contextmanager
     def transaction(self) -> Iterator[Any]:
-        """One of an application."""
+        """A transaction of an application."""
         if self.url.startswith("postgres"):
             with psycopg.connect(self.url) as database:
                 yield database
@@ -78,8 +78,8 @@ class Stock:
         with self.transaction() as transaction:
             Outbox().record(transaction, *events)
 
-    def settle(self, **outcomes: Verdict) -> None:
-        """As a relay would that leaves at once: an outcome and a destination for each event."""
+    def settle(self, **outcomes: Settled) -> None:
+        """Settle events like a relay that stops at once: an outcome and a destination for each."""
 
         async def work(store: AdminStore) -> None:
             owner = await Owner.of(store)
@@ -93,20 +93,20 @@ class Stock:
 
         self.run(work)
 
-    def hold_up(self, head: str, *behind: str, to: str = "orders") -> None:
-        """As a relay would that leaves at once: the head waits ten minutes for its retry, and others behind it."""
+    def delay_key(self, first: str, *waiting: str, to: str = "orders") -> None:
+        """Like a relay that stops at once: the first event is retried in ten minutes, and the others wait for it."""
 
         async def work(store: AdminStore) -> None:
             owner = await Owner.of(store)
             found = {message.event_id: message for message in await owner.ready()}
-            await owner.settle(Retry(delay=600, error="refused"), found[head], to=to)
-            await owner.hold(Held.WAITING, *(found[name] for name in behind), to=to)
+            await owner.settle(Retry(delay=600, error="refused"), found[first], to=to)
+            await owner.hold(Held.WAITING, *(found[name] for name in waiting), to=to)
             await store.lanes.release(owner.relay)
 
         self.run(work)
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
-        """What the database's own eyes see."""
+        """The rows of a query, without the store."""
         if self.url.startswith("postgres"):
             with psycopg.connect(self.url) as database:
                 return database.execute(sql.encode()).fetchall()
@@ -114,7 +114,7 @@ class Stock:
             return file.execute(sql).fetchall()
 
     def states(self, *event_ids: str) -> list[str]:
-        """The status of each, in order; '' where there is none."""
+        """The status of each event, in order; '' if it does not exist."""
 
         async def work(store: AdminStore) -> list[str]:
             found = [await find_event(store, event_id) for event_id in event_ids]
@@ -129,14 +129,14 @@ def stock(store_url: str) -> Stock:
 
 
 @pytest.fixture
-def with_letters(stock: Stock) -> Stock:
-    """Two dead letters of one key, one that blocks its key, one delivered, one that waits; on each engine."""
+def with_dead_letters(stock: Stock) -> Stock:
+    """Two dead letters of one key, a blocked, a delivered and a pending event, on each engine."""
     return filled(stock)
 
 
 @pytest.fixture
 def shop(sqlite_url: str) -> Stock:
-    """The same on SQLite alone, for what does not depend on the engine."""
+    """The same on SQLite, for tests that do not depend on the engine."""
     return filled(Stock(sqlite_url))
 
 

@@ -1,4 +1,4 @@
-"""A command that runs until somebody presses Ctrl-C, and what it says meanwhile."""
+"""Runs a command until Ctrl-C and reads its lines."""
 
 import os
 import select
@@ -22,7 +22,7 @@ class Following:
         self._read = b""
 
     def line(self) -> str:
-        """The next line; TimeoutError if it does not come."""
+        """The next line. Raises TimeoutError."""
         while b"\n" not in self._read:
             if not select.select([self._output], [], [], _BOUND)[0]:
                 raise TimeoutError(f"no line within {_BOUND:g} s")
@@ -33,7 +33,7 @@ class Following:
         return line.decode()
 
     def interrupt(self) -> int:
-        """Ctrl-C; returns the exit code."""
+        """Send Ctrl-C; returns the exit code."""
         self._process.send_signal(signal.SIGINT)
         return self._process.wait(_BOUND)
 

@@ -1,8 +1,8 @@
-"""`pillarbox` as a process with an environment of its own.
+"""Runs `pillarbox` as a process with its own environment.
 
-`pillarbox()` forks this very process, in which everything is imported already, and becomes the command in the child:
-most of a command's time would be the start of Python. What a bare start needs is tested with the built wheel. A test
-that has SQLite open meanwhile uses `fresh_pillarbox()`: a child must not inherit what SQLite knows of its own locks.
+`pillarbox()` forks this process, which has imported everything already, because most of a command's time would be the
+start of Python. The tests of the built wheel cover a fresh start. A test that has a SQLite file open uses
+`fresh_pillarbox()`: a child must not inherit SQLite's state of its locks.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ def pillarbox(*arguments: str, cwd: Path | None = None, **variables: str) -> sub
 
 
 def fresh_pillarbox(*arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, in a Python of its own."""
+    """Run a command to its end in a new Python process."""
     return subprocess.run(
         [sys.executable, "-m", "pillarbox", *arguments],
         env=environment(variables),
@@ -75,7 +75,7 @@ def _become(
 ) -> NoReturn:
     code: object = 1
     try:
-        _forget_the_tests(out, err)
+        _reset_process_state(out, err)
         os.environ.clear()
         os.environ.update(variables)
         if cwd is not None:
@@ -95,8 +95,8 @@ def _become(
         os._exit(code if isinstance(code, int) else int(code is not None))
 
 
-def _forget_the_tests(out: IO[bytes], err: IO[bytes]) -> None:
-    """What a new process would not know: how the tests capture, warn and log, and a loop that runs."""
+def _reset_process_state(out: IO[bytes], err: IO[bytes]) -> None:
+    """Reset what a new process would not have: captured output, warning filters, logging, a running loop."""
     os.dup2(out.fileno(), 1)
     os.dup2(err.fileno(), 2)
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - it lives as long as the process

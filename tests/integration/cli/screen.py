@@ -1,4 +1,4 @@
-"""A command that fills the screen until a person has seen enough."""
+"""Runs a full-screen command on a terminal until Ctrl-C."""
 
 import os
 import pty
@@ -11,7 +11,7 @@ from tests.integration.cli.terminal import Session
 
 
 def interrupted(*arguments: str, shown: str, **variables: str) -> Session:
-    """Run it at a terminal, press Ctrl-C once it shows this, and read to the end."""
+    """Run it on a terminal, send Ctrl-C when it shows this text, and read to the end."""
     ours, theirs = pty.openpty()
     screen = b""
     try:

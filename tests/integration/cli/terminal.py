@@ -1,4 +1,4 @@
-"""`pillarbox` at a terminal, as a person sits there."""
+"""Runs `pillarbox` on a terminal."""
 
 import os
 import pty
@@ -10,14 +10,14 @@ from tests.integration.cli.running import environment
 
 
 class Session(NamedTuple):
-    """What came of it."""
+    """The result of a command."""
 
     returncode: int
     screen: str
 
 
 def at_terminal(*arguments: str, typed: str = "", **variables: str) -> Session:
-    """Run a command whose input and output are a terminal; `typed` is what the person answers."""
+    """Run a command on a terminal; `typed` is the input."""
     ours, theirs = pty.openpty()
     try:
         process = subprocess.Popen(

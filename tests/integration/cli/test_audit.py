@@ -1,4 +1,4 @@
-"""`pillarbox audit list`: who did what, for people and for scripts."""
+"""`pillarbox audit list`, as text and as JSON."""
 
 import getpass
 import json
@@ -23,9 +23,9 @@ def did(stock: Stock) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_entries_are_listed_newest_first(with_letters: Stock) -> None:
-    did(with_letters)
-    entries = told(with_letters)["audit"]
+def test_entries_are_listed_newest_first(with_dead_letters: Stock) -> None:
+    did(with_dead_letters)
+    entries = told(with_dead_letters)["audit"]
     assert [(entry["what"], entry["subject"], entry["count"]) for entry in entries] == [
         ("replay", "", 1),
         ("discard", "dead2", 1),
@@ -40,7 +40,7 @@ def test_entries_are_listed_newest_first(with_letters: Stock) -> None:
     ("arguments", "found"),
     [
         (["--what", "discard"], ["dead2"]),
-        (["--who", "nobody"], []),
+        (["--who", "carol"], []),
         (["--since", "1h", "--what", "retry"], ["dead1"]),
         (["--since", "2999-01-01T00:00:00Z"], []),
     ],

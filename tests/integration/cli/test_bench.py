@@ -1,4 +1,4 @@
-"""`pillarbox bench` measures on real servers, says what limits, and leaves nothing behind."""
+"""`pillarbox bench` measures on real servers, names the limit, and cleans up."""
 
 import json
 import signal
@@ -36,7 +36,7 @@ def queues(server: RabbitMQServer) -> int:
 
 @pytest.fixture
 def powerless(postgres_url: str) -> Iterator[str]:
-    """A role that may not create tables."""
+    """A role without the privilege to create tables."""
     with psycopg.connect(postgres_url, autocommit=True) as database:
         database.execute("CREATE ROLE bench_reader LOGIN")
         yield (

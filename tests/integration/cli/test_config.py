@@ -1,4 +1,4 @@
-"""`pillarbox config` and the options that all commands share, as a person and as a script use them."""
+"""`pillarbox config`, and the options of all commands."""
 
 import json
 from pathlib import Path
@@ -52,8 +52,8 @@ def test_show_prints_json(shop: Path) -> None:
 
 def test_check_accepts_valid_settings_and_prints_notes(shop: Path) -> None:
     done = pillarbox("--set", "relay.adaptive=false", "config", "check", cwd=shop)
-    note, *_, verdict = done.stdout.splitlines()
-    assert (done.returncode, verdict) == (0, "the settings are valid")
+    note, *_, result = done.stdout.splitlines()
+    assert (done.returncode, result) == (0, "the settings are valid")
     assert note.startswith("note: --set relay.adaptive is false, but")
 
 

@@ -1,4 +1,4 @@
-"""`pillarbox consume` says what is wrong with what it was told to run."""
+"""Errors of `pillarbox consume` for an invalid consumer."""
 
 from pathlib import Path
 

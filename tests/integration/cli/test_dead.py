@@ -1,4 +1,4 @@
-"""`pillarbox dead` as a person and as a script use it."""
+"""`pillarbox dead`, as text and as JSON."""
 
 import json
 from typing import Any
@@ -20,8 +20,8 @@ def told(stock: Stock, *arguments: str) -> dict[str, Any]:
     return answer
 
 
-def carry_out(stock: Stock) -> int:
-    """What the owner of the lanes does about requests."""
+def apply_requests(stock: Stock) -> int:
+    """Apply operator requests like the owner of the lanes."""
 
     async def work(store: AdminStore) -> int:
         owner = await Owner.of(store)
@@ -32,8 +32,8 @@ def carry_out(stock: Stock) -> int:
     return stock.run(work)
 
 
-def test_dead_letters_are_listed_newest_first(with_letters: Stock) -> None:
-    page = told(with_letters, "list")
+def test_dead_letters_are_listed_newest_first(with_dead_letters: Stock) -> None:
+    page = told(with_dead_letters, "list")
     assert [(x["event_id"], x["destination"], x["error"]) for x in page["dead_letters"]] == [
         ("dead2", "mail", "timeout of 30 s"),
         ("dead1", "orders", "refused"),
@@ -45,7 +45,7 @@ def test_the_list_mentions_blocked_events(shop: Stock) -> None:
     done = pillarbox("dead", "list", PILLARBOX_STORE=shop.url)
     assert "events list --status FAILED" in done.stderr
     told(shop, "discard", "stuck", "--yes")
-    carry_out(shop)
+    apply_requests(shop)
     assert pillarbox("dead", "list", PILLARBOX_STORE=shop.url).stderr == ""
 
 
@@ -77,35 +77,37 @@ def test_show_prints_every_field(shop: Stock) -> None:
     assert missing.returncode == 4
 
 
-def test_a_retry_by_id_makes_the_event_pending(with_letters: Stock) -> None:
-    assert told(with_letters, "retry", "dead1") == {"matched": 1, "done": 1, "requested": 0, "dry_run": False}
-    assert with_letters.states("dead1", "dead2") == ["PENDING", "FAILED"]
+def test_a_retry_by_id_makes_the_event_pending(with_dead_letters: Stock) -> None:
+    assert told(with_dead_letters, "retry", "dead1") == {"matched": 1, "done": 1, "requested": 0, "dry_run": False}
+    assert with_dead_letters.states("dead1", "dead2") == ["PENDING", "FAILED"]
 
 
-def test_a_blocked_event_becomes_a_request_to_the_relay(with_letters: Stock) -> None:
-    assert told(with_letters, "retry", "stuck") == {"matched": 1, "done": 0, "requested": 1, "dry_run": False}
-    assert with_letters.states("stuck") == ["FAILED"]
-    assert carry_out(with_letters) == 1
-    assert with_letters.states("stuck") == ["PENDING"]
+def test_a_blocked_event_becomes_a_request_to_the_relay(with_dead_letters: Stock) -> None:
+    assert told(with_dead_letters, "retry", "stuck") == {"matched": 1, "done": 0, "requested": 1, "dry_run": False}
+    assert with_dead_letters.states("stuck") == ["FAILED"]
+    assert apply_requests(with_dead_letters) == 1
+    assert with_dead_letters.states("stuck") == ["PENDING"]
 
 
-def test_matching_dead_letters_are_retried_in_order(with_letters: Stock) -> None:
-    assert told(with_letters, "retry", "--key", "k", "--yes")["done"] == 2
-    events = json.loads(pillarbox("events", "list", "--key", "k", "--json", PILLARBOX_STORE=with_letters.url).stdout)
+def test_matching_dead_letters_are_retried_in_order(with_dead_letters: Stock) -> None:
+    assert told(with_dead_letters, "retry", "--key", "k", "--yes")["done"] == 2
+    events = json.loads(
+        pillarbox("events", "list", "--key", "k", "--json", PILLARBOX_STORE=with_dead_letters.url).stdout
+    )
     assert {event["status"] for event in events["events"]} == {"PENDING"}
 
     async def in_line(store: AdminStore) -> list[str]:
         owner = await Owner.of(store)
         return [message.event_id for message in await owner.ready() if message.key == "k"]
 
-    assert with_letters.run(in_line) == ["dead1", "dead2"]
+    assert with_dead_letters.run(in_line) == ["dead1", "dead2"]
 
 
-def test_all_selects_every_dead_letter(with_letters: Stock) -> None:
-    answer = told(with_letters, "discard", "--all", "--yes")
+def test_all_selects_every_dead_letter(with_dead_letters: Stock) -> None:
+    answer = told(with_dead_letters, "discard", "--all", "--yes")
     assert answer == {"matched": 3, "done": 2, "requested": 1, "dry_run": False}
-    carry_out(with_letters)
-    assert with_letters.states("dead1", "dead2", "stuck", "sent", "fresh") == ["", "", "", "PUBLISHED", "PENDING"]
+    apply_requests(with_dead_letters)
+    assert with_dead_letters.states("dead1", "dead2", "stuck", "sent", "fresh") == ["", "", "", "PUBLISHED", "PENDING"]
 
 
 @pytest.mark.parametrize("verb", ["retry", "discard"])
@@ -113,7 +115,7 @@ def test_a_dry_run_counts_and_changes_nothing(shop: Stock, verb: str) -> None:
     done = pillarbox("dead", verb, "--all", "--dry-run", PILLARBOX_STORE=shop.url)
     assert (done.returncode, done.stdout) == (0, f"would {verb} 2 dead letters and 1 blocked event\n")
     assert shop.states("dead1", "dead2", "stuck") == ["FAILED"] * 3
-    assert carry_out(shop) == 0
+    assert apply_requests(shop) == 0
 
 
 @pytest.mark.parametrize("arguments", [["retry", "--all"], ["discard", "--type", "order.placed"], ["discard", "dead1"]])
@@ -143,6 +145,6 @@ def test_an_unknown_dead_letter_is_not_found(shop: Stock) -> None:
     assert (nothing.returncode, nothing.stdout) == (0, "no matching dead letters\n")
 
 
-def test_the_operator_is_audited(with_letters: Stock) -> None:
-    told(with_letters, "retry", "dead1")
-    assert with_letters.ask("SELECT what, subject FROM outbox_audit") == [("retry", "dead1")]
+def test_the_operator_is_audited(with_dead_letters: Stock) -> None:
+    told(with_dead_letters, "retry", "dead1")
+    assert with_dead_letters.ask("SELECT what, subject FROM outbox_audit") == [("retry", "dead1")]

@@ -31,13 +31,13 @@ def grave(stock: Stock) -> Stock:
 
 @pytest.fixture
 def spoilt(stock: Stock) -> Stock:
-    """A dead letter with a price that is none, on each engine."""
+    """A dead letter with an invalid price, on each engine."""
     return grave(stock)
 
 
 @pytest.fixture
 def one(sqlite_url: str) -> Stock:
-    """The same on SQLite alone, for what does not depend on the engine."""
+    """The same on SQLite, for tests that do not depend on the engine."""
     return grave(Stock(sqlite_url))
 
 
@@ -48,7 +48,7 @@ def corrected(tmp_path: Path) -> str:
 
 
 def content(stock: Stock) -> tuple[bytes, dict[str, str]]:
-    """Payload and headers of what waits, or was given up."""
+    """Payload and headers of the pending event or the dead letter."""
     [(payload, headers)] = [
         *stock.ask("SELECT payload, headers FROM outbox_message WHERE event_id = 'bad'"),
         *stock.ask("SELECT payload, headers FROM outbox_dead_letter WHERE event_id = 'bad'"),
@@ -105,7 +105,7 @@ def test_the_payload_can_come_from_a_pipe(one: Stock) -> None:
 
 
 def editor(folder: Path, script: str) -> str:
-    """An editor that does what a script says to the file it is given."""
+    """An editor that runs a script on its file."""
     path = folder / "editor"
     path.write_text(f"#!{sys.executable}\nimport sys, pathlib\nfile = pathlib.Path(sys.argv[1])\n{script}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -185,7 +185,7 @@ def test_a_dead_letter_whose_event_is_pending_stays(one: Stock, corrected: str) 
     assert (done.returncode, "already pending" in done.stderr) == (1, True)
 
 
-@pytest.mark.parametrize(("event_id", "told"), [("nobody", "no such dead letter"), ("stuck", "blocks its key")])
+@pytest.mark.parametrize(("event_id", "told"), [("unknown", "no such dead letter"), ("stuck", "blocks its key")])
 def test_an_unknown_dead_letter_is_not_found(one: Stock, corrected: str, event_id: str, told: str) -> None:
     done = pillarbox("dead", "edit", event_id, "--payload", corrected, "--yes", PILLARBOX_STORE=one.url)
     assert (done.returncode, told in done.stderr) == (4, True), done.stderr

@@ -1,4 +1,4 @@
-"""`pillarbox doctor` as a person and as a script use it."""
+"""`pillarbox doctor`, as text and as JSON."""
 
 import json
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def at_work(stock: Stock) -> None:
 
 @pytest.fixture
 def durable_url() -> Iterator[str]:
-    """A server of which nothing is wrong, with tables."""
+    """A server that passes all checks, with tables."""
     with available(lambda: PostgresServer(settings={"max_prepared_transactions": "0"})) as server:
         Stock(server.url()).run(lambda store: store.schema.apply())
         yield server.url()

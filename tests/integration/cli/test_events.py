@@ -1,4 +1,4 @@
-"""`pillarbox events` as a person and as a script use it."""
+"""`pillarbox events`, as text and as JSON."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def listed(stock: Stock, *options: str) -> list[str]:
 
 
 def sent(stock: Stock, outcome: Outcome, *, seconds: float) -> None:
-    """All that wait, to `orders`: it took so long."""
+    """Settle all pending events to `orders` with this duration."""
 
     async def work(store: AdminStore) -> None:
         owner = await Owner.of(store)
@@ -30,8 +30,8 @@ def sent(stock: Stock, outcome: Outcome, *, seconds: float) -> None:
     stock.run(work)
 
 
-def test_the_list_covers_all_tables(with_letters: Stock) -> None:
-    assert listed(with_letters) == ["fresh", "sent", "stuck", "dead2", "dead1"]
+def test_the_list_covers_all_tables(with_dead_letters: Stock) -> None:
+    assert listed(with_dead_letters) == ["fresh", "sent", "stuck", "dead2", "dead1"]
 
 
 @pytest.mark.parametrize(

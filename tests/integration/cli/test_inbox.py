@@ -1,4 +1,4 @@
-"""`pillarbox inbox list`: who admits events, and what each consumer met, on each engine."""
+"""`pillarbox inbox list`: consumers and their statistics, on each engine."""
 
 from pillarbox import Inbox
 from pillarbox.core.row import ConsumerStatistics

@@ -1,4 +1,4 @@
-"""A store and a transport of another distribution work in pillarbox.toml, on the command line and in the doctor."""
+"""A store and a transport of another distribution work in pillarbox.toml, CLI and doctor."""
 
 import json
 import shutil

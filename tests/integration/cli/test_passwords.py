@@ -1,4 +1,4 @@
-"""A password in an address shows up nowhere: not in errors, logs at their loudest, the store or the process list."""
+"""A password in a URL appears in no error, log line, table or process list."""
 
 import sqlite3
 import subprocess
@@ -72,7 +72,7 @@ BROKERS = {
 
 @pytest.fixture(scope="module")
 def strict_postgres() -> Iterator[PostgresServer]:
-    """A server on which the user `app` has a password, and it is another one."""
+    """A server on which the user `app` has another password."""
     with available(lambda: PostgresServer(durable=False)) as server:
         rules = server.data / "pg_hba.conf"
         rules.write_text(f"host all app 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
@@ -93,7 +93,7 @@ def _refused(server: PostgresServer) -> bool:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A folder with a store and an event in it."""
+    """A folder with a store that has one event."""
     assert pillarbox("schema", "apply", cwd=tmp_path).returncode == 0
     with closing(sqlite3.connect(tmp_path / "pillarbox.db")) as connection, connection:
         Outbox().record(connection, Event("order.placed", {}))

@@ -1,4 +1,4 @@
-"""`pillarbox prune`: what is old goes, by hand, and into a file first if wanted."""
+"""`pillarbox prune` deletes expired data, and archives it first on request."""
 
 import gzip
 import json
@@ -21,19 +21,19 @@ def told(stock: Stock, *arguments: str) -> dict[str, Any]:
     return answer
 
 
-def test_nothing_is_expired_by_default(with_letters: Stock) -> None:
-    done = pillarbox("prune", PILLARBOX_STORE=with_letters.url)
+def test_nothing_is_expired_by_default(with_dead_letters: Stock) -> None:
+    done = pillarbox("prune", PILLARBOX_STORE=with_dead_letters.url)
     assert (done.returncode, done.stdout) == (0, "no data is past its retention period\n")
 
 
-def test_a_dry_run_only_counts(with_letters: Stock) -> None:
-    done = pillarbox("prune", *EVERYTHING, "--dry-run", PILLARBOX_STORE=with_letters.url)
+def test_a_dry_run_only_counts(with_dead_letters: Stock) -> None:
+    done = pillarbox("prune", *EVERYTHING, "--dry-run", PILLARBOX_STORE=with_dead_letters.url)
     assert (done.returncode, done.stdout) == (0, "would delete 1 delivered event and 2 dead letters\n")
-    assert with_letters.states("sent", "dead1", "dead2") == ["PUBLISHED", "FAILED", "FAILED"]
+    assert with_dead_letters.states("sent", "dead1", "dead2") == ["PUBLISHED", "FAILED", "FAILED"]
 
 
-def test_expired_data_is_deleted_and_pending_events_stay(with_letters: Stock) -> None:
-    assert told(with_letters, *EVERYTHING, "--yes") == {
+def test_expired_data_is_deleted_and_pending_events_stay(with_dead_letters: Stock) -> None:
+    assert told(with_dead_letters, *EVERYTHING, "--yes") == {
         "history": 1,
         "dead": 2,
         "inbox": 0,
@@ -42,12 +42,12 @@ def test_expired_data_is_deleted_and_pending_events_stay(with_letters: Stock) ->
         "deleted": True,
         "dry_run": False,
     }
-    assert with_letters.states("sent", "dead1", "dead2", "stuck", "fresh") == ["", "", "", "FAILED", "PENDING"]
+    assert with_dead_letters.states("sent", "dead1", "dead2", "stuck", "fresh") == ["", "", "", "FAILED", "PENDING"]
 
 
-def test_forever_keeps_everything(with_letters: Stock) -> None:
-    assert told(with_letters, "--history", "0s", "--dead", "forever", "--yes")["dead"] == 0
-    assert with_letters.states("sent", "dead1", "dead2") == ["", "FAILED", "FAILED"]
+def test_forever_keeps_everything(with_dead_letters: Stock) -> None:
+    assert told(with_dead_letters, "--history", "0s", "--dead", "forever", "--yes")["dead"] == 0
+    assert with_dead_letters.states("sent", "dead1", "dead2") == ["", "FAILED", "FAILED"]
 
 
 def test_without_a_terminal_yes_is_required(shop: Stock) -> None:
@@ -63,10 +63,10 @@ def test_on_a_terminal_the_count_must_be_confirmed(shop: Stock) -> None:
 
 
 @pytest.mark.parametrize("name", ["old.ndjson", "old.ndjson.gz"])
-def test_every_deleted_row_is_in_the_archive(with_letters: Stock, tmp_path: Path, name: str) -> None:
+def test_every_deleted_row_is_in_the_archive(with_dead_letters: Stock, tmp_path: Path, name: str) -> None:
     archive = tmp_path / name
-    before = json.loads(pillarbox("events", "show", "sent", "--json", PILLARBOX_STORE=with_letters.url).stdout)
-    told(with_letters, *EVERYTHING, "--archive", str(archive), "--yes")
+    before = json.loads(pillarbox("events", "show", "sent", "--json", PILLARBOX_STORE=with_dead_letters.url).stdout)
+    told(with_dead_letters, *EVERYTHING, "--archive", str(archive), "--yes")
     content = archive.read_bytes()
     rows = [json.loads(row) for row in (gzip.decompress(content) if name.endswith(".gz") else content).splitlines()]
     assert [(row["event_id"], row["status"]) for row in rows] == [
@@ -75,7 +75,7 @@ def test_every_deleted_row_is_in_the_archive(with_letters: Stock, tmp_path: Path
         ("dead2", "FAILED"),
     ]
     assert rows[0] == before["events"][0]
-    assert with_letters.states("sent", "dead1", "dead2", "stuck", "fresh") == ["", "", "", "FAILED", "PENDING"]
+    assert with_dead_letters.states("sent", "dead1", "dead2", "stuck", "fresh") == ["", "", "", "FAILED", "PENDING"]
 
 
 def test_an_archive_is_never_overwritten(shop: Stock, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`pillarbox record`: one event from the shell, many from lines of JSON."""
+"""`pillarbox record`: one event from options, many from lines of JSON."""
 
 import json
 import signal

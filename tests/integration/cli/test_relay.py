@@ -1,4 +1,4 @@
-"""`pillarbox relay` as a person and as a supervisor use it."""
+"""`pillarbox relay`: options, signals and exit codes."""
 
 import json
 import signal
@@ -50,7 +50,7 @@ async def stubborn(event, context):
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A folder with a store and three events in it."""
+    """A folder with a store that has three events."""
     assert pillarbox("schema", "apply", cwd=tmp_path).returncode == 0
     with closing(sqlite3.connect(tmp_path / "pillarbox.db")) as connection, connection:
         Outbox().record(connection, *(Event("order.placed", {"id": number}, key="one") for number in range(3)))
@@ -65,7 +65,7 @@ def waiting(shop: Path) -> int:
 
 @pytest.fixture
 def slow_relay(shop: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """A relay in the middle of a handler that ends when the file `go-on` appears."""
+    """A relay with a running handler that returns when the file `go-on` appears."""
     with (shop / "log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "pillarbox", "relay"],

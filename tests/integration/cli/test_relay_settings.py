@@ -1,4 +1,4 @@
-"""`pillarbox relay` does what a settings file says: the samples on real servers, and what its first line tells."""
+"""`pillarbox relay` with the sample settings on real servers."""
 
 import json
 import sqlite3
@@ -32,7 +32,7 @@ def note(event, context):
 
 @pytest.fixture
 def vhost(rabbitmq_server: RabbitMQServer) -> str:
-    """The URL of a virtual host of the test's own: the samples name their queues themselves."""
+    """The URL of a new virtual host, because the names of the queues are fixed."""
     name = f"samples-{uuid4().hex}"
     rabbitmq_server.add_vhosts(name)
     return rabbitmq_server.url(name)
@@ -44,7 +44,7 @@ def record(url: str, *events: Event) -> None:
 
 
 def carry(sample: str, cwd: Path, **variables: str) -> str:
-    """What the relay of a sample says; it does not wait for its first look."""
+    """Run the relay of a sample without initial delay; returns its output."""
     file = str(SAMPLES / f"{sample}.toml")
     done = pillarbox(
         "--config", file, "relay", "--until-empty", cwd=cwd, PILLARBOX_RELAY__INITIAL_DELAY="0s", **variables
@@ -92,7 +92,7 @@ def test_the_ingestion_sample_publishes_to_its_queue(postgres_url: str, vhost: s
 
 
 def declare_again(vhost: str, exchange: str, *dead_letters: str) -> None:
-    """A broker refuses to declare an exchange that exists with another type."""
+    """A broker rejects the declaration of an existing exchange with another type."""
     with channel(vhost) as broker:
         broker.exchange_declare(exchange, ExchangeType.topic, durable=True)
         for name in dead_letters:

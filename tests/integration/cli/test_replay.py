@@ -1,4 +1,4 @@
-"""`pillarbox replay`: counted, confirmed, interrupted, killed, gone on with."""
+"""`pillarbox replay`: count, confirmation, interruption, resume."""
 
 import json
 import signal
@@ -26,13 +26,13 @@ def history(stock: Stock) -> Stock:
 
 @pytest.fixture
 def delivered(stock: Stock) -> Stock:
-    """Five events of one key that were delivered, on each engine."""
+    """Five delivered events of one key, on each engine."""
     return history(stock)
 
 
 @pytest.fixture
 def past(sqlite_url: str) -> Stock:
-    """The same on SQLite alone, for what does not depend on the engine."""
+    """The same on SQLite, for tests that do not depend on the engine."""
     return history(Stock(sqlite_url))
 
 
@@ -44,7 +44,7 @@ def told(stock: Stock, *arguments: str) -> dict[str, Any]:
 
 
 def copies(stock: Stock) -> list[tuple[str, str]]:
-    """What waits, in line: of which event, and for where."""
+    """The pending messages in order: event and destination."""
     rows = stock.ask("SELECT headers, destination FROM outbox_message ORDER BY id")
     return [((row if isinstance(row, dict) else json.loads(row))["replayof"], where) for row, where in rows]
 
@@ -83,7 +83,7 @@ def test_on_a_terminal_the_count_must_be_confirmed(past: Stock, typed: str, code
 def test_contradictory_options_are_rejected(past: Stock) -> None:
     nothing = pillarbox("replay", "--type", "another", "--yes", PILLARBOX_STORE=past.url)
     assert (nothing.returncode, nothing.stdout) == (0, "no matching events in the history\n")
-    assert pillarbox("replay", "nobody", PILLARBOX_STORE=past.url).returncode == 4
+    assert pillarbox("replay", "unknown", PILLARBOX_STORE=past.url).returncode == 4
     assert pillarbox("replay", "--resume", "4711", PILLARBOX_STORE=past.url).returncode == 4
     assert past.ask("SELECT what FROM outbox_audit") == []
 

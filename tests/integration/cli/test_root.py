@@ -1,4 +1,4 @@
-"""`pillarbox` itself: help at once, for every command and every shell."""
+"""`pillarbox` itself: fast help, examples, completion."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tu
 ALL = dict(commands(root, ()))
 LEAVES = [path for path, command in ALL.items() if not isinstance(command, click.Group)]
 SPEAK_FOR_THEMSELVES = [path for path in LEAVES if path[0] in ("consume", "completion")] + [("dead", "export")]
-"""They print nothing, a script, or nothing but JSON."""
+"""Commands that print nothing, a script, or only JSON."""
 
 
 def test_help_imports_neither_a_relay_nor_a_table() -> None:

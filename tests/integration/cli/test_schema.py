@@ -1,4 +1,4 @@
-"""`pillarbox schema` as a person and as a script use it."""
+"""`pillarbox schema`, as text and as JSON."""
 
 import json
 import subprocess

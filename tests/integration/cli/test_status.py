@@ -1,4 +1,4 @@
-"""`pillarbox status` as a person, as a script and as an alarm use it."""
+"""`pillarbox status`, as text, as JSON and with limits."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def with_two_events(stock: Stock) -> Stock:
 
 
 def relay(stock: Stock, **breakers: str) -> None:
-    """A relay that lives and owns every lane."""
+    """A running relay that owns every lane."""
 
     async def work(store: AdminStore) -> None:
         owner = await Owner.of(store, name="till")
@@ -120,4 +120,4 @@ def test_a_missing_file_is_named_and_not_created(tmp_path: Path, command: list[s
 
 def test_the_error_of_a_command_promises_no_retry() -> None:
     done = pillarbox("status", PILLARBOX_STORE=f"postgresql://app@127.0.0.1:{free_port()}/shop")
-    assert (done.returncode, "did not do it" in done.stderr, "tried again" in done.stderr) == (1, True, False)
+    assert (done.returncode, "did not do it" in done.stderr, "retrying" in done.stderr) == (1, True, False)

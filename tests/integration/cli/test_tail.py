@@ -1,4 +1,4 @@
-"""`pillarbox tail` as a person and as a script use it."""
+"""`pillarbox tail`, as text and as JSON."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""`pillarbox top` as a person and as a script use it."""
+"""`pillarbox top`, on a terminal, in a pipe and as JSON."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from tests.servers.postgres import PostgresServer
 
 
 def at_work(stock: Stock) -> None:
-    """A relay that owns every lane and has carried something."""
+    """A relay that owns every lane and has delivered events."""
 
     async def work(store: AdminStore) -> None:
         owner = await Owner.of(store, name="till")

@@ -1,4 +1,4 @@
-"""The application of the tests with processes; it runs in a folder of its own."""
+"""The application of the tests with processes; it runs in its own folder."""
 
 import os
 import signal
@@ -17,22 +17,22 @@ from pillarbox.transports.rabbitmq import RabbitMQSource
 HERE = Path.cwd()
 
 
-def die() -> None:
+def crash() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def die_once(point: str) -> None:
-    """Die if there is a file of that name, which is then gone."""
+def crash_once(point: str) -> None:
+    """Kill this process if a file of that name exists, and remove the file."""
     if (HERE / point).exists():
         (HERE / point).unlink()
-        die()
+        crash()
 
 
 @contextmanager
 def transaction() -> Iterator[Any]:
     with psycopg.connect(os.environ["DATABASE"]) as connection:
         yield connection
-    die_once("after-commit")
+    crash_once("after-commit")
 
 
 source = RabbitMQSource(os.environ["BROKER"], queue=os.environ["QUEUE"], waits=["50ms", "100ms"])
@@ -42,11 +42,11 @@ consumer = Consumer(source, name="billing", transaction=transaction, retry=Fixed
 @consumer.on("order.placed")
 def bill(connection: Any, event: ConsumedEvent) -> None:
     connection.execute("INSERT INTO effect VALUES (%s)", [event.event_id])
-    die_once("before-commit")
+    crash_once("before-commit")
     if event.event_id == "poison":
         with (HERE / "killed").open("a") as notes:
             notes.write("x")
-        die()
+        crash()
     if event.event_id == "slow":
         (HERE / "begun").touch()
         while not (HERE / "go-on").exists():

@@ -1,4 +1,4 @@
-"""The broker around a consumer, seen and meddled with by a client that is not ours."""
+"""Reads and writes the queues of a consumer with plain pika."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ WAITS = ("50ms", "100ms")
 
 
 def declared(broker: BlockingChannel, queue: Queue) -> int:
-    """Declare it as the source does; how many messages are ready in it."""
+    """Declare the queue like the source; returns the number of ready messages."""
     found = broker.queue_declare(queue.name, durable=True, arguments=queue.all_arguments())
     return int(found.method.message_count)
 
 
 def remove_queues(url: str, work: str) -> None:
-    """The work queue and all around it."""
+    """Delete the work queue and all queues around it."""
     with channel(url) as broker:
         for name in (work, f"{work}.dlq", f"{work}.quarantine", *(f"{work}.wait.{wait}" for wait in (*WAITS, "2s"))):
             broker.queue_delete(name)
 
 
 def publish(url: str, queue: str | Queue, *event_ids: str, body: bytes | None = None, **properties: Any) -> None:
-    """Orders, as somebody else's producer would publish them."""
+    """Publish orders like another producer."""
     work = Queue(name=queue) if isinstance(queue, str) else queue
     given: dict[str, Any] = {
         "type": "order.placed",
@@ -40,7 +40,7 @@ def publish(url: str, queue: str | Queue, *event_ids: str, body: bytes | None = 
         try:
             declared(broker, work)
         except ChannelClosedByBroker:
-            broker = broker.connection.channel()  # it exists as a consumer declares it
+            broker = broker.connection.channel()  # declared like a consumer does
         broker.confirm_delivery()
         for event_id in event_ids:
             told = pika.BasicProperties(message_id=event_id, **given)
@@ -49,11 +49,11 @@ def publish(url: str, queue: str | Queue, *event_ids: str, body: bytes | None = 
 
 
 def ready(url: str, queue: str) -> int:
-    """How many messages wait in a queue that exists, not counting those that somebody has in hand."""
+    """The number of ready messages in an existing queue, without unacked ones."""
     with channel(url) as broker:
         return int(broker.queue_declare(queue, passive=True).method.message_count)
 
 
 def dead_letters(url: str, work: str) -> list[Taken]:
-    """What is with the dead letters, which are gone afterwards."""
+    """Remove and return all dead letters."""
     return take_all(url, f"{work}.dlq")

@@ -1,4 +1,4 @@
-"""A work queue and a database for each test, and consumers between them, in this process or in their own."""
+"""A work queue and a database for each test, and consumers in this or in other processes."""
 
 import asyncio
 import uuid
@@ -44,7 +44,7 @@ def database(postgres_url: str) -> str:
 
 
 class Effects:
-    """What consumers did, as a stranger sees it."""
+    """The committed effects of consumers."""
 
     def __init__(self, database: str) -> None:
         self._database = database
@@ -60,7 +60,7 @@ def effects(database: str) -> Effects:
 
 
 class Shop:
-    """One consumer in this process: what it does, what it tells, and whether it runs."""
+    """A consumer in this process, its effects and observations."""
 
     def __init__(self, database: str, source: RabbitMQSource, **settings: Any) -> None:
         self.told: list[ConsumerObservation] = []
@@ -84,7 +84,7 @@ class Shop:
             await connection.close()
 
     async def effect(self, transaction: Any, event: Any) -> None:
-        """Note that it began, and write a row."""
+        """Record the start, and insert a row."""
         self.began.append(event.event_id)
         await transaction.execute("INSERT INTO effect VALUES ($1)", event.event_id)
 
@@ -99,7 +99,7 @@ class Shop:
                 await task
 
     def kinds(self, *kinds: type[Any]) -> list[Any]:
-        """What it told of these kinds."""
+        """Its observations of these kinds."""
         return [one for one in self.told if isinstance(one, kinds)]
 
 
@@ -108,7 +108,7 @@ MakeShop = Callable[..., Shop]
 
 @pytest.fixture
 async def make_shop(url: str, queue: str, database: str) -> AsyncIterator[MakeShop]:
-    """Consumers of the test's queue; their sources are closed when the test ends."""
+    """Creates consumers of the test's queue; closes their sources at the end of the test."""
     sources: list[RabbitMQSource] = []
 
     def make(
@@ -131,7 +131,7 @@ async def make_shop(url: str, queue: str, database: str) -> AsyncIterator[MakeSh
 
 @pytest.fixture
 def start(url: str, queue: str, database: str, tmp_path: Path) -> Iterator[Callable[[], ConsumerProcess]]:
-    """Processes of `pillarbox consume` that are gone when the test ends."""
+    """Starts processes of `pillarbox consume`; kills them at the end of the test."""
     started: list[ConsumerProcess] = []
 
     def start_one() -> ConsumerProcess:

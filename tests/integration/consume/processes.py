@@ -1,4 +1,4 @@
-"""`pillarbox consume` as a process, with a consumer that dies where it is told to."""
+"""Runs `pillarbox consume` as a process with a consumer that crashes on request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _numbers = count(1)
 
 
 class ConsumerProcess:
-    """One process. Files in `folder` tell it where to die and when to go on."""
+    """One process. Files in `folder` control where it crashes and when it continues."""
 
     def __init__(self, folder: Path, **variables: str) -> None:
         (folder / APP.name).write_text(APP.read_text())
@@ -42,17 +42,17 @@ class ConsumerProcess:
         self._started.terminate()
 
     def wait(self, bound: float = 40) -> int:
-        """The return code, once it has ended by whatever means."""
+        """Wait for its end; returns the exit code."""
         code = self._started.process.wait(bound)
         if self._started in processes.registry.processes:
             processes.forget(self._started)
         return code
 
-    def story(self) -> str:
+    def log_text(self) -> str:
         """Its log."""
         return self.log.read_text(errors="replace")
 
     def end(self) -> None:
-        """At the end of a test, whatever became of it."""
+        """Kill it at the end of a test."""
         self._started.process.kill()
         self.wait()

@@ -1,4 +1,4 @@
-"""Messages as no library would send them and every broker delivers: properties written byte by byte."""
+"""Unusual messages that a broker delivers: properties encoded byte by byte."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Strange:
         return f"Strange({_short(self.properties)}, {_short(self.headers)}, {_short(self.body)})"
 
     def encode(self) -> list[bytes]:
-        """What pika asks of properties."""
+        """The interface that pika expects."""
         given = dict(self.properties)
         if self.headers is not None:
             given["headers"] = None
@@ -115,7 +115,7 @@ SCALARS = st.one_of(
     _integers(b"i", ">I", 32, signed=False),
     _integers(b"l", ">q", 64, signed=True),
     _integers(b"T", ">Q", 64, signed=False),
-    # RabbitMQ refuses what is not finite.
+    # RabbitMQ rejects values that are not finite.
     st.floats(width=32, allow_nan=False, allow_infinity=False).map(lambda value: number(b"f", ">f", value)),
     st.floats(allow_nan=False, allow_infinity=False).map(lambda value: number(b"d", ">d", value)),
     st.tuples(st.integers(0, 255), st.integers(0, 2**32 - 1)).map(lambda pair: b"D" + struct.pack(">BI", *pair)),
@@ -205,11 +205,11 @@ FOUND = [
     Strange(body=b""),
     Strange(),
 ]
-"""One of each kind that stopped a consumer once, or could."""
+"""One of each kind that could stop a consumer."""
 
 
 def publish_strange(broker: BlockingChannel, queue: str, messages: Sequence[Strange]) -> None:
-    """Each is confirmed: the broker took it."""
+    """Publish messages with confirms."""
     for message in messages:
         properties = cast(pika.BasicProperties, message)
         broker.basic_publish("", queue, message.body, properties, mandatory=True)

@@ -1,4 +1,4 @@
-"""Whatever a broker delivers is handled or dead-lettered, and what comes with it flows."""
+"""Any message of a broker is handled or dead-lettered, and does not affect others."""
 
 import asyncio
 from itertools import count
@@ -39,7 +39,7 @@ def test_any_message_is_handled_or_dead_lettered_without_affecting_others(
 
 
 async def _each_ends(url: str, queue: str, messages: list[Strange]) -> None:
-    """Those that do not fail by themselves fail every time, so that they are moved from queue to queue as well."""
+    """Messages that could be handled are made to fail, so that they pass the wait queues as well."""
     neighbours = {f"good-{next(_numbers)}" for _ in range(5)}
     told: list[ConsumerObservation] = []
     source = RabbitMQSource(url, queue=queue, prefetch=7, waits=WAITS)

@@ -1,4 +1,4 @@
-"""Receive, admit, handle, commit, ack: an event has its effect once, and what follows from it says so."""
+"""Receive, admit, handle, commit, ack: an event has its effect once, and caused events have its ids."""
 
 import asyncio
 from typing import Any
@@ -83,7 +83,7 @@ async def test_caused_events_are_recorded_once_with_correlation_and_causation(
     async def bill(transaction: Any, event: ConsumedEvent) -> None:
         await outbox.arecord(transaction, Event("invoice.sent", event.payload).caused_by(event))
         if fails_first and event.attempt == 1:
-            raise TimeoutError("the first time it does not go well")
+            raise TimeoutError("the first attempt fails")
 
     async with shop.running():
         await eventually(lambda: shop.kinds(EventProcessed))

@@ -1,4 +1,4 @@
-"""The same consumer as a handler of a relay: the same transaction, the same inbox, no broker."""
+"""A consumer as a handler of a relay: same transaction and inbox, no broker."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ async def store(tmp_path: Path) -> SqliteStore:
 
 
 class Till:
-    """A consumer on a SQLite file, the relays that call it, and a look at the file."""
+    """A consumer on a SQLite file, and the relays that call it."""
 
     def __init__(self, path: Path, store: SqliteStore) -> None:
         self._path = path
@@ -42,7 +42,7 @@ class Till:
     @contextmanager
     def _consuming(self) -> Iterator[sqlite3.Connection]:
         if self.away:
-            raise sqlite3.OperationalError("the file is away")
+            raise sqlite3.OperationalError("the file is unavailable")
         with self.transaction() as connection:
             yield connection
 
@@ -50,7 +50,7 @@ class Till:
         connection.execute("INSERT INTO effect VALUES (?, ?)", (event.event_id, event.attempt))
 
     async def carry(self, *events: Event) -> None:
-        """Record the events, and carry whatever waits until nothing can be sent."""
+        """Record the events, and run a relay until nothing can be sent."""
         with self.transaction() as connection:
             OUTBOX.record(connection, *events)
         handlers, retry = Handlers(), FixedDelay(wait="0s", max_attempts=3)

@@ -1,4 +1,4 @@
-"""What a consumer met is in its store: beside the work, in a transaction of its own, and never in its way."""
+"""Consumer statistics in the store: written in their own transaction, without affecting the consumer."""
 
 from collections.abc import Callable
 from contextlib import aclosing
@@ -25,7 +25,7 @@ DAY = 86_400.0
 
 
 class Till:
-    """A consumer of billing on a store of each engine, which fails for whatever is called bad."""
+    """A consumer on a store of each engine that fails for events called bad."""
 
     def __init__(self, stock: Stock) -> None:
         self._stock = stock
@@ -42,7 +42,7 @@ class Till:
 
     def bill(self, transaction: Any, event: ConsumedEvent) -> None:
         if event.event_id == "bad":
-            raise ValueError(f"attempt {event.attempt} failed\nand this is not told")
+            raise ValueError(f"attempt {event.attempt} failed\nand this line is omitted")
 
     def execute(self, sql: str) -> None:
         with self._stock.transaction() as database:

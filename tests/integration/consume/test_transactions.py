@@ -1,4 +1,4 @@
-"""Whatever opens a transaction, receipt and effect share its fate; what would end well and not commit is refused."""
+"""Inbox record and effect are one transaction, whatever opens it; factories that never commit are rejected."""
 
 import asyncio
 import sqlite3
@@ -115,7 +115,7 @@ def _failing(effect: Any) -> Any:
 
 
 async def _consumed_once(transaction: Any, function: Any) -> Any:
-    """What became of one event."""
+    """Consume one event; returns its result."""
     source = MemorySource()
     told: list[ConsumerObservation] = []
     never_again = FixedDelay(wait="1s", max_attempts=1)

@@ -1,4 +1,4 @@
-"""The work queue of a consumer: a last resort for what nobody answers, beside relays that declare the same queue."""
+"""The work queue of a consumer: its delivery limit, and declarations by relay and consumer."""
 
 from contextlib import aclosing
 from typing import Any
@@ -21,7 +21,7 @@ async def test_the_broker_dead_letters_a_message_after_its_delivery_limit(url: s
         await source.declare_topology()
     publish(url, work_queue(queue), "e1")
     for _ in range(DELIVERY_LIMIT + 1):
-        # As a client that dies on receiving it: its connection ends without an answer.
+        # Like a client that crashes on receipt: its connection closes without an ack.
         with channel(url) as broker:
             wait_until(lambda: broker.basic_get(queue)[0] is not None, bound=30, what="it comes")
     wait_until(lambda: ready(url, f"{queue}.dlq") == 1, bound=30, what="it is a dead letter")

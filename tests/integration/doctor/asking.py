@@ -1,4 +1,4 @@
-"""One check at a time."""
+"""Runs one check."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,6 @@ from pillarbox.admin.diagnosis import Check, CheckResult
 
 
 async def ask(checks: Sequence[Check], name: str) -> CheckResult:
-    """What the check of this name finds."""
+    """The result of the check of this name."""
     [check] = [check for check in checks if check.name == name]
     return await check.ask()

@@ -1,4 +1,4 @@
-"""A store on a database of its own, and a plain connection to break and to mend things with."""
+"""A store on its own database, and a plain connection to cause and fix problems."""
 
 from collections.abc import AsyncIterator
 

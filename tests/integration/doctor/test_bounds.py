@@ -1,4 +1,4 @@
-"""Whatever the backlog, a check looks at a bounded number of rows."""
+"""A check reads a bounded number of rows for any backlog."""
 
 from pillarbox.admin.diagnosis import LOOKED_AT
 from pillarbox.statements import Names

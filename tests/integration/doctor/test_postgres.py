@@ -1,4 +1,4 @@
-"""What PostgreSQL says of itself: each check fails on a server that is as wrong as it says, and passes once mended."""
+"""Checks of PostgreSQL: each fails on a server with its problem and passes after the fix."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager
@@ -48,7 +48,7 @@ async def test_a_read_only_database(store: PostgresStore, sql: Sql) -> None:
 
 @pytest.fixture(scope="module")
 def standby() -> Iterator[str]:
-    """The URL of a server in recovery: a copy of another that was told to stand by."""
+    """The URL of a standby server."""
     with available(lambda: PostgresServer(durable=False)) as primary:
         primary.stop()
         marker = primary.data / "standby.signal"
@@ -213,7 +213,7 @@ async def test_tables_days_and_the_oldest_transaction_with_its_pid(store: Postgr
     await store.schema.prepare()
     transaction = sql.transaction(isolation="repeatable_read")
     await transaction.start()
-    await sql.fetchval("SELECT count(*) FROM outbox_dead_letter WHERE error = 'a secret of somebody'")
+    await sql.fetchval("SELECT count(*) FROM outbox_dead_letter WHERE error = 'a secret value'")
     found = await store.diagnosis.table_sizes()
     parts = {part.name: part for part in found.parts}
     assert {"outbox_message", "outbox_dead_letter", "outbox_inbox", "outbox_ledger"} <= set(parts)
@@ -256,13 +256,13 @@ async def test_a_day_without_a_partition(store: PostgresStore, sql: Sql) -> None
 
 
 @asynccontextmanager
-async def behind(pooler: PgBouncer, url: str) -> AsyncIterator[PostgresStore]:
+async def pooled_store(pooler: PgBouncer, url: str) -> AsyncIterator[PostgresStore]:
     async with aclosing(PostgresStore(pooler.url(urlsplit(url).path.removeprefix("/")))) as store:
         yield store
 
 
 async def test_a_pooler_that_rejects_the_settings_of_a_relay(pgbouncer: PgBouncer, postgres_url: str) -> None:
-    async with behind(pgbouncer, postgres_url) as store:
+    async with pooled_store(pgbouncer, postgres_url) as store:
         found = await asked(store, "store.reachable")
     assert (found.result, found.message.startswith("a pooler stands before the server")) == ("fail", True)
     assert "pool_mode = session" in found.fix
@@ -273,7 +273,7 @@ async def test_a_pooler_by_its_mode(postgres_server: PostgresServer, postgres_ur
     with available(lambda: PgBouncer(postgres_server, ignored=[*SETTINGS, "pillarbox.internal"])) as pooler:
         with psycopg.connect(pooler.url("pgbouncer"), autocommit=True) as console:
             console.execute(f"SET pool_mode = '{mode}'".encode())
-        async with behind(pooler, postgres_url) as store:
+        async with pooled_store(pooler, postgres_url) as store:
             check = "store.reachable" if mode == "statement" else "store.pooling"
             found = await asked(store, check)
     assert (found.result, "pooler" in found.message) == (result, True)

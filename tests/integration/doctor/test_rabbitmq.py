@@ -1,4 +1,4 @@
-"""What a broker says of itself and of what the settings want; nothing is declared and nothing stays."""
+"""Checks of a broker against the settings; they declare nothing."""
 
 import json
 import uuid
@@ -28,7 +28,7 @@ def url(rabbitmq_server: RabbitMQServer) -> str:
 
 @pytest.fixture
 def name(url: str) -> Iterator[str]:
-    """For a queue or an exchange; whatever bears it is removed when the test ends."""
+    """A name for a queue or an exchange; both are deleted at the end of the test."""
     name = f"doctor-{uuid.uuid4().hex[:12]}"
     yield name
     with channel(url) as broker:
@@ -42,7 +42,7 @@ async def asked(check: str, address: str, **wanted: Any) -> CheckResult:
 
 
 def names(server: RabbitMQServer, module: str) -> list[str]:
-    """Those of the queues (`rabbit_amqqueue`) or exchanges (`rabbit_exchange`) but the default one."""
+    """The names of all queues (`rabbit_amqqueue`) or exchanges (`rabbit_exchange`) except the default one."""
     listed = server.evaluate(f"[binary_to_list(N) || {{_, _, _, N}} <- {module}:list_names(), N =/= <<>>]")
     return sorted(json.loads(listed))
 
@@ -200,7 +200,7 @@ async def test_confirms_are_checked(url: str, rabbitmq_server: RabbitMQServer) -
 
 @pytest.fixture
 async def limited(rabbitmq_server: RabbitMQServer) -> AsyncIterator[str]:
-    """The URL of a user who may do nothing."""
+    """The URL of a user without permissions."""
     rabbitmq_server.add_user("doctor", "secret")
     rabbitmq_server.evaluate(
         """ok = rabbit_auth_backend_internal:set_permissions(

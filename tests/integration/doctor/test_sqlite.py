@@ -1,4 +1,4 @@
-"""What a SQLite file says of itself; nothing is made or changed by asking."""
+"""Checks of a SQLite file; they change nothing."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""Admitting by the verb that the way asks for."""
+"""Admits with the method that fits the connection."""
 
 from typing import Any
 

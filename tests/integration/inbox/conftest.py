@@ -1,4 +1,4 @@
-"""The databases of the record tests, and a second pair of eyes for receipts."""
+"""The databases of the record tests, and the committed inbox records."""
 
 import sqlite3
 from collections.abc import Callable
@@ -16,11 +16,11 @@ Receipts = Callable[[], list[tuple[str, str]]]
 
 @pytest.fixture
 def committed(database: str) -> Receipts:
-    """The receipts that a stranger sees."""
-    return lambda: committed_receipts(database)
+    """The committed inbox records, read by another connection."""
+    return lambda: committed_records(database)
 
 
-def committed_receipts(database: str) -> list[tuple[str, str]]:
+def committed_records(database: str) -> list[tuple[str, str]]:
     query = "SELECT consumer, event_id FROM outbox_inbox ORDER BY consumer, event_id"
     if database.startswith("postgresql://"):
         with psycopg.connect(database) as postgres:

@@ -1,4 +1,4 @@
-"""Of two who handle the same event at once, the second waits for the first and then learns how it ended."""
+"""Concurrent duplicates: the second waits for the first and then depends on its result."""
 
 import asyncio
 import sqlite3
@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from pillarbox import Inbox
-from tests.integration.inbox.conftest import committed_receipts
+from tests.integration.inbox.conftest import committed_records
 from tests.servers.waiting import wait_until
 
 INBOX = Inbox()
@@ -61,10 +61,10 @@ async def test_a_concurrent_duplicate_waits_and_is_admitted_only_after_a_rollbac
         assert not late.done()
         await (ahead.commit() if committed else ahead.rollback())
     assert late.result() is not committed
-    # It was told without an error: its transaction is as good as before.
+    # Without an error: its transaction can continue.
     assert await INBOX.aadmit(second, "billing", "e2")
     await after.commit()
-    assert committed_receipts(postgres_url) == [("billing", "e1"), ("billing", "e2")]
+    assert committed_records(postgres_url) == [("billing", "e1"), ("billing", "e2")]
 
 
 async def test_other_events_and_other_consumers_do_not_wait(postgres_url: str, connect: Connect) -> None:
@@ -127,4 +127,4 @@ def test_on_sqlite_the_second_writer_waits_too(sqlite_path: str, committed: bool
             first.rollback()
         late.join(BOUND)
     assert answers == [not committed]
-    assert committed_receipts(sqlite_path) == [("billing", "e1")]
+    assert committed_records(sqlite_path) == [("billing", "e1")]

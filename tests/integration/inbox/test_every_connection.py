@@ -1,4 +1,4 @@
-"""A receipt shares the fate of the transaction it is written in, whatever the connection and the driver."""
+"""An inbox record is part of the caller's transaction, for every connection and driver."""
 
 import pytest
 

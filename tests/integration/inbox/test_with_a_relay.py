@@ -1,4 +1,4 @@
-"""Handlers behind a relay: an event that is sent again has its effect and its follow-ups once."""
+"""Handlers of a relay: a duplicate has its effect and its caused events once."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -35,7 +35,7 @@ async def test_a_handler_that_fails_after_its_commit_has_its_effect_once(store: 
             bill(connection, event)
         calls.append(context.attempt)
         if len(calls) < 3:
-            raise ValueError("the answer is lost")
+            raise ValueError("the result is lost")
 
     printed: list[ReceivedEvent] = []
 
@@ -72,7 +72,7 @@ async def test_a_handler_that_fails_before_its_commit_is_admitted_again(store: S
 
 
 async def test_a_relay_deletes_expired_inbox_records(store: SqliteStore, sqlite_path: str) -> None:
-    def receipts() -> int:
+    def records() -> int:
         with closing(sqlite3.connect(sqlite_path)) as connection:
             count: int = connection.execute("SELECT count(*) FROM outbox_inbox").fetchone()[0]
             return count
@@ -81,7 +81,7 @@ async def test_a_relay_deletes_expired_inbox_records(store: SqliteStore, sqlite_
         assert inbox.admit(connection, "billing", "e1")
 
     async def gone() -> bool:
-        return receipts() == 0
+        return records() == 0
 
     async with Relay(
         store=store,

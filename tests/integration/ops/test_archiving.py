@@ -1,4 +1,4 @@
-"""An archive is on the disk before anything leaves the database, whatever happens in between."""
+"""Rows are in the archive on disk before they are deleted."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    """More delivered events than one bite holds."""
+    """More delivered events than one batch."""
     store = SqliteStore(tmp_path / "shop.db", busy_timeout="50ms")
     await store.schema.apply()
     with closing(sqlite3.connect(tmp_path / "shop.db")) as file, file:
@@ -50,7 +50,7 @@ async def left(store: SqliteStore) -> set[str]:
 
 
 class Witness:
-    """Looks into the file whenever rows are about to be dropped."""
+    """Reads the file before rows are deleted."""
 
     def __init__(self, real: Archive, path: Path) -> None:
         self.stale = real.stale

@@ -1,4 +1,4 @@
-"""A store on a database of its own, and a plain connection to look and meddle with."""
+"""A store on its own database, and plain connections."""
 
 from collections.abc import AsyncIterator
 
@@ -33,7 +33,7 @@ async def sql(postgres_url: str) -> AsyncIterator[Sql]:
 
 @pytest.fixture
 async def meddler(postgres_url: str) -> AsyncIterator[Sql]:
-    """A second plain connection, for whoever holds a lock."""
+    """A second plain connection, for tests that hold a lock."""
     connection = await asyncpg.connect(postgres_url)
     yield connection
     await connection.close()
@@ -41,7 +41,7 @@ async def meddler(postgres_url: str) -> AsyncIterator[Sql]:
 
 @pytest.fixture
 async def roles(postgres_url: str, store: PostgresStore, sql: Sql) -> AsyncIterator[dict[str, str]]:
-    """Role by duty. Roles belong to the whole server: they are named after the test's database and dropped again."""
+    """Roles by duty. They belong to the whole server, so they are named after the test's database and dropped again."""
     database = await sql.fetchval("SELECT current_database()")
     names = {duty: f"{database}_{duty}" for duty in (*ROLES, "owner")}
     for name in names.values():

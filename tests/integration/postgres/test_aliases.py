@@ -1,4 +1,4 @@
-"""The views of `schema apply --aliases`: other outboxes' statements run as written, and only new events get in."""
+"""The compatibility views: statements of other outboxes run unchanged, and only new events can be inserted."""
 
 import json
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.lookup import dead_letters
 from tests.databases import Sql
 
-# What producers of the outboxes that Pillarbox replaces execute, with their columns and literals.
+# Statements of producers of other outboxes, with their columns and literals.
 PRODUCER_INSERTS = {
     "event_outbox with a numeric aggregate_id": """
         INSERT INTO event_outbox (event_id, event_type, aggregate_type, aggregate_id, status, payload, created_at)
@@ -40,7 +40,7 @@ PRODUCER_INSERTS = {
                 NOW(), 'req-123', 'trace-456')""",
 }
 
-# How publishers of those outboxes poll; the limits are placeholders in the originals.
+# Polling statements of other publishers; the limits are placeholders in the originals.
 POLLS = (
     """
     SELECT * FROM outbox_events
@@ -186,7 +186,7 @@ async def test_a_scheduled_event_waits_for_its_time(store: PostgresStore, sql: S
 
 
 async def test_a_recorded_event_id_is_a_unique_violation(sql: Sql) -> None:
-    """As in the table that the view replaces. ON CONFLICT finds no constraint on a view and prevents nothing."""
+    """Like the table that the view replaces. ON CONFLICT has no effect on a view."""
     await insert(sql, "a")
     with pytest.raises(asyncpg.UniqueViolationError):
         await insert(sql, "a")
@@ -327,7 +327,7 @@ async def test_applying_the_views_again_keeps_their_grants(store: PostgresStore,
 
 
 async def test_hostile_temporary_objects_do_not_change_what_the_triggers_do(sql: Sql) -> None:
-    """Whoever can create temporary objects cannot divert the insert of somebody else's session or of their own."""
+    """A role that can create temporary objects cannot divert inserts of its own or other sessions."""
     await sql.execute("CREATE TEMP TABLE outbox_message (event_id text)")
     await sql.execute(
         "CREATE FUNCTION pg_temp.convert_to(text, text) RETURNS bytea LANGUAGE sql AS $$ SELECT '\\x00'::bytea $$"

@@ -1,4 +1,4 @@
-"""Arrays that go as one text arrive as they were, whatever is in them, and no connection asks for their types."""
+"""Arrays sent as one text round-trip for any content, and no connection queries their types."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.arrays import literal
 from tests.databases import Sql
 
-# All that PostgreSQL can hold: no NUL, and nothing that UTF-8 cannot say.
+# All text that PostgreSQL can store: valid UTF-8 without NUL.
 CHARACTERS = st.characters(codec="utf-8", exclude_characters="\0") | st.sampled_from("\"\\{}',; \t\n\r\v\f\x01\x7f")
 TEXTS = st.text(CHARACTERS) | st.sampled_from(
     ["", "NULL", "null", '"', "\\", '","', '\\"', "{}", "{a,b}", " a ", "é\u2028𐍈"]
@@ -87,7 +87,7 @@ async def test_unusual_names_are_fetched_and_settled(store: PostgresStore, sql: 
 
 
 async def test_no_connection_of_a_relay_queries_types(store: PostgresStore, sql: Sql) -> None:
-    """To learn one array type costs the server more than a whole batch, on every new connection."""
+    """Querying an array type costs more than a whole batch, on every new connection."""
     asked: list[str] = []
     for connection in (store.messages._connection, store.writes._connection, store.lanes._connection):
         async with connection.open() as driver:

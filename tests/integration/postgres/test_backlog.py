@@ -1,4 +1,4 @@
-"""How large a backlog is told to be when it is larger than is counted."""
+"""The size of a backlog beyond the count limit."""
 
 import asyncpg
 
@@ -8,7 +8,7 @@ MANY = 15_000
 
 
 async def load(url: str) -> None:
-    """Nobody has analyzed the table yet; what a connection did is known to the server once it is closed."""
+    """Load without ANALYZE; the server knows the inserts of a connection once it is closed."""
     sql = await asyncpg.connect(url)
     await sql.execute("ALTER TABLE outbox_message SET (autovacuum_enabled = false)")
     await sql.execute(

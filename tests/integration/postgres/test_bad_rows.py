@@ -1,4 +1,4 @@
-"""One row that cannot be decoded or settled concerns itself only: it becomes a dead letter, and all others flow."""
+"""A row that cannot be decoded or settled becomes a dead letter and does not affect others."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -19,7 +19,7 @@ from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.waiting import eventually
 from tests.databases import Sql
 
-# As an installation has it that is older than its bounds.
+# Like an installation from before these constraints.
 NO_BOUNDS = """
 ALTER TABLE outbox_message DROP CONSTRAINT outbox_message_times_ck, DROP CONSTRAINT outbox_message_counters_ck,
   DROP CONSTRAINT outbox_message_available_ck, DROP CONSTRAINT outbox_message_id_ck
@@ -29,7 +29,7 @@ BEYOND = ["0044-03-15 BC", "20000-01-01", "infinity", "-infinity", "294276-12-31
 
 @asynccontextmanager
 async def relaying(store: PostgresStore) -> AsyncIterator[list[str]]:
-    """A relay with one handler for everything; what it handled."""
+    """A relay with one handler for all events, and the handled ids."""
     handled: list[str] = []
     handlers = Handlers()
 
@@ -67,7 +67,7 @@ async def test_rows_with_unsupported_times_become_dead_letters(store: PostgresSt
             bad.append(f"{column}-{number}")
             await insert(sql, bad[-1], ordering_key=f"'k{number}'", **{column: f"'{moment}'"})
             await insert(sql, f"after-{column}-{number}", ordering_key=f"'k{number}'")
-    # Due at once; the other ends of time are never due.
+    # Due at once; the other extremes are never due.
     bad.append("available")
     await insert(sql, "available", available_at="'0044-03-15 BC'")
     await insert(sql, "never", available_at="'20000-01-01'")
@@ -91,7 +91,7 @@ async def test_rows_with_unsupported_times_become_dead_letters(store: PostgresSt
         if (after := page.after) is None:
             break
     assert sorted(pages) == sorted([*bad, *good, "never"])
-    # What was corrected on the way to the dead letters can be sent.
+    # Values corrected in the dead letters can be sent.
     assert await store.admin.dead_letters.retry([letter.id for letter in letters.letters]) == len(bad)
     async with relaying(store) as handled:
         await eventually(lambda: settled(sql, "outbox_history", len(good) + len(bad)), within=60)
@@ -199,7 +199,7 @@ async def test_a_row_that_can_neither_be_settled_nor_dead_lettered_affects_no_ot
         await sql.execute("DELETE FROM referring")
         await eventually(lambda: settled(sql, "outbox_message", 0), within=60)
     assert set(handled) == {"e6", "other"}
-    # The history may have refused it just before, and the dead letters have taken it just after.
+    # The history may have rejected it just before, and the dead letters accepted it just after.
     kept = "SELECT event_id FROM outbox_history UNION ALL SELECT event_id FROM outbox_dead_letter ORDER BY 1"
     assert [row["event_id"] for row in await sql.fetch(kept)] == [*(f"e{number}" for number in range(10)), "other"]
 

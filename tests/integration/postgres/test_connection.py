@@ -1,4 +1,4 @@
-"""A database that is away, comes back, or loses a connection; and no password in any message."""
+"""Unavailable databases and lost connections; no error contains a password."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Deadlocks: relays cannot have one among themselves, and one with a stranger loses nothing."""
+"""Deadlocks: relays cannot cause one among themselves, and one with another session loses nothing."""
 
 import asyncio
 
@@ -12,15 +12,15 @@ from pillarbox.core.outcome import DELIVERED, Decision
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
 from tests.databases import Sql
-from tests.integration.postgres.test_fencing_race import one_in_hand, waits_for_a_lock
+from tests.integration.postgres.test_fencing_race import one_in_flight, waits_for_a_lock
 
 LOCK_A_LANE = "SELECT FROM outbox_lane WHERE lane = $1 FOR UPDATE"
 COUNT = 200
 
 
-async def many_in_hand(store: PostgresStore, sql: Sql) -> tuple[list[Message], Epochs]:
-    """Messages in many lanes, all in the hands of one relay."""
-    _, epochs = await one_in_hand(store, sql)
+async def many_in_flight(store: PostgresStore, sql: Sql) -> tuple[list[Message], Epochs]:
+    """Messages in many lanes, all in flight in one relay."""
+    _, epochs = await one_in_flight(store, sql)
     await sql.execute(
         "INSERT INTO outbox_message (event_type, payload) SELECT 'a', '{}' FROM generate_series(2, $1)", COUNT
     )
@@ -30,14 +30,14 @@ async def many_in_hand(store: PostgresStore, sql: Sql) -> tuple[list[Message], E
 
 
 async def test_a_settlement_is_repeated_after_a_deadlock(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
-    messages, epochs = await many_in_hand(store, sql)
+    messages, epochs = await many_in_flight(store, sql)
     decisions = [Decision(message, DELIVERED, "orders") for message in messages]
     first, *_, last = sorted({message.lane for message in messages})
-    # Whoever looks for a deadlock first is the one to end: not the stranger.
+    # The session that checks for a deadlock first is cancelled: not this one.
     await meddler.execute("SET deadlock_timeout = '1min'")
     stranger = meddler.transaction()
     await stranger.start()
-    # From behind: a settlement takes the lanes in their order and stops before the last.
+    # The last lane first: a settlement locks the lanes in order and stops before it.
     await meddler.fetch(LOCK_A_LANE, last)
     settlement = asyncio.create_task(store.writes.settle(epochs, decisions))
     await eventually(lambda: waits_for_a_lock(sql))
@@ -52,8 +52,8 @@ async def test_a_settlement_is_repeated_after_a_deadlock(store: PostgresStore, s
 
 
 async def test_settlements_lock_lanes_in_one_order(store: PostgresStore, sql: Sql) -> None:
-    """However the lanes are told, they are locked in their order: no number of settlements makes a ring."""
-    messages, epochs = await many_in_hand(store, sql)
+    """Lanes are locked in ascending order, so settlements cannot wait for each other in a cycle."""
+    messages, epochs = await many_in_flight(store, sql)
     backwards = {lane: epochs[lane] for lane in sorted(epochs, reverse=True)}
     beside = [store.beside() for _ in range(4)]
     settled = await asyncio.gather(

@@ -1,4 +1,4 @@
-"""Defaults that ALTER ROLE and ALTER DATABASE set change nothing for the store: its connections set their own."""
+"""Defaults of ALTER ROLE and ALTER DATABASE do not affect the store: its connections set their own values."""
 
 from contextlib import aclosing
 
@@ -37,7 +37,7 @@ DEFAULTS = {
 
 
 async def let_in(connection: Connection) -> set[str]:
-    """The defaults of the database that reach a connection."""
+    """The defaults of the database that apply to a connection."""
     found = [(name, await connection.fetch("SELECT current_setting($1)", name)) for name in DEFAULTS]
     return {name for name, [(value,)] in found if value == DEFAULTS[name]}
 
@@ -52,9 +52,9 @@ async def test_defaults_of_role_and_database_do_not_affect_the_store(postgres_ur
         await store.schema.check()
         *working, listing, asking, asking_too = [await let_in(connection) for connection in store._connections]
         assert not set().union(*working)
-        # What this one asks for by itself.
+        # Set by the store itself.
         assert listing == {"plan_cache_mode"}
-        # Whoever looks for faults is to meet what producers meet.
+        # Diagnosis must see what producers see.
         assert asking == asking_too == {"default_transaction_read_only"}
         await store.lanes.join(RelayCard(id="a"), lease=60)
         epochs = epochs_of(await store.lanes.take("a", most=64))

@@ -1,4 +1,4 @@
-"""Destinations in the tables: who set what is remembered, and a report that says nothing new writes nothing."""
+"""Destinations in the tables: overrides are audited, and an unchanged report writes nothing."""
 
 import json
 

@@ -1,6 +1,6 @@
-"""Beyond this machine a server gets no password before it has proved who it is, unless the URL says otherwise.
+"""A remote server gets no password before its certificate is verified, unless the URL says otherwise.
 
-0.0.0.0 stands for such a server: it leads to this machine and is no loopback address.
+0.0.0.0 stands for a remote server: it reaches this machine and is not a loopback address.
 """
 
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ ASK_FOR_THE_PASSWORD = b"R\x00\x00\x00\x08\x00\x00\x00\x03"
 
 
 @contextmanager
-def somebody_who_answers() -> Iterator[tuple[int, bytearray]]:
-    """No PostgreSQL: refuses encryption, then asks for the password in clear. Its port, and what it was told."""
+def fake_server() -> Iterator[tuple[int, bytearray]]:
+    """A fake server that refuses encryption and asks for the password in clear; its port, and what it received."""
     told = bytearray()
 
     class Answer(BaseRequestHandler):
         def handle(self) -> None:
-            # The driver leaves a connection open that was refused encryption.
+            # The driver keeps the connection open after encryption was refused.
             self.request.settimeout(2)
             with suppress(OSError):
                 while part := self.request.recv(1024):
@@ -52,7 +52,7 @@ def somebody_who_answers() -> Iterator[tuple[int, bytearray]]:
 
 @pytest.mark.parametrize(("mode", "gives"), [("", False), ("?sslmode=require", False), ("?sslmode=prefer", True)])
 async def test_an_unverified_server_does_not_get_the_password(mode: str, gives: bool) -> None:
-    with somebody_who_answers() as (port, told):
+    with fake_server() as (port, told):
         store = PostgresStore(f"postgresql://app:{CANARY}@0.0.0.0:{port}/shop{mode}")
         with pytest.raises(PillarboxError) as refused:
             await store.schema.status()
@@ -65,7 +65,7 @@ async def test_an_unverified_server_does_not_get_the_password(mode: str, gives: 
 
 @pytest.fixture(scope="module")
 def secure() -> Iterator[tuple[PostgresServer, Path]]:
-    """A server with a certificate for 0.0.0.0, and the certificate of who signed it."""
+    """A server with a certificate for 0.0.0.0, and its CA certificate."""
     folder = processes.make_folder("certificates")
     openssl = available(debian.OPENSSL.path)
     new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1")

@@ -1,6 +1,6 @@
-"""A settlement and a takeover of its lane, at the same time: only one of them may win.
+"""A settlement and a concurrent takeover of its lane: only one of them may succeed.
 
-The second test takes the lock out of the settlement and shows that the first one would then fail.
+The second test removes the lock from the settlement and shows that the first one would then fail.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from tests.databases import Sql
 LOCK = "ORDER BY l.lane FOR NO KEY UPDATE OF l"
 
 
-async def one_in_hand(store: PostgresStore, sql: Sql) -> tuple[Message, Epochs]:
-    """Relay `a` owns every lane and has read the only message."""
+async def one_in_flight(store: PostgresStore, sql: Sql) -> tuple[Message, Epochs]:
+    """Relay `a` owns every lane and has fetched the only message."""
     await store.lanes.join(RelayCard(id="a"), lease=60)
     epochs = epochs_of(await store.lanes.take("a", most=64))
     await sql.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('order.placed', '{}')")
@@ -35,8 +35,8 @@ async def waits_for_a_lock(sql: Sql) -> bool:
 
 
 async def settled_under_a_lost_lane(store: PostgresStore, other: PostgresStore, sql: Sql, meddler: Sql) -> bool:
-    """Stop a settlement in its middle, let another relay take over, let it go on: did both win?"""
-    message, epochs = await one_in_hand(store, sql)
+    """Pause a settlement, let another relay take over, resume it; returns whether both succeeded."""
+    message, epochs = await one_in_flight(store, sql)
     holding = meddler.transaction()
     await holding.start()
     await meddler.execute("SELECT FROM outbox_message FOR UPDATE")
@@ -69,7 +69,7 @@ async def test_without_the_lock_both_would_write(
 async def test_a_settlement_that_waited_for_a_takeover_writes_nothing(
     store: PostgresStore, sql: Sql, meddler: Sql
 ) -> None:
-    message, epochs = await one_in_hand(store, sql)
+    message, epochs = await one_in_flight(store, sql)
     takeover = meddler.transaction()
     await takeover.start()
     await meddler.execute("UPDATE outbox_lane SET owner = 'b', epoch = epoch + 1 WHERE lane = $1", message.lane)
@@ -86,9 +86,9 @@ async def test_a_settlement_that_waited_for_a_takeover_writes_nothing(
 async def test_a_lane_taken_by_a_relay_that_joined_meanwhile_is_not_taken_again(
     store: PostgresStore, sql: Sql, meddler: Sql
 ) -> None:
-    """The taker's snapshot does not know the newcomer; the lane it holds by now must not look ownerless."""
+    """The snapshot of the taker does not contain the new relay; its lane must not look unowned."""
     await store.lanes.join(RelayCard(id="a"), lease=60)
-    # A gate in the statement, after its snapshot was taken and before it looks at lanes.
+    # Pause the statement after its snapshot and before it reads lanes.
     alive = "WHERE EXISTS (SELECT FROM alive)"
     assert alive in store.lanes._take
     gate = f"{alive} AND (SELECT 1 FROM pg_advisory_lock_shared(7)) = 1"

@@ -1,4 +1,4 @@
-"""History by day: rows find their day, a missing day stops nobody, and a reader is not fought over."""
+"""History partitions by day: missing partitions and concurrent readers block nothing."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -50,7 +50,7 @@ async def make_past_days(sql: Sql, count: int) -> list[datetime]:
 
 
 async def deliver_one(store: PostgresStore, sql: Sql) -> str:
-    """Settle one message; returns the table its history went to."""
+    """Settle one message; returns the partition of its history row."""
     await store.lanes.join(RelayCard(id="a"), lease=60)
     epochs = epochs_of(await store.lanes.take("a", most=64))
     await sql.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')")
@@ -94,7 +94,7 @@ async def test_settlements_work_without_partitions(store: PostgresStore, sql: Sq
 
     await store.schema.prepare()
 
-    # Today lies in the default table already and stays there; the days to come get tables of their own.
+    # Rows of today stay in the default partition; later days get their own partitions.
     assert await days(sql) == [table(today() + timedelta(days=number)) for number in range(1, 8)]
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 1
 
@@ -161,7 +161,7 @@ async def test_a_referenced_partition_is_emptied_instead_of_dropped(store: Postg
     assert table(past[1]) not in await days(sql)
     rows = await sql.fetch("SELECT event_id FROM outbox_history ORDER BY 1")
     assert {row["event_id"] for row in rows} == {f"of {day:%d}" for day in (past[0], past[2])}
-    # Nothing is left to do: the caller would go on without end.
+    # Nothing is left to do; otherwise the caller would loop forever.
     assert await store.upkeep.prune(kept) == 0
 
 
@@ -169,7 +169,7 @@ async def test_rows_kept_by_a_foreign_key_do_not_affect_others(store: PostgresSt
     await sql.execute(
         "INSERT INTO outbox_audit (what, at) SELECT 'retry', now() - interval '9 days' FROM generate_series(1, 3)"
     )
-    await sql.execute("CREATE TABLE case_file (letter bigint REFERENCES outbox_dead_letter)")
+    await sql.execute("CREATE TABLE case_file (dead_letter bigint REFERENCES outbox_dead_letter)")
     await sql.execute(
         "INSERT INTO outbox_dead_letter (id, event_id, destination, event_type, payload, content_type, headers,"
         " schema_version, occurred_at, recorded_at, attempts, deferrals, error, dead_lettered_at)"
@@ -183,7 +183,7 @@ async def test_rows_kept_by_a_foreign_key_do_not_affect_others(store: PostgresSt
 
 
 async def test_a_relay_reports_rows_kept_by_a_foreign_key(store: PostgresStore, sql: Sql) -> None:
-    await sql.execute("CREATE TABLE case_file (letter bigint REFERENCES outbox_dead_letter)")
+    await sql.execute("CREATE TABLE case_file (dead_letter bigint REFERENCES outbox_dead_letter)")
     await sql.execute(
         "INSERT INTO outbox_dead_letter (id, event_id, destination, event_type, payload, content_type, headers,"
         " schema_version, occurred_at, recorded_at, attempts, deferrals, error, dead_lettered_at)"
@@ -203,5 +203,5 @@ async def test_a_relay_reports_rows_kept_by_a_foreign_key(store: PostgresStore, 
     async with Relay(store=store, transports=transports, observers=[tell]):
         await eventually(is_told, within=60)
     assert "case_file" in told[0].error
-    # Until the next time; nothing is begun anew as after an outage.
+    # Until the next run; the relay does not restart as after an outage.
     assert [failure.delay for failure in told] == [EVERY]

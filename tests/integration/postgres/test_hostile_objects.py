@@ -1,4 +1,4 @@
-"""A caller's temporary objects must not divert what runs in the owner's name.
+"""A caller's temporary objects must not divert SECURITY DEFINER functions.
 
 PostgreSQL searches the temporary schema first for types and tables unless `search_path` names it, so a SECURITY DEFINER
 function that trusts `pg_catalog` alone runs whatever its caller prepared. The test finds the functions in
@@ -17,7 +17,7 @@ SELECT p.oid::regprocedure::text AS name, p.oid, p.proname, p.pronargs, p.procon
 FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace AND p.prosecdef ORDER BY p.oid
 """
 
-# Every name a function could look up without a schema: a domain runs its CHECK for whatever is cast to it.
+# Every name that a function could resolve without a schema: a domain runs its CHECK on each cast.
 TYPES = (
     *("bool", "bytea", "char", "date", "float8", "int2", "int4", "int8", "integer", "interval", "json", "jsonb"),
     *("name", "numeric", "oid", "record", "regclass", "regproc", "text", "time", "timestamp", "timestamptz", "varchar"),
@@ -30,7 +30,7 @@ BEGIN
   RETURN true;
 END $$
 """
-# A table of this name would answer which tables are partitions of the history.
+# A table of this name would list the partitions of the history.
 CATALOGS = """
 CREATE TEMP TABLE pg_class AS
   SELECT c.oid, 'business_20200101'::name AS relname, c.relnamespace, c.relkind, c.relowner
@@ -79,7 +79,7 @@ async def test_no_temporary_object_runs_with_the_privileges_of_the_owner(
                 for kind in function["arguments"]
             ).replace("pg_catalog.integer", "pg_catalog.int4")
             call = f'SELECT public."{function["proname"]}"({values})'
-            for _ in range(2):  # the second time it runs with plans that it kept
+            for _ in range(2):  # the second call uses cached plans
                 await caller.fetch(call)
     assert await sql.fetchval("SELECT to_regclass('business_20200101') IS NOT NULL")
     assert await sql.fetchval("SELECT to_regclass('outbox_history_20200101') IS NULL")

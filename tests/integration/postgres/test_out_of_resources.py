@@ -1,4 +1,4 @@
-"""A server that can write nothing for now (a full disk, no memory, a replica after a failover) is waited for."""
+"""The relay waits for a server that cannot write now: full disk, no memory, a replica after a failover."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""Reading ahead leaves out what is in hand; it never goes on from a position.
+"""Fetching ahead excludes messages in flight; it never continues from a position.
 
-A transaction that drew its place early may commit late. A reader that remembers how far it came passes it by, and the
-next event of its key overtakes it. The second test reads that way and shows that the first one would then fail.
+A transaction that drew its sequence number early may commit late. A relay that continued from a position would miss it,
+and the next event of its key would overtake it. The second test does so and shows that the first one would then fail.
 """
 
 from pillarbox.core.fetch import Bounds, Ready
@@ -18,7 +18,7 @@ FROM_A_POSITION = """y.id > (SELECT coalesce(max(i), 0)
 
 
 async def read_around_a_late_commit(store: PostgresStore, sql: Sql, slow: Sql) -> list[str]:
-    """The order in which a relay meets three events, of which the first commits after it read the second."""
+    """The order in which a relay fetches three events, of which the first commits after it fetched the second."""
     await store.lanes.join(RelayCard(id="a"), lease=60)
     lanes = list(epochs_of(await store.lanes.take("a", most=64)))
     in_flight: list[Message] = []

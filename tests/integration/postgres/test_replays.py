@@ -1,4 +1,4 @@
-"""Replays where transactions overlap: the order of a line, and who goes on."""
+"""Replays with overlapping transactions: order within a key, and concurrent resumes."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from tests.databases import Sql
 async def test_a_replay_keeps_the_order_of_the_key_not_of_recording_times(
     store: PostgresStore, sql: Sql, meddler: Sql
 ) -> None:
-    """A transaction that began first and recorded last bears the earlier time and stands later in line."""
+    """A transaction that began first and recorded last has the earlier time and the later sequence number."""
     outbox = Outbox()
     slow = sql.transaction()
     await slow.start()
@@ -53,7 +53,7 @@ async def test_of_two_concurrent_resumes_one_continues(
 
 
 async def test_a_long_key_is_kept(store: PostgresStore, sql: Sql) -> None:
-    """The history has the key only: of aggregate type and id it is made again, anything else is given."""
+    """The history has only the key: it is derived from aggregate type and id, or stored."""
     long = "x" * 250
     async with sql.transaction():
         await Outbox().arecord(

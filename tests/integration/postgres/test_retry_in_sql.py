@@ -1,4 +1,4 @@
-"""An operator sends a dead letter again by store, function or alias view, with one result."""
+"""An operator retries a dead letter by store, function or compatibility view, with the same result."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -30,7 +30,7 @@ async def by_view(store: PostgresStore, sql: Sql) -> None:
 
 @pytest.fixture
 async def strict(postgres_url: str, sql: Sql) -> AsyncIterator[PostgresStore]:
-    """A store with a dead letter that is larger than its limit, and a ledger that says the event was sent."""
+    """A store with a dead letter above its payload limit, and a ledger entry of the event."""
     await sql.execute(
         "INSERT INTO outbox_message (event_id, event_type, payload, ordering_key, destination)"
         " VALUES ('e', 't', convert_to(repeat('1', 3000), 'UTF8'), 'k', 'x')"
@@ -54,7 +54,7 @@ async def test_a_dead_letter_is_retried_despite_limit_ledger_and_history(
         "SELECT attempts, deferrals, held, available_at, octet_length(payload) FROM outbox_message"
     )
     assert row is not None
-    # The one try is what tells a retry from a repeat of an event that the history knows.
+    # The attempt distinguishes a retry from a duplicate of an event in the history.
     assert tuple(row) == (0, 1, None, None, 3000)
     assert tuple(*await sql.fetch("SELECT status, send_number FROM outbox_ledger")) == ("PROCESSING", None)
     [entry] = (await strict.admin.audit.list()).entries

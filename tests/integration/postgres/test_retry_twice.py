@@ -1,4 +1,4 @@
-"""Two people send the same dead letter again at the same moment: it is sent once."""
+"""Two operators retry the same dead letter concurrently: it is sent once."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.waiting import eventually
 from tests.databases import Sql
-from tests.integration.postgres.test_fencing_race import one_in_hand, waits_for_a_lock
+from tests.integration.postgres.test_fencing_race import one_in_flight, waits_for_a_lock
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ async def operator(postgres_url: str) -> AsyncIterator[Sql]:
 async def test_a_concurrently_retried_dead_letter_is_skipped(
     store: PostgresStore, sql: Sql, meddler: Sql, operator: Sql, in_sql: bool
 ) -> None:
-    message, epochs = await one_in_hand(store, sql)
+    message, epochs = await one_in_flight(store, sql)
     await store.writes.settle(epochs, [Decision(message, Dead(error="no"), "orders")])
     [letter] = await dead_letters(store)
-    # As somebody else's retry does, whose message a relay delivers before this one goes on.
+    # Like the retry of another operator, whose message a relay delivers before this one continues.
     other = meddler.transaction()
     await other.start()
     await meddler.execute("DELETE FROM outbox_dead_letter")

@@ -1,4 +1,4 @@
-"""Four roles, each with exactly what its duty needs: real roles on a real server."""
+"""Four roles with exactly the privileges of their duty, on a real server."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -19,7 +19,7 @@ from tests.integration.postgres.migrations import NEXT, next_release
 
 INSERT = "INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')"
 
-# What each role may do, and, by leaving it out, what it may not.
+# What each role may do; everything else is denied.
 MATRIX: dict[str, tuple[str, set[str]]] = {
     "record": (INSERT, {"producer", "relay", "migrator"}),
     "look at relays": ("SELECT id FROM outbox_relay", {"relay", "reader", "migrator"}),
@@ -39,12 +39,12 @@ MATRIX: dict[str, tuple[str, set[str]]] = {
         "INSERT INTO outbox_inbox (consumer, event_id) VALUES ('c', 'e') ON CONFLICT DO NOTHING",
         {"producer", "relay", "migrator"},
     ),
-    "tally": (
+    "write statistics": (
         "INSERT INTO outbox_inbox_statistics (consumer, processed) VALUES ('c', 1) "
         "ON CONFLICT (consumer, hour) DO UPDATE SET processed = excluded.processed",
         {"producer", "relay", "migrator"},
     ),
-    "drop tallies": ("DELETE FROM outbox_inbox_statistics", {"relay", "migrator"}),
+    "delete statistics": ("DELETE FROM outbox_inbox_statistics", {"relay", "migrator"}),
     "insert through event_outbox": (
         "INSERT INTO event_outbox (event_type, aggregate_id, payload, metadata) VALUES ('a', 5, '{}', '{}')",
         {"producer", "relay", "migrator"},

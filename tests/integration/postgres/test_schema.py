@@ -1,4 +1,4 @@
-"""The tables: the same by whichever way they came, safe to apply again and at once, never downgraded."""
+"""The schema: the same by script and by migrations, safe to apply again and concurrently, never downgraded."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ from tests.servers.postgres import PostgresServer
 
 
 def dump(url: str) -> str:
-    """The whole schema as pg_dump tells it, without the dump's own random words."""
+    """The schema from pg_dump, without its random tokens."""
     text = subprocess.run([PG_DUMP.path(), "--schema-only", url], check=True, capture_output=True, text=True).stdout
     return "\n".join(line for line in text.splitlines() if not line.startswith(("\\restrict", "\\unrestrict")))
 
@@ -120,7 +120,7 @@ async def test_missing_tables_are_an_error_with_advice(empty_postgres_url: str) 
 
 
 async def test_apply_times_out_on_a_locked_table(postgres_url: str, meddler: Sql) -> None:
-    """A writer waits for whoever changes the table, and whoever queues for a change stops every writer behind it."""
+    """A change that waits for a lock would block every later writer."""
     holding = meddler.transaction()
     await holding.start()
     await meddler.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')")
@@ -160,7 +160,7 @@ async def test_only_migrations_have_a_long_timeout(empty_postgres_url: str) -> N
 
 
 async def test_prefix_and_schema_can_be_chosen(empty_postgres_url: str) -> None:
-    """Two outboxes in one database, neither in the other's way."""
+    """Two outboxes in one database are independent."""
     for prefix, schema in (("Shop_outbox_", "public"), ("outbox_", "Billing")):
         store = PostgresStore(empty_postgres_url, tables=TableNames(prefix=prefix, schema=schema))
         await store.schema.apply(aliases=True)

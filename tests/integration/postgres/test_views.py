@@ -1,4 +1,4 @@
-"""The view for people and its aliases: each operator query as it was written down, one malformed payload or not."""
+"""The view `outbox_event` and its compatibility views, also with a malformed payload."""
 
 from datetime import timedelta
 
@@ -44,7 +44,7 @@ COLUMNS = [
     "locked_at",
 ]
 
-# As typed, from the documents this outbox grew from.
+# The documented queries of operators.
 OPERATOR_QUERIES = {
     "recent events": """
         SELECT id, event_id, event_type, aggregate_id, status, retry_count, created_at, sent_at
@@ -217,7 +217,7 @@ SET min_parallel_index_scan_size = 0; SET max_parallel_workers_per_gather = 2; S
 
 
 async def test_the_view_works_with_parallel_plans(sql: Sql) -> None:
-    """A malformed payload needs a subtransaction, which a parallel worker cannot begin.
+    """A malformed payload needs a subtransaction, which a parallel worker cannot start.
 
     A few rows do: where parallel plans are forced, PostgreSQL starts a worker for every call of the function.
     """

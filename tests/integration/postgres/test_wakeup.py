@@ -1,4 +1,4 @@
-"""How a relay asks PostgreSQL's producers to notify it, and does without where notifications are many."""
+"""A relay requests notifications of PostgreSQL producers, and pauses them under load."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ LONG = 3600.0
 
 
 async def sleepers(sql: Sql) -> int:
-    """How many sessions of relays hold the lock that makes producers notify."""
+    """The number of relay sessions that hold the lock that makes producers notify."""
     found: int = await sql.fetchval(
         "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
         " WHERE locktype = 'advisory' AND granted AND datname = current_database()"
@@ -39,7 +39,7 @@ async def more_than(seen: Sequence[object], number: int) -> bool:
 
 
 async def notify(times: int, *sessions: Sql) -> None:
-    """What producers do, in transactions of their own, one session after the other."""
+    """Notify like producers, one session after the other."""
     for _, sql in zip(range(times), cycle(sessions), strict=False):
         await sql.execute(f'NOTIFY "{Names(schema="public").channel}"')
 
@@ -89,9 +89,9 @@ async def test_too_many_notifications_are_paused_and_resumed(store: PostgresStor
     async def woken_asleep() -> bool:
         return 1 in woken[at:]
 
-    # Notifications that were on their way may wake it during the pause; at its end it sleeps before it is woken.
+    # Earlier notifications may wake it during the pause; at its end it sleeps before it is woken.
     await eventually(woken_asleep)
-    # It is woken, too, when producers stop to notify it.
+    # It is also woken when producers stop notifying.
     assert set(notifies) == {True, False}
     listening.cancel()
     await asyncio.gather(listening, return_exceptions=True)

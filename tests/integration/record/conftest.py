@@ -1,4 +1,4 @@
-"""Databases for recording: tables in place, and a second pair of eyes that sees only what was committed."""
+"""Databases with tables, and a second connection that sees only committed rows."""
 
 import shutil
 import sqlite3
@@ -14,7 +14,7 @@ EventIds = Callable[[], list[str]]
 
 @pytest.fixture
 def sqlite_path(sqlite_template: Path, tmp_path: Path) -> str:
-    """A file of the test's own, tables in place."""
+    """A file with tables for one test."""
     return str(shutil.copy(sqlite_template, tmp_path / "outbox.db"))
 
 
@@ -27,7 +27,7 @@ def database(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def committed(database: str) -> EventIds:
-    """The ids that a stranger sees, in their places."""
+    """The committed ids in their sequence."""
     return lambda: committed_ids(database)
 
 

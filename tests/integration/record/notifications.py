@@ -1,4 +1,4 @@
-"""The relay's side of the wake-up: a session that asks to be notified, and one that listens."""
+"""The relay's side of the wake-up: a session that requests notifications, and one that listens."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ PUBLIC = Names(schema="public")
 
 @contextmanager
 def sleeping_relay(url: str, names: Names = PUBLIC) -> Iterator[None]:
-    """A relay that sleeps as long as the block lasts."""
+    """A relay that sleeps during the block."""
     with psycopg.connect(url, autocommit=True) as connection:
         statements = PostgresStatements(names)
         connection.execute(statements.get("sleep").encode())
@@ -31,11 +31,11 @@ class Listener:
         self._names = names
 
     def notified(self) -> bool:
-        """Whether a notification came since the last time."""
+        """Whether a notification arrived since the last call."""
         return self.count() > 0
 
     def count(self) -> int:
-        """The notifications since the last time. They come before the answer to any later statement."""
+        """The notifications since the last call. They arrive before the result of any later statement."""
         self._connection.execute("SELECT 1")
         return len(list(self._connection.notifies(timeout=0)))
 

@@ -1,4 +1,4 @@
-"""Failures that say nothing about the outbox pass as the driver raised them: callers retry on exactly those types."""
+"""Errors unrelated to the outbox are raised unchanged, because callers retry on their types."""
 
 import sqlite3
 import traceback
@@ -25,7 +25,7 @@ EVENT = Event("order.placed", {"id": 1}, event_id="evt-001")
 
 FAILING_TRIGGER = """
     CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
-      $$ BEGIN RAISE EXCEPTION 'try again' USING ERRCODE = '40001'; END $$;
+      $$ BEGIN RAISE EXCEPTION 'please retry' USING ERRCODE = '40001'; END $$;
     CREATE TRIGGER fail BEFORE INSERT ON outbox_message FOR EACH ROW EXECUTE FUNCTION fail();
 """
 
@@ -43,7 +43,7 @@ async def test_a_serialization_failure_is_raised_unchanged(failing_url: str) -> 
     with (
         engine_for(failing_url, "psycopg2") as engine,
         Session(engine) as session,
-        pytest.raises(DBAPIError, match="try again"),
+        pytest.raises(DBAPIError, match="please retry"),
     ):
         Outbox().record(session, EVENT)
     own = await asyncpg.connect(failing_url)
@@ -85,7 +85,7 @@ STRICTER = "ALTER TABLE outbox_message ADD CONSTRAINT never CHECK (event_type <>
 
 
 def shown(error: BaseException) -> str:
-    """Everything that a log with traceback would show of it."""
+    """Everything that a logged traceback would show."""
     return "".join(traceback.format_exception(error))
 
 

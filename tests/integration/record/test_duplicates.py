@@ -1,4 +1,4 @@
-"""An id that already waits is an error with its name, or is left out where that was asked for."""
+"""A duplicate id is an error that names it, or is ignored on request."""
 
 import pytest
 
@@ -32,7 +32,7 @@ async def test_a_duplicate_id_is_an_error_with_its_cause(way: Way, database: str
 async def test_after_a_duplicate_the_savepoint_can_be_rolled_back(way: Way, database: str, committed: EventIds) -> None:
     async with way.transaction(database) as connection:
         await way.record(Outbox(), connection, ONCE)
-        # PostgreSQL tells which one it was.
+        # PostgreSQL names the duplicate.
         named = "event evt-001 is" if database.startswith("postgresql://") else "one of the events evt-002, evt-001 is"
         with pytest.raises(DuplicateEventError, match=named):
             async with way.savepoint(connection):

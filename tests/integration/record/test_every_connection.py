@@ -1,4 +1,4 @@
-"""A record shares the fate of the transaction it is made in, whatever the connection and the driver."""
+"""A recorded event is part of the caller's transaction, for every connection and driver."""
 
 import pytest
 

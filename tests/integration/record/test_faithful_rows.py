@@ -1,4 +1,4 @@
-"""What was given is what is stored, byte for byte and in the order given, whatever the driver makes of it."""
+"""Events are stored byte for byte and in order, with every driver."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""Without its tables a record says how to make them."""
+"""Recording without tables is an error that says how to create them."""
 
 import sqlite3
 from contextlib import closing

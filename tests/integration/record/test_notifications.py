@@ -1,4 +1,4 @@
-"""A record notifies a relay that sleeps, once, at the commit and not before, and no relay that is awake."""
+"""Recording notifies a sleeping relay once, at the commit, and never an awake relay."""
 
 import psycopg
 import pytest

@@ -1,4 +1,4 @@
-"""Behind a pooler in transaction mode a record is as good as in front of it."""
+"""Recording works behind a pooler in transaction mode."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -56,7 +56,7 @@ async def _sqlalchemy_asyncpg(url: str) -> AsyncIterator[Any]:
 
 
 @pytest.fixture
-def behind(pgbouncer: PgBouncer, postgres_url: str) -> str:
+def pooled_url(pgbouncer: PgBouncer, postgres_url: str) -> str:
     """The test's own database, through the pooler."""
     return pgbouncer.url(urlsplit(postgres_url).path.removeprefix("/"))
 
@@ -66,27 +66,27 @@ Open = Callable[[str], AbstractAsyncContextManager[Any]]
 
 
 @awaited
-async def test_records_commit_repeatedly(behind: str, postgres_url: str, transaction: Open) -> None:
+async def test_records_commit_repeatedly(pooled_url: str, postgres_url: str, transaction: Open) -> None:
     ids = [f"evt-{number}" for number in range(5)]
     for event_id in ids:
-        async with transaction(behind) as connection:
+        async with transaction(pooled_url) as connection:
             await OUTBOX.arecord(connection, Event("order.placed", {}, event_id=event_id, key="one"))
     assert committed_ids(postgres_url) == ids
 
 
 @awaited
-async def test_a_rollback_discards_the_event(behind: str, postgres_url: str, transaction: Open) -> None:
+async def test_a_rollback_discards_the_event(pooled_url: str, postgres_url: str, transaction: Open) -> None:
     with pytest.raises(Undo):
-        async with transaction(behind) as connection:
+        async with transaction(pooled_url) as connection:
             await OUTBOX.arecord(connection, EVENT)
             raise Undo
     assert committed_ids(postgres_url) == []
 
 
 @pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
-def test_a_session_records_and_rolls_back(behind: str, postgres_url: str, driver: str) -> None:
+def test_a_session_records_and_rolls_back(pooled_url: str, postgres_url: str, driver: str) -> None:
     arguments = {"prepare_threshold": None} if driver == "psycopg" else {}
-    with engine_for(behind, driver, poolclass=NullPool, connect_args=arguments) as engine:
+    with engine_for(pooled_url, driver, poolclass=NullPool, connect_args=arguments) as engine:
         with pytest.raises(Undo), Session(engine) as session, session.begin():
             OUTBOX.record(session, EVENT)
             raise Undo
@@ -96,7 +96,7 @@ def test_a_session_records_and_rolls_back(behind: str, postgres_url: str, driver
     assert committed_ids(postgres_url) == ["evt-001"]
 
 
-def test_autocommit_is_rejected(behind: str, postgres_url: str) -> None:
-    with psycopg.connect(behind, autocommit=True) as connection, pytest.raises(NotInTransactionError):
+def test_autocommit_is_rejected(pooled_url: str, postgres_url: str) -> None:
+    with psycopg.connect(pooled_url, autocommit=True) as connection, pytest.raises(NotInTransactionError):
         OUTBOX.record(connection, EVENT)
     assert committed_ids(postgres_url) == []

@@ -1,4 +1,4 @@
-"""An engine, a session factory and a pool have no transaction yet: the events get one of their own."""
+"""With an engine, a session factory or a pool, record opens its own transaction."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -86,7 +86,7 @@ async def test_events_are_committed_in_their_own_transaction(
 ) -> None:
     async with opened(database) as connection:
         assert await record(connection, FIRST, SECOND, awaited=awaited) == ["evt-001", "evt-002"]
-        assert committed() == ["evt-001", "evt-002"]  # while the pool is still open: nothing waits for its end
+        assert committed() == ["evt-001", "evt-002"]  # while the pool is still open
 
 
 @pytest.mark.parametrize(("opened", "database", "awaited"), EVERY, indirect=["database"], ids=NAMES)
@@ -98,7 +98,7 @@ async def test_all_events_of_a_call_are_recorded_or_none(
         with pytest.raises(DuplicateEventError):
             await record(connection, FIRST, SECOND, awaited=awaited)
         assert committed() == ["evt-002"]
-        await record(connection, FIRST, awaited=awaited)  # the connection went back to the pool in good order
+        await record(connection, FIRST, awaited=awaited)  # the connection was returned to the pool
     assert committed() == ["evt-002", "evt-001"]
 
 
@@ -115,7 +115,7 @@ async def test_an_autocommit_engine_is_rejected(postgres_url: str) -> None:
 
 
 async def test_admit_rejects_engines_and_pools(postgres_url: str) -> None:
-    """Only recording may stand alone: an admission that commits before the effect would lose it."""
+    """An admission that commits before the effect could lose it."""
     async with asyncpg_pool(postgres_url) as pool:
         with pytest.raises(RecordError, match=r"pool\.acquire\(\) as connection, connection\.transaction\(\)"):
             await Inbox().aadmit(cast(Any, pool), "billing", "evt-001")

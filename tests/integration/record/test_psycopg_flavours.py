@@ -1,4 +1,4 @@
-"""However a psycopg connection was set up (cursors, rows, pipelines, two phases), a record works or is refused."""
+"""psycopg connections with any cursors, rows and pipelines: recording works or is rejected."""
 
 from contextlib import closing
 from typing import Any
@@ -15,7 +15,7 @@ EVENT = Event("order.placed", {"id": "100 %"}, event_id="evt-001")
 
 
 class Order:
-    """Rows of this shape only: nothing of ours would fit."""
+    """A row class that does not match the statements of the outbox."""
 
     def __init__(self, *, id: int) -> None:
         self.id = id

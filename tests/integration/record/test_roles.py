@@ -19,7 +19,7 @@ _numbers = count(1)
 
 
 class Role:
-    """A role of the test's own, with nothing but what it is granted."""
+    """A role with only the granted privileges."""
 
     def __init__(self, url: str) -> None:
         self._url = url

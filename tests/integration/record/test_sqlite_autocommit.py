@@ -1,4 +1,4 @@
-"""The transaction control of Python 3.12: `autocommit` says it all, and `isolation_level` nothing."""
+"""The transaction control of Python 3.12: `autocommit` decides, not `isolation_level`."""
 
 import sqlite3
 import sys

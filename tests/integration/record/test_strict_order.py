@@ -1,4 +1,4 @@
-"""With strict order, writers of one key wait for each other until they commit, and nobody else waits."""
+"""With strict order, only writers of the same key wait for each other until they commit."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""Two-phase commit: NOTIFY cannot be prepared, so an outbox for such transactions does not ring."""
+"""Two-phase commit: NOTIFY cannot be prepared, so an outbox for such transactions does not notify."""
 
 import asyncpg
 import pytest

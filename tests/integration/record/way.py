@@ -1,4 +1,4 @@
-"""One kind of connection on one driver, with the same three moves for all of them."""
+"""A kind of connection on a driver, with one interface for all."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -19,7 +19,7 @@ class Way:
     """A connection in a transaction that commits at the end of the block and rolls back on an exception."""
     savepoint: Callable[[Any], AbstractAsyncContextManager[Any]]
     autocommit: Open
-    """A connection on which every statement commits by itself."""
+    """A connection in autocommit mode."""
     awaited: bool = False
 
     async def record(self, outbox: Outbox, connection: Any, *events: Event) -> list[str]:

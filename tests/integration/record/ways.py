@@ -1,6 +1,6 @@
-"""Every connection on every driver, so that one test speaks for all of them.
+"""Every kind of connection on every driver, as test parameters.
 
-Those that go through SQLAlchemy carry its mark: their tests run with both of its versions.
+Those that use SQLAlchemy have its mark: their tests run with both versions.
 """
 
 from collections.abc import Sequence
@@ -25,4 +25,4 @@ EVERY = [
     *_parameters(driver_ways.POSTGRES, sqlalchemy_ways.POSTGRES, "postgres_url"),
     *_parameters(driver_ways.SQLITE, sqlalchemy_ways.SQLITE, "sqlite_path"),
 ]
-"""With the fixture that has its database."""
+"""Parameters with the fixture of their database."""

@@ -1,4 +1,4 @@
-"""Rows as any producer may insert them with plain SQL: values at the ends of every column's range, and beyond."""
+"""Rows that producers may insert with plain SQL: values at and beyond the limits of every column."""
 
 import random
 from typing import Any
@@ -51,12 +51,12 @@ CHOICES: dict[str, list[Any]] = {
 
 
 def strange_row(chance: random.Random, number: int) -> dict[str, Any]:
-    """A row with a few strange columns; many are refused, and each of the others must end."""
+    """A row with a few unusual columns; many are rejected, and each other one must reach an outcome."""
     event_id = f"{number} {chance.choice(TEXTS)}" if chance.random() < 0.2 else f"{number}"
     row: dict[str, Any] = {"event_id": event_id, "event_type": "t", "payload": b"{}"}
     for column in chance.sample(list(CHOICES), chance.choice([1, 1, 1, 1, 2, 2, 3])):
         row[column] = chance.choice(CHOICES[column])
     if chance.random() < 0.1:
-        # Nobody knows the way there: it is given up on after its last wait.
+        # An unknown destination: it is dead-lettered after its last deferral.
         row |= {"destination": chance.choice(TEXTS), "deferrals": 65}
     return row

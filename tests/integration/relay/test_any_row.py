@@ -41,7 +41,7 @@ def rows_of(seed: int, id_column: str) -> list[dict[str, Any]]:
 
 @contextmanager
 def older_than_its_bounds(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """As in an installation that is upgraded: rows come first, the bounds of times and ids after them."""
+    """Like an upgraded installation: rows from before the constraints on times and ids."""
     bounds = connection.execute(
         "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'outbox_message'::regclass"
         " AND conname IN ('outbox_message_times_ck', 'outbox_message_id_ck')"
@@ -60,7 +60,7 @@ async def ended(store: AdminStore) -> bool:
 
 
 async def check(store: AdminStore, inserted: set[str]) -> None:
-    """Every event is where it belongs, and everything that shows it does."""
+    """Every event has an outcome, and every view can show it."""
     listed: dict[str, str] = {}
     after: Position | None = None
     for _ in count():
@@ -99,7 +99,7 @@ async def test_any_row_in_postgresql_reaches_an_outcome_without_affecting_others
             try:
                 connection.execute(insert.encode(), [*row.values()])
             except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError):
-                continue  # refused: nothing is there that could stop anything
+                continue  # rejected by the insert
             inserted.add(row["event_id"])
     assert inserted.issuperset(NEIGHBOURS)
     queue = f"any row {seed}"

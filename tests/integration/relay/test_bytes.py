@@ -1,4 +1,4 @@
-"""Large events: what a relay has in flight, and the memory that it takes, do not grow with their number."""
+"""Large events: bytes in flight and memory of a relay do not grow with their number."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IDS = ["correlation_id", "causation_id", "trace_id"]
 
 
 class Weighing(MemoryTransport):
-    """Weighs what is in flight, and keeps nothing of it."""
+    """Measures the bytes in flight, and keeps nothing."""
 
     relay: Relay
 
@@ -48,7 +48,7 @@ class Weighing(MemoryTransport):
 
 
 async def carried(store: AdminStore) -> tuple[Weighing, int]:
-    """Carry everything; what was weighed, and the most memory that was in use."""
+    """Deliver everything; returns the transport and the peak memory."""
     transport = Weighing()
     config = RelayConfig(max_in_flight_bytes=BOUND, poll_interval="50ms")
     transport.relay = Relay(store=store, transports={"memory": transport}, config=config)

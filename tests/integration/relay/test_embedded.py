@@ -1,4 +1,4 @@
-"""The first outbox without a server: SQLite, and handlers in the same process."""
+"""An outbox without servers: SQLite, and handlers in the same process."""
 
 import sqlite3
 from collections.abc import AsyncIterator

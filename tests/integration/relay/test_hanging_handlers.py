@@ -1,4 +1,4 @@
-"""Handlers that hang: each holds its own events and nobody else's, it is told, and a relay can still stop."""
+"""Handlers that hang delay only their own events, are reported, and do not block the stop of a relay."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ GOOD = ("sync", "async")
 
 
 def calls_of(handlers: Handlers, handler: str) -> int:
-    """How many calls of a handler run."""
+    """The number of running calls of a handler."""
     return sum(call.handler.name == handler for call in handlers._running.copy())
 
 
 @dataclass
 class Scene:
-    """A store, handlers that hang until they are let go, and what happened."""
+    """A store, handlers that hang until `go`, and the observations."""
 
     store: MemoryStore = field(default_factory=lambda: MemoryStore(lanes=8))
     go: threading.Event = field(default_factory=threading.Event)
     called: list[str] = field(default_factory=list)
-    """What handlers that hang were called with."""
+    """The events of hanging calls."""
     handled: dict[str, list[tuple[str | None, str]]] = field(default_factory=dict)
     observed: list[Observation] = field(default_factory=list)
 
@@ -64,7 +64,7 @@ class Scene:
             done.append((event.key, event.event_id))
 
     def stubborn(self, handlers: Handlers, name: str) -> None:
-        """Add an async handler that goes on until `go`, whoever cancels it."""
+        """Add an async handler that ignores cancellation until `go`."""
         done = self.handled.setdefault(name, [])
 
         @handlers.on(name, name=name)
@@ -96,7 +96,7 @@ class Scene:
             async with asyncio.timeout(BOUND), relay:
                 yield relay
         except BaseException:
-            self.go.set()  # or what hangs would keep a test from failing
+            self.go.set()  # otherwise hanging handlers would block a failing test
             raise
         await handlers.aclose()
 
@@ -110,7 +110,7 @@ class Scene:
         return [one for one in self.observed if isinstance(one, kind)]
 
     def assert_in_order(self, name: str) -> None:
-        """First come, first handled, in every key, whatever was handled twice because its time was up."""
+        """Each key was handled in order, apart from repeated calls after a timeout."""
         for key in {key for key, _ in self.handled[name]}:
             firsts = list(dict.fromkeys(event_id for k, event_id in self.handled[name] if k == key))
             assert firsts == sorted(firsts)
@@ -129,7 +129,7 @@ async def test_a_handler_that_hangs_delays_only_its_own_events(scene: Scene, kin
     getattr(scene, kind)(handlers, "bad")
     scene.good(handlers, "sync")
     scene.good(handlers, "async", is_async=True)
-    # More than a hand holds, and all of them before the others.
+    # More than fit in flight, and all of them before the others.
     scene.record("bad", 300)
     scene.record("sync", 200)
     scene.record("async", 200)
@@ -155,7 +155,7 @@ async def test_the_result_of_a_call_does_not_wait_for_others(scene: Scene, kind:
     with scene.store.transaction() as transaction:
         for n in range(10):
             Outbox().record(transaction, Event("bad", {}, key=f"{n}"))
-            # Of one key: the next is called only once the one before was answered.
+            # Of one key: the next call starts after the previous one returned.
             Outbox().record(transaction, *(Event(name, {}, event_id=f"{name} {n}", key="k") for name in GOOD))
     async with scene.running(handlers):
         await scene.until(lambda: all(len(scene.handled[name]) == 10 for name in GOOD))
@@ -171,7 +171,7 @@ async def test_a_call_that_overruns_keeps_its_key_until_it_returns(scene: Scene,
         Outbox().record(transaction, *(Event("bad", {}, event_id=f"{n}", key="one") for n in range(5)))
     async with scene.running(handlers):
         await scene.until(lambda: bool(scene.seen(SendOverdue)))
-        # Its time is up, and it is still the only one that was called.
+        # It has timed out, and it is still the only call.
         assert scene.called == ["0"]
         assert scene.handled["bad"] == []
         scene.go.set()
@@ -181,7 +181,7 @@ async def test_a_call_that_overruns_keeps_its_key_until_it_returns(scene: Scene,
 
 @pytest.mark.parametrize("kind", ["hanging", "stubborn"])
 async def test_events_waiting_for_a_hanging_call_use_no_probe(scene: Scene, kind: str) -> None:
-    scene.store = MemoryStore(lanes=1)  # so that the others come first in every look
+    scene.store = MemoryStore(lanes=1)  # so that the others are first in every fetch
     handlers = scene.handlers()
     getattr(scene, kind)(handlers, "bad")
     with scene.store.transaction() as transaction:
@@ -251,7 +251,7 @@ async def test_a_relay_without_a_free_thread_releases_its_lanes(scene: Scene) ->
         scene.handled["work"].clear()
         scene.good(free, "work")
         async with scene.running(free):
-            # All but those that hang, and what waits in their lanes.
+            # All but the hanging ones and those that wait in their lanes.
             await scene.until(lambda: len(scene.seen(LanesReleased)) > 0 and len(scene.handled["work"]) >= 100)
         scene.go.set()
         await scene.until(lambda: len({event_id for _, event_id in scene.handled["work"]}) == 200)

@@ -1,4 +1,4 @@
-"""The ledger on a real database: killed in between, locked out, in a deadlock, cut off. Nothing is lost."""
+"""The ledger on a real database: crashes, locks, deadlocks and lost connections lose nothing."""
 
 import asyncio
 import signal
@@ -98,7 +98,7 @@ def test_an_event_reaches_both_destinations_after_a_crash_in_between(
 
 
 class Shop:
-    """A relay with a ledger, and what its handler got."""
+    """A relay with a ledger, and the events of its handler."""
 
     def __init__(self, store: PostgresStore) -> None:
         self.handled: list[str] = []
@@ -185,7 +185,7 @@ WAITS = (
 async def test_a_deadlock_in_the_ledger_is_retried(sql: Sql, postgres_url: str) -> None:
     await record(sql, 20)
     stranger = await asyncpg.connect(postgres_url)
-    # Whoever looks for a deadlock first is the one to end: not the stranger.
+    # The session that checks for a deadlock first is cancelled: not this one.
     await stranger.execute("SET deadlock_timeout = '1min'")
     async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
         owner = await Owner.of(store)
@@ -213,7 +213,7 @@ async def test_a_lost_connection_to_the_ledger_loses_nothing(sql: Sql, postgres_
         async with shop.relay:
             for number in (20, 60, 120):
                 await eventually(lambda reached=number: shop.has(reached), within=90)  # type: ignore[misc]
-                # Whatever runs a statement of the ledger or of a settlement loses its connection.
+                # Terminate every connection that runs a statement of the ledger or a settlement.
                 await sql.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
                     " AND pid <> pg_backend_pid() AND query LIKE '%outbox_ledger%'"

@@ -33,7 +33,7 @@ async def record(sql: Sql, *events: Event) -> None:
 
 
 def received(server: RabbitMQServer, queue: str) -> list[tuple[str | None, bytes]]:
-    """Everything in a queue, read by a client that is not ours."""
+    """All messages of a queue, read with plain pika."""
     with pika.BlockingConnection(pika.URLParameters(server.url())) as connection:
         channel = connection.channel()
         messages = []
@@ -98,7 +98,7 @@ async def test_each_destination_gets_its_own_copy(postgres_url: str, rabbitmq_se
             transports={"rabbit": rabbit},
             destinations={
                 "good": RabbitMQTransport.to(exchange="", routing_key="copies"),
-                "unbound": RabbitMQTransport.to(exchange="amq.topic", routing_key="nobody.listens"),
+                "unbound": RabbitMQTransport.to(exchange="amq.topic", routing_key="no.such.binding"),
             },
             routes=[Route(to=["good", "unbound"])],
             retry=ExponentialBackoff(base="1h", max="1h", jitter="none"),
@@ -108,7 +108,7 @@ async def test_each_destination_gets_its_own_copy(postgres_url: str, rabbitmq_se
         first = {row.destination: row for row in await find_event(store, "e1")}
         assert (first["good"].status, first["unbound"].status) == ("PUBLISHED", "PENDING")
         assert first["unbound"].retry_count == 1
-        # The second of its key waits behind the first, at that destination only.
+        # The second message of the key waits for the first, at that destination only.
         second = {row.destination: row for row in await find_event(store, "e21")}
         assert (second["good"].status, second["unbound"].retry_count) == ("PUBLISHED", 0)
 

@@ -1,4 +1,4 @@
-"""What a relay takes: a few connections and a bounded hand, whatever the backlog; several of them share a process."""
+"""Resources of a relay: few connections and bounded messages in flight for any backlog; several share a process."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing
@@ -32,7 +32,7 @@ async def fill(sql: Sql, events: int) -> None:
 
 
 async def connections(sql: Sql) -> int:
-    """Of everybody else to this database."""
+    """The number of other connections to this database."""
     found: int = await sql.fetchval(
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )

@@ -1,4 +1,4 @@
-"""An event loop that is blocked: for a while the heartbeat keeps the lanes, for too long it gives them away."""
+"""A blocked event loop: the heartbeat keeps the lanes for a while and then releases them."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ async def test_a_blocked_loop_loses_its_lanes_and_reports_where_it_hangs() -> No
 
     @handlers.on("wedge", name="wedge")
     async def wedge(event: ReceivedEvent, context: object) -> None:
-        assert let_go.wait(timeout=30)  # blocks the whole loop, which is the mistake to be survived
+        assert let_go.wait(timeout=30)  # blocks the whole loop on purpose
 
     relay = Relay(
         store=store,

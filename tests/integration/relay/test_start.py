@@ -1,4 +1,4 @@
-"""`pillarbox relay` that starts before its database or its broker: it waits, says so at once, and begins by itself."""
+"""`pillarbox relay` started before its database or broker: it logs, waits, and then starts working."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ to = ["work"]
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A folder with a store in it."""
+    """A folder with a store."""
     assert fresh_pillarbox("schema", "apply", cwd=tmp_path).returncode == 0
     return tmp_path
 
 
 @pytest.fixture
 def queue(rabbitmq_server: RabbitMQServer) -> Iterator[str]:
-    """The name of a queue that is gone in the end."""
+    """The name of a queue that is deleted at the end."""
     name = f"start-{uuid4().hex}"
     yield name
     with channel(rabbitmq_server.url()) as broker:
@@ -59,7 +59,7 @@ def queue(rabbitmq_server: RabbitMQServer) -> Iterator[str]:
 
 
 def depth(url: str, queue: str) -> int | None:
-    """How many messages are in it; None: there is no such queue."""
+    """The number of messages; None if the queue does not exist."""
     with channel(url) as broker:
         try:
             return int(broker.queue_declare(queue, passive=True).method.message_count)
@@ -77,14 +77,14 @@ def record_one(folder: Path) -> None:
 
 
 def refused(folder: Path, **variables: str) -> str:
-    """What `pillarbox relay --fail-fast` says when it exits with 1."""
+    """The output of `pillarbox relay --fail-fast`, which must exit with 1."""
     done = fresh_pillarbox("relay", "--fail-fast", cwd=folder, **variables)
     assert done.returncode == 1, done.stderr
     return str(done.stderr)
 
 
 def said(pages: Pages, words: str) -> None:
-    wait_until(lambda: words in pages.story(), bound=60, what=f"it says {words!r}: {pages.story()[-2000:]}")
+    wait_until(lambda: words in pages.log_text(), bound=60, what=f"it says {words!r}: {pages.log_text()[-2000:]}")
 
 
 def test_the_relay_waits_for_its_database(tmp_path: Path) -> None:
@@ -110,18 +110,18 @@ def test_the_relay_waits_for_its_database(tmp_path: Path) -> None:
 
 
 def test_a_rejected_password_is_logged_and_retried(postgres_url: str, tmp_path: Path) -> None:
-    url = f"postgresql://nobody:canary@{postgres_url.rpartition('@')[2]}"
+    url = f"postgresql://unknown:canary@{postgres_url.rpartition('@')[2]}"
     ways = {"PILLARBOX_STORE": url, "PILLARBOX_TRANSPORT": "stdout://"}
-    assert "nobody" in refused(tmp_path, **ways)
+    assert "unknown" in refused(tmp_path, **ways)
     with relay(tmp_path, **ways) as pages:
-        wait_until(lambda: pages.story().count("store failed") >= 3, bound=60, what="it tries again and again")
-        assert "nobody" in pages.story()
-        assert "canary" not in pages.story()
+        wait_until(lambda: pages.log_text().count("store failed") >= 3, bound=60, what="it retries")
+        assert "unknown" in pages.log_text()
+        assert "canary" not in pages.log_text()
         assert pages.stop() == 0
 
 
 async def test_the_relay_leaves_a_read_only_replica_for_the_primary(postgres_url: str, tmp_path: Path) -> None:
-    """As after a failover, when the address led to a replica first: its connections stay open."""
+    """Like after a failover, when the address led to a replica first and its connections stay open."""
     address, _, name = postgres_url.rpartition("/")
     primary = int(address.rpartition(":")[2])
     with available(PostgresServer) as replica:
@@ -197,7 +197,7 @@ def test_a_different_topology_is_an_error_until_it_is_corrected(
     assert "is not what the configuration says" in refused(shop)
     with relay(shop) as pages:
         said(pages, "is not what the configuration says")
-        assert queue in pages.story()
+        assert queue in pages.log_text()
         record_one(shop)
         with channel(rabbitmq_server.url()) as broker:
             broker.queue_delete(queue)
@@ -208,7 +208,7 @@ def test_the_relay_waits_for_an_unknown_host(shop: Path) -> None:
     nowhere = {"PILLARBOX_TRANSPORT": "amqp://guest:guest@nowhere.invalid:5672/"}
     assert "nowhere.invalid" in refused(shop, **nowhere)
     with relay(shop, **nowhere) as pages:
-        wait_until(lambda: pages.story().count("transport unavailable") >= 2, bound=60, what="it tries again")
+        wait_until(lambda: pages.log_text().count("transport unavailable") >= 2, bound=60, what="it retries")
         assert pages.stop() == 0
     store = {"PILLARBOX_STORE": "postgresql://app@nowhere.invalid/shop", "PILLARBOX_TRANSPORT": "stdout://"}
     assert "nowhere.invalid" in refused(shop, **store)

@@ -1,4 +1,4 @@
-"""A machine without a server: a line that says what to install, a skip on a laptop, a failure in CI."""
+"""A missing server: an error that names its package, a skip locally, a failure in CI."""
 
 import os
 import subprocess

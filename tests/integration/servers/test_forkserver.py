@@ -1,4 +1,4 @@
-"""A fork is what `python -m` would have been."""
+"""A fork behaves like `python -m`."""
 
 import signal
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def fork_server() -> Iterator[None]:
 
 
 def told(statement: str, folder: Path, **environment: str) -> str:
-    """What a fork says that runs this statement."""
+    """The output of a fork that runs this statement."""
     done = forkserver.run("timeit", *ONCE, statement, folder=folder, environment=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[0]

@@ -1,4 +1,4 @@
-"""A run that leaves a server behind fails and names it, though every test in it passed."""
+"""A test run that leaves a server running fails and names it."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The private PostgreSQL: it starts, dies and comes back with what was committed."""
+"""The private PostgreSQL: it starts, crashes and keeps committed rows."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from tests.servers.processes import ServerFailed
 
 @pytest.fixture(scope="module")
 def own_server() -> Iterator[PostgresServer]:
-    """One to be killed; nobody else uses it."""
+    """A server that only this module uses and may kill."""
     with available(PostgresServer) as server:
         yield server
 

@@ -1,4 +1,4 @@
-"""The private RabbitMQ: a confirmed persistent message outlives the broker's process."""
+"""The private RabbitMQ: a confirmed persistent message survives the broker's process."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ def _take(server: RabbitMQServer, queue: str) -> bytes | None:
 
 @pytest.fixture(scope="module")
 def rabbitmq_server(victim: RabbitMQServer) -> RabbitMQServer:
-    """One that may be restarted and killed."""
+    """A broker that the test may restart and kill."""
     return victim
 
 
@@ -42,7 +42,7 @@ def test_a_confirmed_message_survives_a_restart(rabbitmq_server: RabbitMQServer,
 
 
 def test_a_confirmed_message_survives_a_kill(rabbitmq_server: RabbitMQServer, survivor: str) -> None:
-    # The broker writes down a new queue a moment after it confirmed messages in it.
+    # The broker persists a new queue a moment after it confirmed messages in it.
     rabbitmq_server.evaluate("mnesia:dump_log()")
     rabbitmq_server.kill()
     rabbitmq_server.start()

@@ -1,4 +1,4 @@
-"""A store on a file of its own, a plain connection to look and meddle with, and SQLite's own shell."""
+"""A store on its own file, a plain connection, and SQLite's shell."""
 
 import shutil
 import sqlite3
@@ -33,7 +33,7 @@ async def owner(store: SqliteStore) -> Owner:
 
 @pytest.fixture
 def sql(store: SqliteStore, path: Path) -> Iterator[sqlite3.Connection]:
-    """A producer or a curious person: a connection that is not the store's, each statement by itself."""
+    """A plain connection in autocommit mode, like that of a producer or an operator."""
     connection = sqlite3.connect(path, isolation_level=None)
     yield connection
     connection.close()

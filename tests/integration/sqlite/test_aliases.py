@@ -1,4 +1,4 @@
-"""The views of `schema apply --aliases` on SQLite: foreign producers insert, operators move, archive and delete."""
+"""The compatibility views on SQLite: producers insert, operators move, archive and delete."""
 
 import json
 import sqlite3

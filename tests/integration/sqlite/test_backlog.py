@@ -1,4 +1,4 @@
-"""How large a backlog is told to be when it is larger than is counted."""
+"""The size of a backlog beyond the count limit."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""One row that cannot be decoded or settled concerns itself only: it becomes a dead letter, and all others flow."""
+"""A row that cannot be decoded or settled becomes a dead letter and does not affect others."""
 
 import sqlite3
 
@@ -15,13 +15,13 @@ REFUSED = {
     "the last row there can be": {"row_id": "9223372036854775807"},
     "a row far beyond the others": {"row_id": "4611686018427387904"},
     "a row before the first": {"row_id": "-1"},
-    "a place that is a word": {"shared_id": "'first'"},
-    "the place of another event": {"shared_id": "1"},
-    "a letter that is not its own": {"shared_id": "-1"},
+    "a sequence number that is a word": {"shared_id": "'first'"},
+    "the sequence number of another event": {"shared_id": "1"},
+    "a dead letter of another event": {"shared_id": "-1"},
     "attempts below zero": {"attempts": "-1"},
     "more attempts than fit": {"attempts": "9223372036854775807"},
-    "more tries than fit": {"deferrals": "1000000001"},
-    "waiting behind others of no key": {"held": "'waiting'"},
+    "more deferrals than fit": {"deferrals": "1000000001"},
+    "waiting without a key": {"held": "'waiting'"},
     "an error of bytes": {"last_error": "x'ff'"},
     "a failure in words": {"first_failed_at": "'yesterday'"},
     "an attempt in seconds": {"last_attempt_at": "1700000000"},

@@ -1,7 +1,7 @@
-"""Leases on SQLite end by elapsed time: a wall clock that jumps ends none and prolongs none.
+"""Leases on SQLite use elapsed time, so that jumps of the wall clock do not affect them.
 
-To whoever compares a stored time with the clock, a clock that jumped an hour ahead looks like a stored time that moved
-an hour back: the tests move the stored time.
+A clock that jumps an hour forward has the same effect as a stored time that moves an hour back: the tests move the
+stored time.
 """
 
 import sqlite3
@@ -44,7 +44,7 @@ async def store(path: Path, host: Host) -> AsyncIterator[SqliteStore]:
 
 
 def jump(sql: sqlite3.Connection, seconds: int) -> None:
-    """Let the wall clock jump."""
+    """Simulate a jump of the wall clock."""
     moved = "strftime('%Y-%m-%dT%H:%M:%fZ', lease_until, ?)"
     sql.execute(f"UPDATE outbox_relay SET lease_until = {moved}", (f"{-seconds:+} seconds",))
 
@@ -130,7 +130,7 @@ async def test_a_lease_from_before_a_restart_ends_after_its_duration(store: Sqli
     await Owner.of(store, lease=LEASE)
     heir = await Owner.of(store, lease=LEASE)
     assert heir.leases == []
-    # The host was up for as long again when its relays started.
+    # The host had been up for as long when its relays started.
     host.up += LEASE
     await store.lanes.renew(heir.relay, lease=LEASE)
     assert len(await heir.take(1)) == 1

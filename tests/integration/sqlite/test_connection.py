@@ -1,4 +1,4 @@
-"""The connection: where it is, what happens when it is busy, closed, cancelled, or used from another event loop."""
+"""The connection: its file, and behaviour when busy, closed, cancelled or used from another event loop."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Destinations in the tables: who set what is remembered, and a report is not the deed of a person."""
+"""Destinations in the tables: overrides are audited, reports of relays are not."""
 
 import json
 import sqlite3
@@ -12,7 +12,7 @@ from pillarbox.stores.sqlite import SqliteStore
 async def test_overrides_are_audited(store: SqliteStore, sql: sqlite3.Connection) -> None:
     await store.admin.requests.override("orders", paused=True, rate_limit=5, by="ann")
     await store.admin.requests.override(EVERYWHERE, breaker=None, by="bob")
-    await store.admin.requests.override("nobody", by="carl")
+    await store.admin.requests.override("unknown", by="carl")
     rows = sql.execute("SELECT who, what, subject, detail FROM outbox_audit ORDER BY audit_id").fetchall()
     assert [(*facts, json.loads(detail)) for *facts, detail in rows] == [
         ("ann", "override", "orders", {"paused": True, "rate_limit": 5}),

@@ -1,4 +1,4 @@
-"""Plans of lists: each table is walked along an index made for it, and never sorted as a whole."""
+"""Plans of lists: each table is read along an index and never sorted as a whole."""
 
 import re
 import sqlite3
@@ -38,7 +38,7 @@ def plan(db: sqlite3.Connection, sql: str, given: dict[str, object]) -> list[str
 
 
 def walks(steps: list[str]) -> set[str]:
-    """The indexes along which the tables of events are walked; a table without one is named itself."""
+    """The indexes used to read the tables of events; a table without one is named itself."""
     found = (re.match(r"(?:SEARCH|SCAN) m(?: .*?INDEX (\w+)|.*?(PRIMARY KEY)|)", step) for step in steps)
     return {hit[1] or hit[2] or "nothing" for hit in found if hit}
 
@@ -55,7 +55,7 @@ def walks(steps: list[str]) -> set[str]:
 async def test_a_page_of_events(sql: sqlite3.Connection, variants: tuple[str, ...], indexes: set[str]) -> None:
     steps = plan(sql, STATEMENTS.get("list_events", *variants), PAGE)
     assert walks(steps) - {"nothing"} == {f"outbox_{name}_idx" for name in indexes}, steps
-    # Each walk is in order but for copies of one place; what else is sorted is what the walks brought.
+    # Each index scan is in order except for copies of one sequence number; only the merged rows are sorted.
     assert sum("OF ORDER BY" in step for step in steps) == 3, steps
 
 

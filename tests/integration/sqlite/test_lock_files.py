@@ -1,4 +1,4 @@
-"""A relay's id names its lock file, and rows may hold any id: no file outside the folder is touched, nothing raises."""
+"""Lock files are named after relay ids: no id leads outside the folder or raises."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Plans: whatever is read or written is found by the narrow index made for it; no statement walks the hot table."""
+"""Query plans: reads and writes use their indexes, and no statement scans the message table."""
 
 import re
 import sqlite3
@@ -99,7 +99,7 @@ def _plan_of(db: sqlite3.Connection, statement: str, given: Given) -> list[str]:
 
 
 def _scanned(plan: list[str]) -> set[str]:
-    # What a subquery scans stands in the plan by itself; of w, in any_holds_back, only the first entry is asked for.
+    # Scans of subqueries are listed separately; of w, in any_holds_back, only the first entry is read.
     scans = (
         re.match(r"SCAN (?!\(subquery-|w )(\S+(?: VIRTUAL)?)(?! USING INDEX outbox_message_ready_idx)(?= |$)", step)
         for step in plan

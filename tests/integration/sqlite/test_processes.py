@@ -1,4 +1,4 @@
-"""Two processes on one file: commits wake the other, a killed owner is replaced, an old one is fenced."""
+"""Two processes on one file: commits wake the other, a crashed owner is replaced, an old one is fenced."""
 
 import asyncio
 import signal
@@ -78,7 +78,7 @@ async def test_the_lane_of_a_killed_process_is_free_at_once(store: SqliteStore, 
     assert await heir.take(1) == []
     process.kill()
     await process.communicate()
-    # It could not clean up: its file is there, and only the lock on it is gone.
+    # It could not clean up: its file exists, and only the lock is gone.
     assert len(list(path.parent.glob(f"{path.name}-relay-*"))) == 1
     assert await store.lanes.ended(heir.relay) == [session]
     assert await heir.take(1) == []

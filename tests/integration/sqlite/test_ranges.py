@@ -1,4 +1,4 @@
-"""Ranges: SQLite's clock has milliseconds, the times of a range may be finer."""
+"""Time ranges: SQLite's clock has milliseconds, the times of a range can be more precise."""
 
 import sqlite3
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""An operator sends a dead letter again by store or alias view, with one result."""
+"""An operator retries a dead letter by store or compatibility view, with the same result."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,7 +25,7 @@ async def by_view(store: SqliteStore, sql: sqlite3.Connection) -> None:
 
 @pytest.fixture
 async def strict(path: Path, sql: sqlite3.Connection) -> AsyncIterator[SqliteStore]:
-    """A store with a dead letter that is larger than its limit, and a ledger that says the event was sent."""
+    """A store with a dead letter above its payload limit, and a ledger entry of the event."""
     sql.execute(
         "INSERT INTO outbox_message (event_id, event_type, payload, ordering_key, destination)"
         " VALUES ('e', 't', zeroblob(3000), 'k', 'x')"
@@ -48,7 +48,7 @@ async def test_a_dead_letter_is_retried_despite_limit_ledger_and_history(
     row = sql.execute(
         "SELECT attempts, deferrals, held, available_at, shared_id, length(payload) FROM outbox_message"
     ).fetchone()
-    # The one try is what tells a retry from a repeat of an event that the history knows.
+    # The attempt distinguishes a retry from a duplicate of an event in the history.
     assert row == (0, 1, None, None, None, 3000)
     assert sql.execute("SELECT status, send_number FROM outbox_ledger").fetchall() == [("PROCESSING", None)]
     [entry] = (await strict.admin.audit.list()).entries

@@ -1,4 +1,4 @@
-"""The tables: one script and one verb that agree, applied once however many ask, never downwards."""
+"""The schema: script and `apply` agree, each migration runs once, and it is never downgraded."""
 
 import asyncio
 import sqlite3
@@ -81,7 +81,7 @@ async def test_script_and_apply_create_the_same_schema(tmp_path: Path, shell: Sh
 
 
 async def test_concurrent_processes_run_each_migration_once(path: Path) -> None:
-    # All of them wait for the last one, so that they begin together on a file that is not there yet.
+    # All wait for the last one, so that they start together on a missing file.
     processes = [
         await asyncio.create_subprocess_exec(sys.executable, "-c", APPLY, str(path), stdin=PIPE, stdout=PIPE)
         for _ in range(3)

@@ -1,4 +1,4 @@
-"""The views: every event in one vocabulary, and the operators' queries of other outboxes, as typed."""
+"""The view `outbox_event`, and the documented queries of operators."""
 
 import json
 import sqlite3

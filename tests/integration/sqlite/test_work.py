@@ -1,4 +1,4 @@
-"""How much work a read or a write is: it does not grow with what waits, nor in statements with what is settled."""
+"""The work of reads and writes does not grow with the backlog, nor their statements with the batch."""
 
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -19,9 +19,9 @@ SELECT 't', ?, 'x', zeroblob(300), ?, ?, ? FROM n
 
 
 class Meter:
-    """Counts the steps of SQLite's machine, in hundreds, and the statements it was given, with their values.
+    """Counts the steps of SQLite's virtual machine, in hundreds, and the statements with their values.
 
-    A set, since a statement is reported once more for every row for which it fires a trigger.
+    A set, because SQLite reports a statement again for every row for which it fires a trigger.
     """
 
     def __init__(self) -> None:
@@ -94,15 +94,15 @@ async def test_rows_are_checked_individually_only_if_messages_wait(
     available_at: str | None,
     attempts: int,
 ) -> None:
-    sql.execute(INSERT, (1, "held up", None, None, 0))
+    sql.execute(INSERT, (1, "waiting", None, None, 0))
     sql.execute("UPDATE outbox_message SET held = ?, available_at = ?, attempts = ?", (held, available_at, attempts))
-    sql.execute(INSERT, (300, "held up", None, None, 0))
+    sql.execute(INSERT, (300, "waiting", None, None, 0))
     meter.reset()
     assert all(message.must_wait for message in await owner.ready(limit=300))
     asked = meter.steps
     sql.execute("DELETE FROM outbox_message WHERE held IS NOT NULL OR available_at IS NOT NULL")
-    # A delayed event stands in nobody's way before its time.
-    sql.execute(INSERT, (1, "held up", None, "2099-01-01T00:00:00.000Z", 0))
+    # A scheduled event blocks no other before its time.
+    sql.execute(INSERT, (1, "waiting", None, "2099-01-01T00:00:00.000Z", 0))
     meter.reset()
     messages = await owner.ready(limit=300)
     assert len(messages) == 300

@@ -1,4 +1,4 @@
-"""A consumer that bills, in a span of its own, and records what follows; it runs in a folder of its own."""
+"""A consumer that bills in its own span and records a caused event; it runs in its own folder."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A relay or a consumer as a process that serves its pages, and whoever asks for them."""
+"""Runs a relay or a consumer as a process that serves its pages, and reads them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _numbers = count(1)
 
 
 class Pages:
-    """What a process shows."""
+    """The pages of a process."""
 
     def __init__(self, address: str, log: Path, process: subprocess.Popen[bytes]) -> None:
         self.address = address
@@ -39,7 +39,7 @@ class Pages:
         return answer.status_code, answer.json()
 
     def value(self, name: str, **labels: str) -> float | None:
-        """Of a metric; None: there is no such series."""
+        """The value of a series; None if it does not exist."""
         for family in text_string_to_metric_families(self.get("/metrics").text):
             for sample in family.samples:
                 if sample.name == name and sample.labels == labels:
@@ -49,28 +49,30 @@ class Pages:
     def until(self, name: str, wanted: float, **labels: str) -> None:
         """Wait for a metric to have this value."""
         wait_until(
-            lambda: self.value(name, **labels) == wanted, bound=90, what=f"{name}{labels} is {wanted}: {self.story()}"
+            lambda: self.value(name, **labels) == wanted,
+            bound=90,
+            what=f"{name}{labels} is {wanted}: {self.log_text()}",
         )
 
     def descriptors(self) -> int:
-        """How many it has open."""
+        """The number of open file descriptors."""
         return len(list(Path(f"/proc/{self._process.pid}/fd").iterdir()))
 
-    def story(self) -> str:
+    def log_text(self) -> str:
         return self._log.read_text(errors="replace")
 
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
     def stop(self) -> int:
-        """Ask it to drain; its return code."""
+        """Send SIGTERM; returns the exit code."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(120)
 
 
 @contextmanager
 def running(command: list[str], *, cwd: Path, variables: Mapping[str, str]) -> Iterator[Pages]:
-    """A process of Python that says on its first line, as JSON or in words, where it listens."""
+    """Run a Python process whose first line has its address, as JSON or text."""
     out, log = cwd / f"out-{next(_numbers)}", cwd / f"log-{next(_numbers)}"
     with out.open("wb") as output, log.open("wb") as errors:
         process = subprocess.Popen(

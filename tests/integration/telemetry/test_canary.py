@@ -1,4 +1,4 @@
-"""A password in every address, and nothing shows it: no page, no metric, no log, no list of processes."""
+"""Passwords in URLs appear in no page, metric, log or process list."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from tests.servers.waiting import wait_until
 
 CANARY = "canary-password"
 NOBODY = f"amqp://guest:{CANARY}@127.0.0.1:1/%2F"
-"""A broker that is not there: what fails is told, without the password."""
+"""An unavailable broker: the error is logged without the password."""
 CONSOLE = ("/", "/events", "/event?id=e1", "/dead", "/destinations", "/keys", "/relays", "/store?doctor=1", "/audit")
 ALSO = ("/metrics", "/api/v1/status", "/api/v1/destinations", "/api/v1/openapi.json")
 

@@ -78,7 +78,7 @@ def test_an_unavailable_broker_is_reported_and_the_consumer_stays_alive(tmp_path
         wait_until(lambda: bool(pages.health()[1]["last_source_error"]), bound=90, what="the source has failed")
         assert [pages.get(path).status_code for path in ("/livez", "/readyz", "/health")] == [200] * 3
         assert (pages.value("inbox_source_failures_total", consumer="billing") or 0) >= 1
-        assert "canary-password" not in pages.get("/health").text + pages.story()
+        assert "canary-password" not in pages.get("/health").text + pages.log_text()
 
 
 def test_an_invalid_address_is_a_usage_error(tmp_path: Path) -> None:

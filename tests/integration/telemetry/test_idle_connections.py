@@ -1,4 +1,4 @@
-"""Whoever opens connections to a port and says nothing stops nobody else, and takes no descriptors from the work."""
+"""Idle connections block no other client and exhaust no file descriptors."""
 
 import asyncio
 import logging
@@ -36,19 +36,19 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def half_a_body(path: str, kind: str) -> bytes:
-    """The beginning of a POST whose end never comes."""
+    """An incomplete POST."""
     return f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: 100\r\n\r\n{{".encode()
 
 
 @contextmanager
 def idle_connections(address: str, begin: bytes) -> Iterator[list[socket.socket]]:
-    """Many of them, each of which has said so much of a request."""
+    """Open many connections and send the start of a request on each."""
     host, port = address.split("/")[0].split(":")
     with ExitStack() as opened:
         connections = []
         for _ in range(IDLE):
             connections.append(opened.enter_context(socket.create_connection((host, int(port)), timeout=60)))
-            with suppress(ConnectionError):  # it was the one too many
+            with suppress(ConnectionError):  # beyond the limit
                 connections[-1].sendall(begin)
         yield connections
 
@@ -58,7 +58,7 @@ def bounded(folder: Path, *arguments: str, **variables: str) -> AbstractContextM
     return running(["-c", script], cwd=folder, variables=variables)
 
 
-@pytest.mark.parametrize("begin", [b"", b"GET /livez HTTP/1.1\r\nX-Slow: "], ids=["silent", "half a head"])
+@pytest.mark.parametrize("begin", [b"", b"GET /livez HTTP/1.1\r\nX-Slow: "], ids=["silent", "half a request"])
 def test_idle_connections_do_not_block_a_relay(sqlite_url: str, tmp_path: Path, begin: bytes) -> None:
     stock = Stock(sqlite_url)
     given = {
@@ -73,12 +73,12 @@ def test_idle_connections_do_not_block_a_relay(sqlite_url: str, tmp_path: Path, 
             assert pages.descriptors() < DESCRIPTORS / 2
             stock.record(Event("order.placed", {}, event_id="beside"))
             wait_until(lambda: stock.states("beside") == ["PUBLISHED"], bound=60, what="the relay works")
-        assert "out of system resource" not in pages.story()
-        assert len(pages.story()) < 100_000
+        assert "out of system resource" not in pages.log_text()
+        assert len(pages.log_text()) < 100_000
 
 
 @pytest.mark.parametrize(
-    "begin", [b"POST /everything HTTP/1.1\r\n", half_a_body("/everything", FORM)], ids=["half a head", "half a body"]
+    "begin", [b"POST /everything HTTP/1.1\r\n", half_a_body("/everything", FORM)], ids=["half a request", "half a body"]
 )
 def test_idle_connections_do_not_block_a_console(sqlite_url: str, tmp_path: Path, begin: bytes) -> None:
     given = {"PILLARBOX_STORE": sqlite_url, "PILLARBOX_CONSOLE__LOGIN": "none"}
@@ -89,7 +89,7 @@ def test_idle_connections_do_not_block_a_console(sqlite_url: str, tmp_path: Path
     ):
         assert pages.get("api/v1/status").status_code == 200
         assert pages.descriptors() < DESCRIPTORS / 2
-        assert len(pages.story()) < 100_000
+        assert len(pages.log_text()) < 100_000
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_idle_connections_do_not_block_a_console(sqlite_url: str, tmp_path: Path
         b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
         half_a_body("/read", FORM),
     ],
-    ids=["silent", "half a head", "answered", "half a body"],
+    ids=["silent", "half a request", "answered", "half a body"],
 )
 async def test_idle_keep_alive_connections_are_closed(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     async def alive(_: Request) -> Response:

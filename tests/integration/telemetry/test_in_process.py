@@ -1,4 +1,4 @@
-"""Relays inside an application: what their listeners count, and how one knows that a relay goes round."""
+"""Relays inside an application: metrics of their listeners, and liveness."""
 
 from __future__ import annotations
 

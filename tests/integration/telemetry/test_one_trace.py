@@ -1,4 +1,4 @@
-"""One trace from an HTTP request to the effect: this process records, a second one relays, a third one consumes."""
+"""One trace from an HTTP request to the effect, over three processes: producer, relay, consumer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CALLER = f"00-{TRACE}-b7ad6b7169203331-01"
 
 
 def shop(database: str) -> Starlette:
-    """An application that takes orders, and continues the trace of whoever asks."""
+    """An application that accepts orders and continues the trace of the client."""
     tracer, outbox = TracerProvider().get_tracer("shop"), Outbox()
 
     def place(request: Request) -> JSONResponse:

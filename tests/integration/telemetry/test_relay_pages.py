@@ -1,4 +1,4 @@
-"""The pages of `pillarbox relay`, on real servers: what they say when all is well, and when something is not."""
+"""The pages of `pillarbox relay` on real servers: healthy, and during failures."""
 
 import json
 import signal
@@ -25,7 +25,7 @@ from tests.servers.waiting import wait_until
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A folder with a store in it."""
+    """A folder with a store."""
     assert fresh_pillarbox("schema", "apply", cwd=tmp_path).returncode == 0
     return tmp_path
 
@@ -47,7 +47,7 @@ def pages(shop: Path) -> Iterator[Pages]:
 
 def test_deliveries_are_counted(shop: Path, pages: Pages) -> None:
     record(shop, *orders(3))
-    wait_until(lambda: pages.story().count("delivered event") == 3, bound=90, what="three deliveries")
+    wait_until(lambda: pages.log_text().count("delivered event") == 3, bound=90, what="three deliveries")
     [destination] = {
         line.split('destination="')[1].split('"')[0]
         for line in pages.get("/metrics").text.splitlines()
@@ -115,7 +115,7 @@ def test_without_the_setting_no_port_is_opened(shop: Path) -> None:
 )
 def test_health_is_down_beyond_its_limits(shop: Path, variable: str, limit: str, why: str) -> None:
     record(shop, *orders(3))
-    # Nobody listens there: the events wait.
+    # An unavailable broker: the events stay pending.
     out = {"PILLARBOX_TRANSPORT": f"amqp://guest@127.0.0.1:{free_port()}/", variable: limit}
     with relay(shop, **out) as pages:
         status, facts = pages.health()
@@ -145,7 +145,7 @@ def test_an_unavailable_broker_keeps_the_relay_alive_and_ready(shop: Path) -> No
             what="the breaker is shown",
         )
         shown = [pages.get(path).text for path in ("/health", "/metrics", "/livez", "/readyz")]
-        assert "canary-password" not in "".join([*shown, pages.story()])
+        assert "canary-password" not in "".join([*shown, pages.log_text()])
 
 
 def test_an_unavailable_store_makes_the_relay_unready(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_an_unavailable_store_makes_the_relay_unready(tmp_path: Path) -> None:
             assert pages.value("outbox_store_up") == 0.0
             assert pages.value("outbox_backlog") is None
             shown = [pages.get(path).text for path in ("/health", "/metrics", "/readyz")]
-            assert "canary-password" not in "".join([*shown, pages.story()])
+            assert "canary-password" not in "".join([*shown, pages.log_text()])
             server.start()
             wait_until(lambda: pages.get("/readyz").status_code == 200, bound=40, what="it is ready again")
 
@@ -187,7 +187,7 @@ def test_a_relay_whose_settlements_fail_is_reported_as_stalled(shop: Path) -> No
         wait_until(lambda: pages.get("/readyz").status_code == 503, bound=120, what="it is stalled")
         assert "no progress" in pages.get("/readyz").json()["reason"]
         assert (pages.value("outbox_relay_stalled"), pages.get("/livez").status_code) == (1.0, 200)
-        assert "stage=settle" in pages.story()
+        assert "stage=settle" in pages.log_text()
         wait_until(lambda: "without progress" in doctor(), bound=60, what="the doctor finds it")
         listed = json.loads(fresh_pillarbox("relays", "list", "--json", cwd=shop).stdout)["relays"]
         assert ["results" in one["stalled"] for one in listed] == [True]
@@ -217,7 +217,7 @@ def test_the_depth_of_dead_letter_queues_is_shown(shop: Path, rabbitmq_server: R
     (shop / "pillarbox.toml").write_text(f'[transports.rabbit]\nurl = "{rabbitmq_server.url()}"\n{QUEUES}')
     record(shop, Event("pages.q", {}))  # without routes, to the queue named after its type
     with relay(shop) as pages:
-        wait_until(lambda: pages.story().count("delivered event") == 1, bound=90, what="a delivery")
+        wait_until(lambda: pages.log_text().count("delivered event") == 1, bound=90, what="a delivery")
         pages.until("outbox_dead_letter_queue_depth", 0.0, queue="pages.dlq")
 
 

@@ -1,4 +1,4 @@
-"""Where an event cannot be admitted, the error says why and what to do; what concerns others passes as it is."""
+"""Errors of admission have a reason and advice; other errors of the driver are raised unchanged."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from sqlalchemy import create_engine
 from pillarbox import Inbox, InboxError, InvalidConnectionError, SchemaError, TableNames
 from pillarbox.core.row import ConsumerStatistics
 from tests.integration.inbox.admitting import admit
-from tests.integration.inbox.conftest import committed_receipts
+from tests.integration.inbox.conftest import committed_records
 from tests.integration.record.test_roles import Role
 from tests.integration.record.way import Way
 from tests.integration.record.ways import POSTGRES, SQLITE
@@ -47,7 +47,7 @@ async def test_a_failed_transaction_must_be_rolled_back_first(way: Way, postgres
             with pytest.raises(SchemaError, match="not_there"):
                 await admit(way, connection, "e1", inbox=Inbox(tables=TableNames(schema="not_there")))
             await admit(way, connection, "e1")
-    assert committed_receipts(postgres_url) == []
+    assert committed_records(postgres_url) == []
 
 
 def test_an_invalid_connection_is_rejected_with_advice() -> None:
@@ -64,7 +64,7 @@ async def test_the_insert_privilege_is_enough(postgres_url: str, role: Role) -> 
     for first in (True, False):
         with psycopg.connect(role.url) as connection:
             assert Inbox().admit(connection, "billing", "e1") is first
-    assert committed_receipts(postgres_url) == [("billing", "e1")]
+    assert committed_records(postgres_url) == [("billing", "e1")]
 
 
 def test_insert_and_select_are_allowed(postgres_url: str, role: Role) -> None:

@@ -1,4 +1,4 @@
-"""What writes leave behind for people: failed attempts, who asked for what, and when it first failed."""
+"""Rows for operators: failed attempts, requests with their operator, and the first failure."""
 
 import sqlite3
 

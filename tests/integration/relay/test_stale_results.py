@@ -1,4 +1,4 @@
-"""Answers that arrive late, on a real database: after a lane was lost and taken back, and while operators act."""
+"""Late results on a real database: after a lane was lost and regained, and during operator requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BOUND = 60.0
 
 
 class Answered:
-    """A transport that answers when, and what, the test says."""
+    """A transport whose results the test controls."""
 
     pace = Pace(batch_size=1, concurrency=16, bounded=True)
     address_type = MemoryAddress
@@ -49,7 +49,7 @@ class Answered:
         return [result]
 
     async def sent(self, event_id: str, times: int = 1) -> asyncio.Future[Result]:
-        """The answer to the send of an event, once it was sent so many times."""
+        """The pending result of an event, after it was sent so many times."""
 
         async def often_enough() -> bool:
             return sum(name == event_id for name, _, _ in self.sends) >= times
@@ -58,7 +58,7 @@ class Answered:
         return [answer for name, _, answer in self.sends if name == event_id][times - 1]
 
     async def accept_all(self, count: int) -> None:
-        """Accept whatever comes until so many were accepted."""
+        """Accept everything until so many messages were accepted."""
 
         async def enough() -> bool:
             for _, _, answer in self.sends:
@@ -94,12 +94,12 @@ async def test_a_result_from_before_a_lane_was_lost_is_discarded(postgres_url: s
         record(postgres_url, *(Event("a", {}, event_id=name, key="k") for name in ("m1", "m2", "m3")))
         async with Relay(store=store, transports={"t": transport}, config=CONFIG, retry=SOON, observers=observers):
             stale = await transport.sent("m1")
-            # As another relay does that takes this one for dead: it finds out, joins again and takes its lanes back.
+            # Like another relay that considers this one crashed: it notices, joins again and regains its lanes.
             await sql.execute("DELETE FROM outbox_relay")
             (await transport.sent("m1", times=2)).set_result(None)
             second = await transport.sent("m2")
             stale.set_result(RejectedError("late"))
-            # Whatever the late answer did is done once an event that was recorded after it is delivered.
+            # The late result has been processed once a later event is delivered.
             record(postgres_url, Event("b", {}, event_id="x"))
             (await transport.sent("x")).set_result(None)
 
@@ -111,7 +111,7 @@ async def test_a_result_from_before_a_lane_was_lost_is_discarded(postgres_url: s
             second.set_result(RejectedError("not now"))
             await transport.accept_all(4)
     assert [name for name in dict.fromkeys(transport.accepted) if name != "x"] == ["m1", "m2", "m3"]
-    # Nor is it told or counted as a failure.
+    # It is neither announced nor counted as a failure.
     assert [one.error for one in observed if isinstance(one, EventRetried)] == ["RejectedError: not now"]
 
 
@@ -127,7 +127,7 @@ async def test_a_dead_letter_edited_during_its_send_is_sent_as_edited(postgres_u
             (await transport.sent("m1")).set_result(RejectedError("not now"))
             first = await transport.sent("m1", times=2)
             [request] = await store.admin.requests.add("dead_letter", [("m1", "a")])
-            # The relay has met the request, which it shows by carrying out one that was made after it.
+            # The relay has seen the request, because it has applied a later one.
             [after] = await store.admin.requests.add("discard", [("unknown", "")])
 
             async def met() -> bool:

@@ -1,4 +1,4 @@
-"""What a person does to many events at once: one entry of the audit, whatever it is done to and by whom."""
+"""Bulk actions of operators: each is one audit entry."""
 
 import getpass
 import json
@@ -11,7 +11,7 @@ from pillarbox.ops.dead_letter_groups import fingerprint
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 
-NOBODY = "no relay is running"
+NO_RELAY = "no relay is running"
 
 
 def did(stock: Stock, *arguments: str) -> str:
@@ -27,25 +27,25 @@ def audited(stock: Stock) -> list[dict[str, Any]]:
     return [{name: entry[name] for name in ("what", "subject", "count", "detail")} for entry in entries]
 
 
-def test_a_bulk_action_is_one_audit_entry_that_relays_update(with_letters: Stock) -> None:
-    assert NOBODY in did(with_letters, "dead", "discard", "--type", "order.placed", "--yes")
+def test_a_bulk_action_is_one_audit_entry_that_relays_update(with_dead_letters: Stock) -> None:
+    assert NO_RELAY in did(with_dead_letters, "dead", "discard", "--type", "order.placed", "--yes")
     entry = {"what": "discard", "subject": "type order.placed", "count": 2, "detail": {"left": 1}}
-    assert audited(with_letters) == [entry]
-    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout://")
+    assert audited(with_dead_letters) == [entry]
+    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_dead_letters.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
-    assert with_letters.states("stuck") == [""]
-    assert audited(with_letters) == [entry | {"count": 3, "detail": {"left": 0}}]
+    assert with_dead_letters.states("stuck") == [""]
+    assert audited(with_dead_letters) == [entry | {"count": 3, "detail": {"left": 0}}]
 
 
-def test_a_bulk_request_for_pending_events_is_one_entry(with_letters: Stock) -> None:
-    with_letters.record(Event("order.placed", {}, event_id="other"))
-    assert NOBODY in did(with_letters, "events", "reschedule", "fresh", "other", "--in", "1h")
+def test_a_bulk_request_for_pending_events_is_one_entry(with_dead_letters: Stock) -> None:
+    with_dead_letters.record(Event("order.placed", {}, event_id="other"))
+    assert NO_RELAY in did(with_dead_letters, "events", "reschedule", "fresh", "other", "--in", "1h")
     entry = {"what": "reschedule", "subject": "2 events", "count": 0}
     detail = {"delay": 3600, "event_ids": ["fresh", "other"]}
-    assert audited(with_letters) == [entry | {"detail": {"left": 2, **detail}}]
-    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout://")
+    assert audited(with_dead_letters) == [entry | {"detail": {"left": 2, **detail}}]
+    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_dead_letters.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
-    assert audited(with_letters) == [entry | {"count": 2, "detail": {"left": 0, **detail}}]
+    assert audited(with_dead_letters) == [entry | {"count": 2, "detail": {"left": 0, **detail}}]
 
 
 GROUP = fingerprint("t", "mail", "refused")
@@ -70,16 +70,16 @@ def test_an_entry_has_the_filter(shop: Stock, arguments: list[str], subject: str
     assert [entry["subject"] for entry in audited(shop)] == [subject]
 
 
-def test_an_event_shows_its_open_requests(with_letters: Stock) -> None:
-    did(with_letters, "events", "reschedule", "fresh", "--in", "90s")
-    shown = pillarbox("events", "show", "fresh", PILLARBOX_STORE=with_letters.url).stdout
+def test_an_event_shows_its_open_requests(with_dead_letters: Stock) -> None:
+    did(with_dead_letters, "events", "reschedule", "fresh", "--in", "90s")
+    shown = pillarbox("events", "show", "fresh", PILLARBOX_STORE=with_dead_letters.url).stdout
     assert f"reschedule\t90.0 s\t{getpass.getuser()}" in shown
-    [asked] = json.loads(pillarbox("events", "show", "fresh", "--json", PILLARBOX_STORE=with_letters.url).stdout)[
+    [asked] = json.loads(pillarbox("events", "show", "fresh", "--json", PILLARBOX_STORE=with_dead_letters.url).stdout)[
         "requests"
     ]
     assert (asked["action"], asked["delay"], asked["requested_by"]) == ("reschedule", 90, getpass.getuser())
-    pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout://")
-    story = json.loads(pillarbox("events", "show", "fresh", "--json", PILLARBOX_STORE=with_letters.url).stdout)
+    pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_dead_letters.url, PILLARBOX_TRANSPORT="stdout://")
+    story = json.loads(pillarbox("events", "show", "fresh", "--json", PILLARBOX_STORE=with_dead_letters.url).stdout)
     assert story["requests"] == []
 
 

@@ -1,4 +1,4 @@
-"""Lost connections, restarted brokers, deleted queues, draining: it goes on by itself and loses nothing."""
+"""Lost connections, restarted brokers, deleted queues, draining: the consumer recovers and loses nothing."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ BOUND = 90.0
 
 @pytest.fixture(scope="module")
 def rabbitmq_server(victim: RabbitMQServer) -> RabbitMQServer:
-    """One that may be restarted."""
+    """A broker that the test may restart."""
     return victim
 
 
@@ -64,7 +64,7 @@ async def test_waiting_messages_are_kept_until_the_work_queue_accepts_them(
         broker.confirm_delivery()
         broker.basic_publish("", f"{queue}.wait.50ms", b"{}", mandatory=True)
 
-    # `list_queues` does not show what was sent on and never confirmed.
+    # `list_queues` does not show messages that were dead-lettered and not confirmed.
     found = f'{{ok, Queue}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<"{queue}.wait.50ms">>))'
     ask = f"{found}, [{{messages_dlx, 1}}] =:= rabbit_quorum_queue:info(Queue, [messages_dlx])"
 
@@ -90,7 +90,7 @@ async def test_after_a_lost_connection_each_effect_happens_once(
         await asyncio.wait_for(begun.wait(), BOUND)
         await proxy.reset()
         await eventually(lambda: shop.kinds(SourceFailed), within=BOUND)
-        go_on.set()  # commits, and cannot ack
+        go_on.set()  # commits, but cannot ack
         await eventually(lambda: shop.kinds(DuplicateSkipped), within=BOUND)
         await asyncio.to_thread(publish, url, queue, "e2")
         await eventually(lambda: shop.kinds(EventProcessed), within=BOUND)
@@ -131,7 +131,7 @@ async def test_a_deleted_dead_letter_queue_is_declared_again(url: str, queue: st
 
 @pytest.fixture
 def short_of_disk(rabbitmq_server: RabbitMQServer) -> Iterator[Callable[[], None]]:
-    """Makes the broker stop listening to publishers, until the test ends."""
+    """Makes the broker block publishers until the test ends."""
     yield lambda: rabbitmq_server.limit_disk("1000000GB")
     rabbitmq_server.limit_disk("10MB")
 
@@ -147,7 +147,7 @@ async def test_a_blocked_broker_accepts_acks_and_loses_nothing(
         await shop.effect(transaction, event)
         await go_on.wait()
         if event.event_id == "bad":
-            raise ValueError("it has to wait, and there is nowhere to put it")
+            raise ValueError("a failure while the broker blocks publishers")
 
     async with shop.running():
         await eventually(lambda: len(shop.began) == 2, within=BOUND)
@@ -217,7 +217,7 @@ async def test_a_misconfigured_queue_stops_the_consumer(url: str, queue: str, ma
     shop.consumer.on("*")(shop.effect)
     with pytest.raises(ConfigurationError, match="is not what the configuration says"):
         await shop.consumer.run()
-    # It never had anything in hand.
+    # Nothing was in flight.
     assert shop.told[-1] == ConsumerStopped(consumer="billing", drained=True)
 
 

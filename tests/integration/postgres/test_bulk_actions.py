@@ -1,4 +1,4 @@
-"""Two relays carry out parts of the same acts at once: neither undoes the count of the other, nor waits for ever."""
+"""Two relays apply parts of the same bulk actions concurrently, without lost updates and deadlocks."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ async def test_relays_update_shared_bulk_actions_in_one_order(store: PostgresSto
     first, second = [await store.admin.audit.add("discard", count=0, detail={"left": 2}) for _ in range(2)]
     await store.admin.requests.add("discard", [("a", "")], bulk_action=second)
     await store.admin.requests.add("discard", [("b", "")], bulk_action=first)
-    # As another relay does, which came first.
+    # Like another relay that came first.
     other = meddler.transaction()
     await other.start()
     await meddler.execute(GROW, first)

@@ -1,4 +1,4 @@
-"""Consumer processes that are killed where it hurts most, told to drain, or killed by a message."""
+"""Consumer processes that crash around their commit, drain, or crash by a message."""
 
 import signal
 from collections.abc import Callable
@@ -22,11 +22,11 @@ def test_a_crash_between_commit_and_ack_has_one_effect(
     assert first.wait() == -signal.SIGKILL
     assert effects() == ["e1"]
     second = start()
-    wait_until(lambda: "skipping" in second.story(), bound=BOUND, what="the repeat is skipped")
+    wait_until(lambda: "skipping" in second.log_text(), bound=BOUND, what="the duplicate is skipped")
     second.terminate()
     assert second.wait() == 0
-    assert "WARNING pillarbox.consumer.events: event already processed, skipping" in second.story()
-    assert "event_id=e1" in second.story()
+    assert "WARNING pillarbox.consumer.events: event already processed, skipping" in second.log_text()
+    assert "event_id=e1" in second.log_text()
     assert effects() == ["e1"]
     assert ready(url, queue) == 0
 
@@ -54,10 +54,10 @@ def test_a_message_that_crashes_its_consumer_is_dead_lettered(
     while not _finds_out(process := start()):
         kills += 1
         assert process.wait() == -signal.SIGKILL
-    wait_until(lambda: len(effects()) == 5, bound=BOUND, what="the neighbours are handled")
+    wait_until(lambda: len(effects()) == 5, bound=BOUND, what="the other messages are handled")
     process.terminate()
     assert process.wait() == 0
-    # Twice among others, five times alone; killed in the middle of being moved it may be in two queues for a while.
+    # Twice among others, five times alone; a crash while it is moved may leave it in two queues for a while.
     assert 7 <= kills <= 9
     assert effects() == [f"e{n}" for n in range(5)]
     [letter] = dead_letters(url, queue)
@@ -70,20 +70,20 @@ def test_on_sigterm_the_consumer_finishes_messages_in_flight(
 ) -> None:
     publish(url, queue, "slow")
     process = start()
-    wait_until((process.folder / "begun").exists, bound=BOUND, what="the event is in hand")
+    wait_until((process.folder / "begun").exists, bound=BOUND, what="the event is in flight")
     process.terminate()
-    wait_until(lambda: "draining" in process.story(), bound=BOUND, what="the stop is heard")
+    wait_until(lambda: "draining" in process.log_text(), bound=BOUND, what="the stop request")
     (process.folder / "go-on").touch()
     assert process.wait() == 0
     assert effects() == ["slow"]
     assert ready(url, queue) == 0
-    story = process.story()
+    story = process.log_text()
     assert "INFO pillarbox.consumer: consumer started" in story
     assert "INFO pillarbox.consumer: drained and stopped" in story
 
 
 def _finds_out(process: ConsumerProcess) -> bool:
-    """Whether it gives up on the message before that kills it."""
+    """Whether it dead-letters the message before it crashes."""
     told = "dead-lettered event"
-    wait_until(lambda: process.ended or told in process.story(), bound=BOUND, what="the message kills or is found out")
+    wait_until(lambda: process.ended or told in process.log_text(), bound=BOUND, what="a crash or a dead letter")
     return not process.ended

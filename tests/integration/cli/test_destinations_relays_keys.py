@@ -92,17 +92,17 @@ def test_one_invalid_name_of_several_changes_nothing(shop: Stock, verb: str) -> 
     assert shop.ask("SELECT * FROM outbox_destination") == []
 
 
-def test_an_unknown_name_is_rejected_with_the_known_ones(with_letters: Stock) -> None:
-    done = pillarbox("destinations", "pause", "ordres", PILLARBOX_STORE=with_letters.url)
+def test_an_unknown_name_is_rejected_with_the_known_ones(with_dead_letters: Stock) -> None:
+    done = pillarbox("destinations", "pause", "ordres", PILLARBOX_STORE=with_dead_letters.url)
     assert (done.returncode, done.stderr) == (
         4,
         "pillarbox: there is no destination 'ordres'; did you mean 'orders'? there are mail, orders; "
         "--force accepts a destination that does not exist yet\n",
     )
-    assert audited(with_letters) == []
-    told(with_letters, "destinations", "pause", "ordres", "--force")
-    told(with_letters, "destinations", "resume", "ordres")
-    assert audited(with_letters) == [("override", "ordres")] * 2
+    assert audited(with_dead_letters) == []
+    told(with_dead_letters, "destinations", "pause", "ordres", "--force")
+    told(with_dead_letters, "destinations", "resume", "ordres")
+    assert audited(with_dead_letters) == [("override", "ordres")] * 2
 
 
 def test_a_configured_destination_is_known_before_its_first_event(stock: Stock, tmp_path: Path) -> None:
@@ -131,8 +131,8 @@ def test_a_relay_can_be_drained(stock: Stock) -> None:
 
 
 def test_draining_without_a_relay_is_an_error(stock: Stock) -> None:
-    done = pillarbox("relays", "drain", "nobody", PILLARBOX_STORE=stock.url)
-    assert (done.returncode, "nobody" in done.stderr) == (4, True)
+    done = pillarbox("relays", "drain", "unknown", PILLARBOX_STORE=stock.url)
+    assert (done.returncode, "unknown" in done.stderr) == (4, True)
 
 
 @pytest.mark.parametrize("name", ["*", "", "on\ne"])
@@ -146,20 +146,20 @@ def test_draining_all_relays_must_be_explicit(shop: Stock) -> None:
     assert (done.returncode, "--yes" in done.stderr, "--dry-run" in done.stderr) == (2, True, False)
 
 
-def test_a_key_that_stands_still_goes_on_once_its_first_event_is_dead_lettered(with_letters: Stock) -> None:
-    [blocked] = told(with_letters, "keys", "blocked")["blocked"]
+def test_a_key_that_stands_still_goes_on_once_its_first_event_is_dead_lettered(with_dead_letters: Stock) -> None:
+    [blocked] = told(with_dead_letters, "keys", "blocked")["blocked"]
     assert (blocked["key"], blocked["event_id"], blocked["destination"]) == ("s", "stuck", "orders")
-    assert told(with_letters, "keys", "dead-letter", "stuck")["requested"] == ["orders"]
-    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_letters.url, PILLARBOX_TRANSPORT="stdout://")
+    assert told(with_dead_letters, "keys", "dead-letter", "stuck")["requested"] == ["orders"]
+    relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_dead_letters.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
-    assert told(with_letters, "keys", "blocked")["blocked"] == []
-    assert told(with_letters, "dead", "show", "stuck")["events"][0]["dead_letter_id"] is not None
-    assert ("dead_letter", "stuck") in audited(with_letters)
+    assert told(with_dead_letters, "keys", "blocked")["blocked"] == []
+    assert told(with_dead_letters, "dead", "show", "stuck")["events"][0]["dead_letter_id"] is not None
+    assert ("dead_letter", "stuck") in audited(with_dead_letters)
 
 
 def test_a_key_waiting_for_a_retry_is_listed_and_can_be_buried(stock: Stock) -> None:
     stock.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second", "third")))
-    stock.hold_up("head", "second", "third", to="stdout")
+    stock.delay_key("head", "second", "third", to="stdout")
     [held_up] = told(stock, "keys", "blocked")["blocked"]
     assert (held_up["key"], held_up["event_id"], held_up["waiting"], held_up["error"]) == ("k", "head", 2, "refused")
     assert held_up["next_retry_at"] > held_up["since"]
@@ -180,8 +180,8 @@ def examined(stock: Stock) -> list[dict[str, Any]]:
     return findings
 
 
-def test_what_holds_no_key_up_is_not_dead_lettered(with_letters: Stock) -> None:
-    done = pillarbox("keys", "dead-letter", "fresh", PILLARBOX_STORE=with_letters.url)
+def test_what_holds_no_key_up_is_not_dead_lettered(with_dead_letters: Stock) -> None:
+    done = pillarbox("keys", "dead-letter", "fresh", PILLARBOX_STORE=with_dead_letters.url)
     assert (done.returncode, "keys blocked" in done.stderr) == (4, True)
 
 

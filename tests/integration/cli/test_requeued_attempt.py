@@ -1,4 +1,4 @@
-"""What is moved back with `pillarbox dead broker requeue` gets one more try of its consumer, and one effect."""
+"""A message requeued with `pillarbox dead broker requeue` gets one more attempt and has one effect."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,19 +11,19 @@ from pillarbox.inbox.observations import ConsumerObservation, DuplicateSkipped, 
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import RabbitMQSource
-from tests.integration.cli.graveyard import Graveyard
+from tests.integration.cli.work_queue import WorkQueue
 from tests.integration.consume.broker import WAITS, publish
 
 
 class Billing:
-    """A consumer that fails until it is told not to."""
+    """A consumer that fails until the test lets it succeed."""
 
-    def __init__(self, yard: Graveyard) -> None:
+    def __init__(self, work_queue: WorkQueue) -> None:
         self.broken = True
         self.attempts: list[int] = []
         self.told: list[ConsumerObservation] = []
         self.consumer = Consumer(
-            RabbitMQSource(yard.url, queue=yard.work, waits=WAITS),
+            RabbitMQSource(work_queue.url, queue=work_queue.work, waits=WAITS),
             name="billing",
             transaction=MemoryStore().transaction,
             retry=FixedDelay(wait="50ms", max_attempts=3),
@@ -37,55 +37,55 @@ class Billing:
             raise ValueError("no address")
 
     async def tells(self, kind: type[ConsumerObservation], count: int) -> None:
-        """Returns when it has told so many of a kind."""
+        """Wait for so many observations of a kind."""
         await eventually(lambda: sum(isinstance(one, kind) for one in self.told) == count, within=90)
 
 
 @asynccontextmanager
-async def billing_of(yard: Graveyard) -> AsyncIterator[Billing]:
-    billing = Billing(yard)
+async def billing_of(work_queue: WorkQueue) -> AsyncIterator[Billing]:
+    billing = Billing(work_queue)
     async with billing.consumer:
         yield billing
 
 
-async def test_a_requeued_event_gets_one_more_attempt(yard: Graveyard) -> None:
-    publish(yard.url, yard.work, "e1")
-    async with billing_of(yard) as billing:
+async def test_a_requeued_event_gets_one_more_attempt(work_queue: WorkQueue) -> None:
+    publish(work_queue.url, work_queue.work, "e1")
+    async with billing_of(work_queue) as billing:
         await billing.tells(MessageDeadLettered, 1)
         assert billing.attempts == [1, 2, 3]
-        assert (await asyncio.to_thread(yard.told, "requeue", "--event-id", "e1"))["done"] == 1
+        assert (await asyncio.to_thread(work_queue.told, "requeue", "--event-id", "e1"))["done"] == 1
         await billing.tells(MessageDeadLettered, 2)
         assert billing.attempts == [1, 2, 3, 4]
-        [letter] = (await asyncio.to_thread(yard.told, "list"))["dead_letters"]
+        [letter] = (await asyncio.to_thread(work_queue.told, "list"))["dead_letters"]
         assert (letter["attempts"], letter["reason"], letter["original_queue"]) == (
             4,
             "ValueError: no address",
-            yard.work,
+            work_queue.work,
         )
         billing.broken = False
-        await asyncio.to_thread(yard.wait_for, yard.dead, 1)
-        assert (await asyncio.to_thread(yard.told, "requeue", "--all", "--yes"))["done"] == 1
+        await asyncio.to_thread(work_queue.wait_for, work_queue.dead, 1)
+        assert (await asyncio.to_thread(work_queue.told, "requeue", "--all", "--yes"))["done"] == 1
         await billing.tells(EventProcessed, 1)
     assert billing.attempts == [1, 2, 3, 4, 5]
-    assert yard.take(yard.dead) == []
+    assert work_queue.take(work_queue.dead) == []
 
 
-async def test_messages_that_fail_again_are_requeued_once(yard: Graveyard) -> None:
+async def test_messages_that_fail_again_are_requeued_once(work_queue: WorkQueue) -> None:
     ids = [f"e{n}" for n in range(30)]
-    yard.bury(*ids)
-    async with billing_of(yard) as billing:
-        assert (await asyncio.to_thread(yard.told, "requeue", "--all", "--yes"))["done"] == 30
+    work_queue.dead_letter(*ids)
+    async with billing_of(work_queue) as billing:
+        assert (await asyncio.to_thread(work_queue.told, "requeue", "--all", "--yes"))["done"] == 30
         await billing.tells(MessageDeadLettered, 30)
     assert billing.attempts == [8] * 30
-    assert sorted(map(str, yard.take(yard.dead))) == sorted(ids)
+    assert sorted(map(str, work_queue.take(work_queue.dead))) == sorted(ids)
 
 
-async def test_a_requeued_duplicate_has_no_effect(yard: Graveyard) -> None:
-    publish(yard.url, yard.work, "e1")
-    async with billing_of(yard) as billing:
+async def test_a_requeued_duplicate_has_no_effect(work_queue: WorkQueue) -> None:
+    publish(work_queue.url, work_queue.work, "e1")
+    async with billing_of(work_queue) as billing:
         billing.broken = False
         await billing.tells(EventProcessed, 1)
-        yard.bury("e1")
-        await asyncio.to_thread(yard.told, "requeue", "--event-id", "e1")
+        work_queue.dead_letter("e1")
+        await asyncio.to_thread(work_queue.told, "requeue", "--event-id", "e1")
         await billing.tells(DuplicateSkipped, 1)
     assert billing.attempts == [1]

@@ -1,4 +1,4 @@
-"""The place in line: given by the database, shared by copies, never given twice."""
+"""Sequence numbers: assigned by the database, shared by copies, never reused."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""What fails comes again a bounded number of times, then lies with the dead letters; nothing is lost on the way."""
+"""Failed messages are retried a bounded number of times and then dead-lettered; nothing is lost."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,8 +18,8 @@ from tests.integration.consume.conftest import Effects, MakeShop, Shop
 from tests.integration.rabbitmq.consumer import Taken, channel, take_all
 
 
-async def letter_of(shop: Shop, url: str, queue: str) -> tuple[Taken, dict[str, Any]]:
-    """The one dead letter, and what is written on it."""
+async def dead_letter_of(shop: Shop, url: str, queue: str) -> tuple[Taken, dict[str, Any]]:
+    """The only dead letter and its headers."""
     await eventually(lambda: shop.kinds(MessageDeadLettered), within=90)
     [letter] = await asyncio.to_thread(dead_letters, url, queue)
     return letter, dict(letter.properties.headers or {})
@@ -45,7 +45,7 @@ async def test_an_undecodable_message_is_dead_lettered_at_once_unchanged(
     shop = make_shop(retry=FixedDelay(wait="1h"))
     shop.consumer.on("*")(shop.effect)
     async with shop.running():
-        letter, notes = await letter_of(shop, url, queue)
+        letter, notes = await dead_letter_of(shop, url, queue)
         await eventually(lambda: shop.kinds(EventProcessed))
     assert letter.body == body
     assert reason in notes["pillarbox-reason"]
@@ -69,10 +69,10 @@ async def test_retries_are_bounded_and_the_dead_letter_has_the_errors(
     @shop.consumer.on("order.placed")
     async def bill(transaction: Any, event: ConsumedEvent) -> None:
         await shop.effect(transaction, event)
-        raise ValueError(f"attempt {event.attempt} failed\nand this is not told")
+        raise ValueError(f"attempt {event.attempt} failed\nand this line is omitted")
 
     async with shop.running():
-        letter, notes = await letter_of(shop, url, queue)
+        letter, notes = await dead_letter_of(shop, url, queue)
     assert (shop.began, effects()) == (["e1"] * 3, [])
     assert (letter.properties.message_id, letter.properties.app_id, notes["tenant"]) == ("e1", "till", "acme")
     assert (notes["pillarbox-attempts"], notes["pillarbox-deferrals"]) == (3, 0)
@@ -97,7 +97,7 @@ async def test_a_permanent_error_is_dead_lettered_at_once(
         raise PermanentError("order 42 has no address")
 
     async with shop.running():
-        _, notes = await letter_of(shop, url, queue)
+        _, notes = await dead_letter_of(shop, url, queue)
     assert (shop.began, effects(), notes["pillarbox-attempts"]) == (["e1"], [], 1)
     assert notes["pillarbox-reason"] == "order 42 has no address"
 
@@ -107,7 +107,7 @@ async def test_an_unhandled_type_is_retried_and_then_dead_lettered(url: str, que
     shop = make_shop()
     shop.consumer.on("order.placed")(shop.effect)
     async with shop.running():
-        _, notes = await letter_of(shop, url, queue)
+        _, notes = await dead_letter_of(shop, url, queue)
     assert "no handler for event type order.cancelled" in notes["pillarbox-reason"]
     assert notes["pillarbox-attempts"] == 3
 
@@ -121,7 +121,7 @@ async def test_a_database_outage_counts_no_attempt(url: str, queue: str, make_sh
         nonlocal refusals
         if refusals:
             refusals -= 1
-            raise ConnectionRefusedError("the database is away")
+            raise ConnectionRefusedError("the database is unavailable")
         async with shop.transaction() as connection:
             yield connection
 
@@ -130,7 +130,7 @@ async def test_a_database_outage_counts_no_attempt(url: str, queue: str, make_sh
     async with shop.running():
         await eventually(lambda: shop.kinds(EventProcessed))
     assert refusals == 0
-    # Told once: the event stays in flight until there is a database.
+    # Reported once: the event stays in flight until the database is available.
     assert [failure.counted for failure in shop.kinds(HandlingFailed)] == [False]
     assert [handled.attempt for handled in shop.kinds(EventProcessed)] == [1]
     assert effects() == ["e1"]
@@ -156,7 +156,7 @@ async def test_a_waiting_message_does_not_delay_others(url: str, queue: str, mak
 async def test_headers_with_broker_semantics_are_removed(
     url: str, queue: str, make_shop: MakeShop, error: Exception
 ) -> None:
-    elsewhere = f"{queue}.wait.2s"  # a name that is removed with the others
+    elsewhere = f"{queue}.wait.2s"  # removed with the others
     with channel(url) as broker:
         broker.queue_declare(elsewhere)
     publish(url, queue, "e1", expiration="60000", user_id="guest", headers={"CC": [elsewhere]})
@@ -168,7 +168,7 @@ async def test_headers_with_broker_semantics_are_removed(
         raise error
 
     async with shop.running():
-        letter, notes = await letter_of(shop, url, queue)
+        letter, notes = await dead_letter_of(shop, url, queue)
     assert (letter.properties.expiration, letter.properties.user_id) == (None, None)
     assert [name for name in notes if name.startswith(("x-", "CC"))] in ([], ["x-delivery-count"])  # of its new queue
     assert take_all(url, elsewhere) == []
@@ -192,7 +192,7 @@ async def test_configured_dead_letter_queues_are_declared_and_used(url: str, que
         order = pika.BasicProperties(message_id="e1", type="order.placed")
         broker.basic_publish(f"{queue}.events", "order.placed", b"{}", order, mandatory=True)
     async with shop.running():
-        _, notes = await letter_of(shop, url, queue)
+        _, notes = await dead_letter_of(shop, url, queue)
     assert notes["pillarbox-reason"] == "no"
     with channel(url) as broker:
         for name in (f"{queue}.events", f"{queue}.dlx"):

@@ -1,4 +1,4 @@
-"""A look is one statement, and so is a settlement that keeps nothing: what goes out of their way, and what they owe."""
+"""A fetch is one statement, and so is a settlement without history."""
 
 import shutil
 import sqlite3
@@ -20,7 +20,7 @@ LANE = 0
 
 @pytest.fixture
 async def lean(sqlite_template: Path, path: Path) -> AsyncIterator[SqliteStore]:
-    """A store that keeps nothing of what was delivered."""
+    """A store without history."""
     async with aclosing(SqliteStore(shutil.copy(sqlite_template, path), history=False)) as store:
         yield store
 
@@ -31,7 +31,7 @@ def rows(path: Path) -> sqlite3.Connection:
 
 
 async def statements(store: SqliteStore) -> list[str]:
-    """The statements that the store sends from now on."""
+    """The statements of the store from now on."""
     sent: list[str] = []
     await store._connection.ask(lambda db: db.set_trace_callback(sent.append))
     return sent

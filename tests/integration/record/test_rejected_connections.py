@@ -1,4 +1,4 @@
-"""What is no open transaction is refused in words that say what to pass instead."""
+"""Objects other than an open transaction are rejected with advice."""
 
 import sqlite3
 from collections.abc import AsyncIterator, Iterator

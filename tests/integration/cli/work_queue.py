@@ -1,4 +1,4 @@
-"""A work queue whose dead letters lie on a broker, and the commands that are typed at it."""
+"""A work queue with its dead-letter queue on a broker, and commands on them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.integration.rabbitmq.consumer import channel, take_all
 from tests.servers.waiting import wait_until
 
 
-class Graveyard:
-    """`work` and `work.dlq` on a broker, known to the settings file in `folder`."""
+class WorkQueue:
+    """`work` and `work.dlq` on a broker, configured in the settings file of `folder`."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
@@ -30,20 +30,20 @@ class Graveyard:
         publish(url, self.work)
         publish(url, self.dead)
 
-    def bury(self, *event_ids: str, **properties: Any) -> None:
-        """Letters as a consumer of ours leaves them, unless told otherwise."""
+    def dead_letter(self, *event_ids: str, **properties: Any) -> None:
+        """Add dead letters like a consumer, with other properties on request."""
         notes = {"pillarbox-attempts": 7, "pillarbox-reason": "ValueError: no address", "pillarbox-queue": self.work}
         publish(self.url, self.dead, *event_ids, **({"headers": notes} | properties))
 
-    def bury_strange(self, *letters: Strange) -> None:
-        """Letters as nobody would write them."""
+    def dead_letter_strange(self, *messages: Strange) -> None:
+        """Add dead letters with unusual properties."""
         with channel(self.url) as broker:
             broker.confirm_delivery()
-            publish_strange(broker, self.dead, letters)
-        self.wait_for(self.dead, len(letters))
+            publish_strange(broker, self.dead, messages)
+        self.wait_for(self.dead, len(messages))
 
-    def bury_many(self, count: int) -> list[str]:
-        """So many at once, and their ids."""
+    def dead_letter_many(self, count: int) -> list[str]:
+        """Add many dead letters; returns their ids."""
         ids = [f"e{n}" for n in range(count)]
         with channel(self.url) as broker:
             declared(broker, Queue(name=self.dead))
@@ -52,28 +52,28 @@ class Graveyard:
                     message_id=event_id, delivery_mode=2, headers={"pillarbox-queue": self.work}
                 )
                 broker.basic_publish("", self.dead, b"{}", notes)
-            # Before the channel closes: the queue might lose unconfirmed letters with it.
+            # Before the channel closes: the queue could lose unconfirmed messages.
             self.wait_for(self.dead, count)
         return ids
 
     def run(self, *arguments: str, **variables: str) -> CompletedProcess[str]:
-        """A command in the folder of the settings."""
-        told = {"PILLARBOX_TRANSPORTS__RABBIT__URL": self.url} | variables
-        return pillarbox(*arguments, cwd=self.folder, **told)
+        """Run a command in the folder of the settings."""
+        given = {"PILLARBOX_TRANSPORTS__RABBIT__URL": self.url} | variables
+        return pillarbox(*arguments, cwd=self.folder, **given)
 
-    def told(self, *arguments: str, code: int = 0) -> dict[str, Any]:
-        """What `dead broker` answers to a script."""
+    def json_output(self, *arguments: str, code: int = 0) -> dict[str, Any]:
+        """The JSON output of `dead broker`."""
         done = self.run("dead", "broker", *arguments, "--json")
         assert done.returncode == code, done.stderr
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
     def wait_for(self, queue: str, count: int) -> None:
-        """Until so many lie in a queue that nobody has in hand."""
+        """Wait until the queue has so many ready messages."""
         wait_until(lambda: ready(self.url, queue) == count, bound=90, what=f"{count} in {queue}")
 
     def take(self, queue: str) -> list[str | None]:
-        """The ids of everything in a queue, which is empty afterwards."""
+        """Remove all messages from a queue; returns their ids."""
         return [taken.properties.message_id for taken in take_all(self.url, queue)]
 
     def remove(self) -> None:

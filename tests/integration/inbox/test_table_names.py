@@ -1,4 +1,4 @@
-"""The table is found under the outbox's prefix and schema, however the connection is set up, and behind a pooler."""
+"""The table is found by prefix and schema with any connection settings, and behind a pooler."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from pillarbox import Inbox, NotInTransactionError, TableNames
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from tests.integration.inbox.admitting import Undo
-from tests.integration.inbox.conftest import committed_receipts
+from tests.integration.inbox.conftest import committed_records
 from tests.servers.pgbouncer import PgBouncer
 
 INBOX = Inbox()
@@ -30,14 +30,14 @@ async def test_schema_and_prefix_can_be_set(postgres_url: str) -> None:
         assert Inbox(tables=TILL).admit(connection, "billing", "e1")
         assert not Inbox(tables=TILL).admit(connection, "billing", "e1")
         assert connection.execute("SELECT event_id FROM shop.till_outbox_inbox").fetchall() == [("e1",)]
-    assert committed_receipts(postgres_url) == []
+    assert committed_records(postgres_url) == []
 
 
 async def test_the_search_path_does_not_matter(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         connection.execute("SET LOCAL search_path TO pg_temp")
         assert INBOX.admit(connection, "billing", "e1")
-    assert committed_receipts(postgres_url) == [("billing", "e1")]
+    assert committed_records(postgres_url) == [("billing", "e1")]
 
 
 async def test_on_sqlite_only_the_prefix_applies(tmp_path: Path) -> None:
@@ -67,18 +67,18 @@ def test_admit_works_in_a_pipeline(postgres_url: str) -> None:
             assert not INBOX.admit(connection, "billing", "e1")
         with pytest.raises(NotInTransactionError):
             INBOX.admit(connection, "billing", "e2")
-    assert committed_receipts(postgres_url) == [("billing", "e1")]
+    assert committed_records(postgres_url) == [("billing", "e1")]
 
 
 @pytest.fixture
-def behind(pgbouncer: PgBouncer, postgres_url: str) -> str:
+def pooled_url(pgbouncer: PgBouncer, postgres_url: str) -> str:
     """The test's own database, through a pooler in transaction mode."""
     return pgbouncer.url(urlsplit(postgres_url).path.removeprefix("/"))
 
 
 @pytest.fixture
-async def pooled(behind: str) -> AsyncIterator[Any]:
-    connection = await asyncpg.connect(behind, statement_cache_size=0)
+async def pooled(pooled_url: str) -> AsyncIterator[Any]:
+    connection = await asyncpg.connect(pooled_url, statement_cache_size=0)
     yield connection
     await connection.close()
 
@@ -91,13 +91,13 @@ async def test_asyncpg_works_behind_a_pooler(postgres_url: str, pooled: Any) -> 
         async with pooled.transaction():
             assert await INBOX.aadmit(pooled, "billing", "e2")
             raise Undo
-    assert committed_receipts(postgres_url) == [("billing", "e1")]
+    assert committed_records(postgres_url) == [("billing", "e1")]
 
 
-def test_psycopg_works_behind_a_pooler(postgres_url: str, behind: str) -> None:
+def test_psycopg_works_behind_a_pooler(postgres_url: str, pooled_url: str) -> None:
     for repeat in range(5):
-        with psycopg.connect(behind, prepare_threshold=None) as connection:
+        with psycopg.connect(pooled_url, prepare_threshold=None) as connection:
             assert INBOX.admit(connection, "billing", "e1") is (repeat == 0)
-    with psycopg.connect(behind, autocommit=True) as connection, pytest.raises(NotInTransactionError):
+    with psycopg.connect(pooled_url, autocommit=True) as connection, pytest.raises(NotInTransactionError):
         INBOX.admit(connection, "billing", "e2")
-    assert committed_receipts(postgres_url) == [("billing", "e1")]
+    assert committed_records(postgres_url) == [("billing", "e1")]
