@@ -62,7 +62,7 @@ async def test_the_first_event_of_a_blocked_key_is_dead_lettered(visit: Visit, w
 
 async def test_an_event_that_waits_for_its_retry_is_sent_now_or_dead_lettered(visit: Visit, stock: Stock) -> None:
     stock.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second")))
-    await asyncio.to_thread(stock.hold_up, "head", "second")
+    await asyncio.to_thread(stock.delay_key, "head", "second")
     visitor = await visit(stock)
     for do in ("retry", "dead_letter"):
         await visitor.post("/keys/act", id="head", destination="orders", do=do)

@@ -53,10 +53,10 @@ async def test_a_requeued_event_gets_one_more_attempt(work_queue: WorkQueue) -> 
     async with billing_of(work_queue) as billing:
         await billing.tells(MessageDeadLettered, 1)
         assert billing.attempts == [1, 2, 3]
-        assert (await asyncio.to_thread(work_queue.told, "requeue", "--event-id", "e1"))["done"] == 1
+        assert (await asyncio.to_thread(work_queue.json_output, "requeue", "--event-id", "e1"))["done"] == 1
         await billing.tells(MessageDeadLettered, 2)
         assert billing.attempts == [1, 2, 3, 4]
-        [letter] = (await asyncio.to_thread(work_queue.told, "list"))["dead_letters"]
+        [letter] = (await asyncio.to_thread(work_queue.json_output, "list"))["dead_letters"]
         assert (letter["attempts"], letter["reason"], letter["original_queue"]) == (
             4,
             "ValueError: no address",
@@ -64,7 +64,7 @@ async def test_a_requeued_event_gets_one_more_attempt(work_queue: WorkQueue) -> 
         )
         billing.broken = False
         await asyncio.to_thread(work_queue.wait_for, work_queue.dead, 1)
-        assert (await asyncio.to_thread(work_queue.told, "requeue", "--all", "--yes"))["done"] == 1
+        assert (await asyncio.to_thread(work_queue.json_output, "requeue", "--all", "--yes"))["done"] == 1
         await billing.tells(EventProcessed, 1)
     assert billing.attempts == [1, 2, 3, 4, 5]
     assert work_queue.take(work_queue.dead) == []
@@ -74,7 +74,7 @@ async def test_messages_that_fail_again_are_requeued_once(work_queue: WorkQueue)
     ids = [f"e{n}" for n in range(30)]
     work_queue.dead_letter(*ids)
     async with billing_of(work_queue) as billing:
-        assert (await asyncio.to_thread(work_queue.told, "requeue", "--all", "--yes"))["done"] == 30
+        assert (await asyncio.to_thread(work_queue.json_output, "requeue", "--all", "--yes"))["done"] == 30
         await billing.tells(MessageDeadLettered, 30)
     assert billing.attempts == [8] * 30
     assert sorted(map(str, work_queue.take(work_queue.dead))) == sorted(ids)
@@ -86,6 +86,6 @@ async def test_a_requeued_duplicate_has_no_effect(work_queue: WorkQueue) -> None
         billing.broken = False
         await billing.tells(EventProcessed, 1)
         work_queue.dead_letter("e1")
-        await asyncio.to_thread(work_queue.told, "requeue", "--event-id", "e1")
+        await asyncio.to_thread(work_queue.json_output, "requeue", "--event-id", "e1")
         await billing.tells(DuplicateSkipped, 1)
     assert billing.attempts == [1]
