@@ -16,21 +16,21 @@ def audit(stock: Stock) -> list[tuple[str, str, str, int]]:
     return [(who, what, subject, count) for who, what, subject, count in rows]
 
 
-async def test_a_dead_letter_is_retried(visit: Visit, with_letters: Stock) -> None:
-    visitor = await visit(with_letters)
+async def test_a_dead_letter_is_retried(visit: Visit, with_dead_letters: Stock) -> None:
+    visitor = await visit(with_dead_letters)
     answer = await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
     assert answer.status_code == 303
     assert "1 dead letter retried." in await visitor.look(answer.headers["location"])
     assert states(with_dead_letters, "dead1", "dead2") == ["PENDING", "FAILED"]
 
 
-async def test_a_dead_letter_is_discarded(visit: Visit, with_letters: Stock) -> None:
-    await (await visit(with_letters)).post("/event/act", id="dead2", destination="mail", do="discard")
-    assert states(with_letters, "dead1", "dead2") == ["FAILED", ""]
+async def test_a_dead_letter_is_discarded(visit: Visit, with_dead_letters: Stock) -> None:
+    await (await visit(with_dead_letters)).post("/event/act", id="dead2", destination="mail", do="discard")
+    assert states(with_dead_letters, "dead1", "dead2") == ["FAILED", ""]
 
 
-async def test_a_bulk_action_is_confirmed_by_its_exact_count(visit: Visit, with_letters: Stock) -> None:
-    visitor = await visit(with_letters)
+async def test_a_bulk_action_is_confirmed_by_its_exact_count(visit: Visit, with_dead_letters: Stock) -> None:
+    visitor = await visit(with_dead_letters)
     page = await visitor.look("/dead/decide?do=retry&key=k")
     assert "Retry 2" in page
     answer = await visitor.post("/dead/decide", do="retry", key="k", count="2")
@@ -38,24 +38,26 @@ async def test_a_bulk_action_is_confirmed_by_its_exact_count(visit: Visit, with_
     assert states(with_dead_letters, "dead1", "dead2", "stuck") == ["PENDING", "PENDING", "FAILED"]
 
 
-async def test_a_count_that_differs_from_the_confirmed_one_changes_nothing(visit: Visit, with_letters: Stock) -> None:
-    answer = await (await visit(with_letters)).post("/dead/decide", do="discard", key="k", count="1")
+async def test_a_count_that_differs_from_the_confirmed_one_changes_nothing(
+    visit: Visit, with_dead_letters: Stock
+) -> None:
+    answer = await (await visit(with_dead_letters)).post("/dead/decide", do="discard", key="k", count="1")
     assert answer.status_code == 409
     assert "The number changed to 2." in answer.text
     assert states(with_dead_letters, "dead1", "dead2") == ["FAILED", "FAILED"]
 
 
-async def test_pending_events_are_requested(visit: Visit, with_letters: Stock) -> None:
-    visitor = await visit(with_letters)
+async def test_pending_events_are_requested(visit: Visit, with_dead_letters: Stock) -> None:
+    visitor = await visit(with_dead_letters)
     assert "Reschedule 1" in await visitor.look("/events/decide?do=reschedule&status=PENDING")
     await visitor.post("/events/decide", do="reschedule", status="PENDING", count="1", delay="10 min")
     asked = with_dead_letters.ask("SELECT action, event_id, delay, requested_by FROM outbox_request")
     assert asked == [("reschedule", "fresh", 600.0, "ada")]
 
 
-async def test_the_first_event_of_a_blocked_key_is_dead_lettered(visit: Visit, with_letters: Stock) -> None:
-    await (await visit(with_letters)).post("/keys/act", id="stuck", destination="orders", do="dead_letter")
-    assert with_letters.ask("SELECT action, event_id, requested_by FROM outbox_request") == [
+async def test_the_first_event_of_a_blocked_key_is_dead_lettered(visit: Visit, with_dead_letters: Stock) -> None:
+    await (await visit(with_dead_letters)).post("/keys/act", id="stuck", destination="orders", do="dead_letter")
+    assert with_dead_letters.ask("SELECT action, event_id, requested_by FROM outbox_request") == [
         ("dead_letter", "stuck", "ada")
     ]
 
@@ -82,8 +84,10 @@ async def test_a_destination_is_paused_limited_and_resumed(visit: Visit, with_de
     assert with_dead_letters.ask("SELECT paused, breaker FROM outbox_destination") in ([(0, "open")], [(False, "open")])
 
 
-async def test_a_destination_with_dead_letters_stays_listed_without_a_relay(visit: Visit, with_letters: Stock) -> None:
-    visitor = await visit(with_letters)
+async def test_a_destination_with_dead_letters_stays_listed_without_a_relay(
+    visit: Visit, with_dead_letters: Stock
+) -> None:
+    visitor = await visit(with_dead_letters)
     for do in ("pause", "resume", "pause"):
         assert (await visitor.post("/destinations/override", destination="mail", do=do)).status_code == 303
     assert (await visitor.post("/destinations/override", destination="mail", do="resume")).status_code == 303
@@ -122,7 +126,7 @@ async def test_everything_is_paused_and_resumed(visit: Visit, with_dead_letters:
     ],
 )
 async def test_the_console_and_the_command_write_the_same_audit_entries(
-    visit: Visit, with_letters: Stock, action: tuple[str, dict[str, str]], command: tuple[str, ...]
+    visit: Visit, with_dead_letters: Stock, action: tuple[str, dict[str, str]], command: tuple[str, ...]
 ) -> None:
     visitor = await visit(with_dead_letters)
     await visitor.post(action[0], **action[1])
@@ -143,8 +147,8 @@ def _undo(stock: Stock) -> None:
         stock.settle(dead1=(Dead(error="refused"), "orders"))
 
 
-async def test_the_audit_is_listed_and_exported(visit: Visit, with_letters: Stock) -> None:
-    visitor = await visit(with_letters)
+async def test_the_audit_is_listed_and_exported(visit: Visit, with_dead_letters: Stock) -> None:
+    visitor = await visit(with_dead_letters)
     await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
     await visitor.post("/event/act", id="dead2", destination="mail", do="discard")
     assert "retry" in await visitor.look("/audit?who=ada&what=retry")

@@ -18,21 +18,21 @@ from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 
 
-async def test_the_api_lists_events_like_the_command(visit: Visit, with_letters: Stock) -> None:
-    done = pillarbox("events", "list", "--status", "FAILED", "--json", PILLARBOX_STORE=with_letters.url)
-    told = (await (await visit(with_letters)).client.get("/api/v1/events?status=FAILED")).json()
+async def test_the_api_lists_events_like_the_command(visit: Visit, with_dead_letters: Stock) -> None:
+    done = pillarbox("events", "list", "--status", "FAILED", "--json", PILLARBOX_STORE=with_dead_letters.url)
+    told = (await (await visit(with_dead_letters)).client.get("/api/v1/events?status=FAILED")).json()
     assert told == json.loads(done.stdout)
 
 
-async def test_the_api_shows_an_event_like_the_command(visit: Visit, with_letters: Stock) -> None:
-    done = pillarbox("events", "show", "dead1", "--json", PILLARBOX_STORE=with_letters.url)
-    told = (await (await visit(with_letters)).client.get("/api/v1/event?id=dead1")).json()
+async def test_the_api_shows_an_event_like_the_command(visit: Visit, with_dead_letters: Stock) -> None:
+    done = pillarbox("events", "show", "dead1", "--json", PILLARBOX_STORE=with_dead_letters.url)
+    told = (await (await visit(with_dead_letters)).client.get("/api/v1/event?id=dead1")).json()
     assert told == json.loads(done.stdout)
 
 
-async def test_the_api_shows_the_status_like_the_command(visit: Visit, with_letters: Stock) -> None:
-    done = json.loads(pillarbox("status", "--json", PILLARBOX_STORE=with_letters.url).stdout)
-    told = (await (await visit(with_letters)).client.get("/api/v1/status")).json()
+async def test_the_api_shows_the_status_like_the_command(visit: Visit, with_dead_letters: Stock) -> None:
+    done = json.loads(pillarbox("status", "--json", PILLARBOX_STORE=with_dead_letters.url).stdout)
+    told = (await (await visit(with_dead_letters)).client.get("/api/v1/status")).json()
     common = ("state", "reason", "backlog", "exact", "dead_letters", "lanes")
     assert {name: told[name] for name in common} == {name: done[name] for name in common}
 
@@ -76,8 +76,10 @@ async def test_the_api_shows_the_inbox_like_the_command(visit: Visit, stock: Sto
         "audit",
     ],
 )
-async def test_every_query_of_the_api_responds_on_every_engine(visit: Visit, with_letters: Stock, path: str) -> None:
-    answer = await (await visit(with_letters)).client.get(f"/api/v1/{path}")
+async def test_every_query_of_the_api_responds_on_every_engine(
+    visit: Visit, with_dead_letters: Stock, path: str
+) -> None:
+    answer = await (await visit(with_dead_letters)).client.get(f"/api/v1/{path}")
     assert answer.status_code == 200, answer.text
     assert isinstance(answer.json(), dict)
 
@@ -116,8 +118,8 @@ async def test_an_unknown_destination_is_overridden_with_force(visit: Visit, sho
     assert shop.ask("SELECT destination FROM outbox_destination") == [("partner",)]
 
 
-async def test_delivered_events_are_replayed(visit: Visit, with_letters: Stock) -> None:
-    visitor = await visit(with_letters)
+async def test_delivered_events_are_replayed(visit: Visit, with_dead_letters: Stock) -> None:
+    visitor = await visit(with_dead_letters)
     headers = {"x-csrf-token": await visitor.token()}
     answer = await visitor.client.post("/api/v1/replay", json={"id": "sent"}, headers=headers)
     number = answer.json()["replay"]
@@ -224,8 +226,8 @@ async def test_time_series_come_from_the_samples_of_relays(visit: Visit, stock: 
     assert "unknown window '1y'" in answer.json()["error"]
 
 
-async def test_metrics_of_the_store_are_served_for_prometheus(visit: Visit, with_letters: Stock) -> None:
-    visitor = await visit(with_letters)
+async def test_metrics_of_the_store_are_served_for_prometheus(visit: Visit, with_dead_letters: Stock) -> None:
+    visitor = await visit(with_dead_letters)
     shown = await visitor.look("/metrics")
     assert "outbox_backlog 2.0" in shown
     assert "outbox_dead_letters 2.0" in shown

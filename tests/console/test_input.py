@@ -83,8 +83,8 @@ async def test_a_time_that_no_store_can_hold_is_rejected(visit: Visit, stock: St
             assert (await visitor.client.get(path.format(within))).status_code == 200, path
 
 
-async def test_text_that_no_store_can_hold_is_rejected(visit: Visit, with_letters: Stock) -> None:
-    visitor = await visit(with_letters)
+async def test_text_that_no_store_can_hold_is_rejected(visit: Visit, with_dead_letters: Stock) -> None:
+    visitor = await visit(with_dead_letters)
     for text in ("a\0", "a\ud800"):
         bodies: list[tuple[str, dict[str, Any]]] = [
             ("event/act", {"id": text, "destination": "orders", "do": "retry"}),
@@ -97,7 +97,7 @@ async def test_text_that_no_store_can_hold_is_rejected(visit: Visit, with_letter
         for path, body in bodies:
             answer = await post_json(visitor, f"/api/v1/{path}", body)
             assert (answer.status_code, "which no store can hold" in answer.text) == (400, True), answer.text
-    assert with_letters.ask("SELECT event_id FROM outbox_request") == []
+    assert with_dead_letters.ask("SELECT event_id FROM outbox_request") == []
 
 
 async def test_a_query_with_unstorable_text_is_rejected(visit: Visit, stock: Stock) -> None:

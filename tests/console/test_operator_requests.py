@@ -30,7 +30,7 @@ REQUESTS = "SELECT action, event_id, destination, delay FROM outbox_request ORDE
     ],
 )
 async def test_a_command_and_a_button_add_the_same_request(
-    visit: Visit, with_letters: Stock, arguments: tuple[str, ...], path: str, fields: dict[str, str]
+    visit: Visit, with_dead_letters: Stock, arguments: tuple[str, ...], path: str, fields: dict[str, str]
 ) -> None:
     done = pillarbox("events", *arguments, PILLARBOX_STORE=with_dead_letters.url)
     assert done.returncode == 0, done.stderr
@@ -61,8 +61,8 @@ async def test_all_matching_pending_events_are_requested(visit: Visit, crowd: St
     assert (json.loads(detail) if isinstance(detail, str) else detail) == {"left": MANY}
 
 
-async def test_an_event_shows_open_requests_and_the_missing_relay(visit: Visit, with_letters: Stock) -> None:
-    visitor = await visit(with_letters)
+async def test_an_event_shows_open_requests_and_the_missing_relay(visit: Visit, with_dead_letters: Stock) -> None:
+    visitor = await visit(with_dead_letters)
     answer = await visitor.post("/event/act", id="fresh", destination="", do="reschedule", delay="10m")
     page = await visitor.look(answer.headers["location"])
     assert "No relay is running: the request stays open" in page

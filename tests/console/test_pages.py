@@ -26,16 +26,16 @@ async def test_a_page_of_an_empty_store_says_what_to_do_next(visit: Visit, stock
     assert "pillarbox " in page
 
 
-async def test_the_overview_says_whether_events_flow(visit: Visit, with_letters: Stock) -> None:
-    page = await (await visit(with_letters)).look("/")
+async def test_the_overview_says_whether_events_flow(visit: Visit, with_dead_letters: Stock) -> None:
+    page = await (await visit(with_dead_letters)).look("/")
     assert '<strong data-live="state">stopped</strong>' in page
     assert "no relay is running: start one with <code>pillarbox relay</code>" in page
     assert '<p class="figure" data-live="dead_letters">2</p>' in page
     assert '<p class="figure" data-live="backlog">2</p>' in page
 
 
-async def test_events_of_every_table_are_listed(visit: Visit, with_letters: Stock) -> None:
-    page = await (await visit(with_letters)).look("/events")
+async def test_events_of_every_table_are_listed(visit: Visit, with_dead_letters: Stock) -> None:
+    page = await (await visit(with_dead_letters)).look("/events")
     assert all(f">{name}</a>" in page for name in ("dead1", "dead2", "stuck", "sent", "fresh"))
 
 
@@ -54,8 +54,8 @@ async def test_events_of_every_table_are_listed(visit: Visit, with_letters: Stoc
         ("aggregate=ORDER", set()),
     ],
 )
-async def test_the_url_has_the_filter(visit: Visit, with_letters: Stock, query: str, found: set[str]) -> None:
-    page = await (await visit(with_letters)).look(f"/events?{query}")
+async def test_the_url_has_the_filter(visit: Visit, with_dead_letters: Stock, query: str, found: set[str]) -> None:
+    page = await (await visit(with_dead_letters)).look(f"/events?{query}")
     assert {name for name in ("dead1", "dead2", "stuck", "sent", "fresh") if f">{name}</a>" in page} == found
 
 
@@ -104,8 +104,8 @@ async def test_a_copy_button_copies_the_unescaped_text(visit: Visit, shop: Stock
     assert done.returncode == 0, done.stderr
 
 
-async def test_an_event_shows_its_timeline(visit: Visit, with_letters: Stock) -> None:
-    page = await (await visit(with_letters)).look("/event?id=dead2")
+async def test_an_event_shows_its_timeline(visit: Visit, with_dead_letters: Stock) -> None:
+    page = await (await visit(with_dead_letters)).look("/event?id=dead2")
     assert "timeout of 30 s" in page
     assert "Dead-lettered" in page
     assert "pillarbox events show dead2" in page
@@ -155,10 +155,10 @@ async def test_blocked_keys_show_what_blocks_them(visit: Visit, with_dead_letter
     assert "refused" in page
 
 
-async def test_a_key_blocked_by_a_retry_shows_the_next_attempt(visit: Visit, with_letters: Stock) -> None:
-    with_letters.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second")))
-    await asyncio.to_thread(with_letters.hold_up, "head", "second")
-    visitor = await visit(with_letters)
+async def test_a_key_blocked_by_a_retry_shows_the_next_attempt(visit: Visit, with_dead_letters: Stock) -> None:
+    with_dead_letters.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second")))
+    await asyncio.to_thread(with_dead_letters.delay_key, "head", "second")
+    visitor = await visit(with_dead_letters)
     page = await visitor.look("/keys")
     assert re.search(r">next attempt in \d+ min( \d+ s)?<", page)
     assert page.index("an operator decides") < page.index("next attempt in")
