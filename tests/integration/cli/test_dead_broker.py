@@ -50,15 +50,19 @@ def test_listing_changes_nothing(work_queue: WorkQueue) -> None:
     assert work_queue.take(work_queue.dead) == ids
 
 
-def test_a_message_dead_lettered_by_the_broker_has_its_reason(yard: Graveyard) -> None:
-    with channel(yard.url) as broker:
-        dying = {"x-message-ttl": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": yard.dead}
-        broker.queue_declare(f"{yard.work}.quarantine", durable=True, arguments=dying)  # removed with the others
+def test_a_message_dead_lettered_by_the_broker_has_its_reason(work_queue: WorkQueue) -> None:
+    with channel(work_queue.url) as broker:
+        dying = {"x-message-ttl": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": work_queue.dead}
+        broker.queue_declare(f"{work_queue.work}.quarantine", durable=True, arguments=dying)  # removed with the others
         order = pika.BasicProperties(message_id="e1", type="order.placed")
-        broker.basic_publish("", f"{yard.work}.quarantine", b"{}", order)
-    yard.wait_for(yard.dead, 1)
-    [letter] = yard.told("list")["dead_letters"]
-    assert (letter["reason"], letter["attempts"], letter["original_queue"]) == ("expired", 1, f"{yard.work}.quarantine")
+        broker.basic_publish("", f"{work_queue.work}.quarantine", b"{}", order)
+    work_queue.wait_for(work_queue.dead, 1)
+    [letter] = work_queue.json_output("list")["dead_letters"]
+    assert (letter["reason"], letter["attempts"], letter["original_queue"]) == (
+        "expired",
+        1,
+        f"{work_queue.work}.quarantine",
+    )
     assert letter["dead_lettered_at"].endswith("Z")
 
 
@@ -336,9 +340,10 @@ def test_a_wrong_password_is_never_shown(work_queue: WorkQueue, command: list[st
     assert "canary-password" not in done.stdout + done.stderr
 
 
-def test_an_unconfigured_queue_can_be_listed_by_name(yard: Graveyard) -> None:
-    publish(yard.url, f"{yard.work}.quarantine", "e1")
+def test_an_unconfigured_queue_can_be_listed_by_name(work_queue: WorkQueue) -> None:
+    publish(work_queue.url, f"{work_queue.work}.quarantine", "e1")
     done = pillarbox(
-        *("dead", "broker", "list", "--queue", f"{yard.work}.quarantine", "--json"), PILLARBOX_TRANSPORT=yard.url
+        *("dead", "broker", "list", "--queue", f"{work_queue.work}.quarantine", "--json"),
+        PILLARBOX_TRANSPORT=work_queue.url,
     )
     assert [letter["event_id"] for letter in json.loads(done.stdout)["dead_letters"]] == ["e1"]
