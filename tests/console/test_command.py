@@ -69,7 +69,7 @@ def test_users_of_a_variable_need_no_file(shop: Stock, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        ({}, "there is no users file pillarbox.users: make one with `pillarbox console user add NAME --role admin`"),
+        ({}, "there is no users file pillarbox.users: create it with `pillarbox console user add NAME --role admin`"),
         ({"LOGIN": "none", "LISTEN": "0.0.0.0:8980"}, "without a login the console listens on loopback only"),
         ({"LOGIN": "none", "LISTEN": "[::]:8980"}, "without a login the console listens on loopback only"),
         (
