@@ -21,7 +21,7 @@ from pillarbox.ops.console.users import write
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from tests.console.accounts import entry
-from tests.console.serving import aside, chromium
+from tests.console.serving import chromium, released_loop
 from tests.integration.cli.conftest import Stock, shop, sqlite_url, stock, store_url, with_dead_letters
 from tests.servers.availability import available
 
@@ -111,25 +111,25 @@ class Chromium(NamedTuple):
     """The browser of the session, between two tests."""
 
     browser: Browser
-    aside: ExitStack
+    released_loop: ExitStack
 
 
 @pytest.fixture(scope="session")
 def shared_chromium() -> Iterator[Chromium]:
-    """Started at the first request. Its event loop is aside unless a test has it."""
+    """Started at the first request. Its event loop is released unless a test uses it."""
     with available(chromium) as browser, ExitStack() as stack:
-        stack.enter_context(aside())
+        stack.enter_context(released_loop())
         yield Chromium(browser, stack)
 
 
 @pytest.fixture
 def browser(shared_chromium: Chromium) -> Iterator[Browser]:
     """A real browser; a test makes profiles of its own in it. Nothing else may run an event loop meanwhile."""
-    shared_chromium.aside.close()
+    shared_chromium.released_loop.close()
     yield shared_chromium.browser
     for window in shared_chromium.browser.contexts:
         window.close()
-    shared_chromium.aside.enter_context(aside())
+    shared_chromium.released_loop.enter_context(released_loop())
 
 
 @pytest.fixture

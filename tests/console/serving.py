@@ -55,7 +55,7 @@ def serving(url: str, folder: Path, *arguments: str, **variables: str) -> Iterat
 def chromium() -> AbstractContextManager[Browser]:
     """A real browser, to be entered. Raises MissingServer.
 
-    While it is open, this thread has a running event loop: nothing else may start one outside `aside`.
+    While it is open, this thread has a running event loop: nothing else may start one outside `released_loop`.
     """
     return _launched(CHROMIUM.path())
 
@@ -73,7 +73,7 @@ def _launched(path: str) -> Iterator[Browser]:
 
 
 @contextmanager
-def aside() -> Iterator[None]:
+def released_loop() -> Iterator[None]:
     """Take the browser's event loop out of this thread: meanwhile others may run, and the browser does nothing."""
     loop = events.get_running_loop()
     events._set_running_loop(None)

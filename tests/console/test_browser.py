@@ -91,7 +91,7 @@ def without_scripts(browser: Browser, scene: str) -> None:
     page = context.new_page()
     page.goto(scene)
     assert page.locator("noscript p").is_visible()
-    assert page.locator("#theme, #keys, .copy, .charts figure").filter(visible=True).count() == 0
+    assert page.locator("#theme, #keys, .copy, .charts :has(> figcaption)").filter(visible=True).count() == 0
     ground = page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
     assert ground == "rgb(14, 18, 22)"
     context.close()

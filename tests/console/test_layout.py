@@ -67,9 +67,9 @@ async def _measure_once_and_pause(store: AdminStore) -> None:
 
 
 def the_largest_number_fits(page: Page) -> None:
-    figure = page.locator("[data-live=backlog]")
-    figure.evaluate("(element, text) => { element.removeAttribute('data-live'); element.textContent = text; }", LARGEST)
-    assert page.locator(f".figure:text-is('{LARGEST}')").evaluate(_OVERFLOW) <= 0
+    value = page.locator("[data-live=backlog]")
+    value.evaluate("(element, text) => { element.removeAttribute('data-live'); element.textContent = text; }", LARGEST)
+    assert page.locator(f".value:text-is('{LARGEST}')").evaluate(_OVERFLOW) <= 0
 
 
 def the_head_of_a_key_can_be_reached(page: Page) -> None:

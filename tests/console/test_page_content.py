@@ -31,12 +31,12 @@ async def follower(visit: Visit, stock: Stock, outcome: Outcome | Held) -> Visit
     stock.record(*(Event("order.placed", {}, event_id=f"order-{n:02}", key="k") for n in range(20)))
     visitor = await visit(stock)
     owner = await Owner.of(visitor.store)
-    head, *behind = await owner.ready()
+    first, *waiting = await owner.ready()
     if isinstance(outcome, Held):
-        await owner.hold(outcome, head, to="orders")
+        await owner.hold(outcome, first, to="orders")
     else:
-        await owner.settle(outcome, head, to="orders")
-    await owner.hold(Held.WAITING, *behind[:9], to="orders")
+        await owner.settle(outcome, first, to="orders")
+    await owner.hold(Held.WAITING, *waiting[:9], to="orders")
     return visitor
 
 

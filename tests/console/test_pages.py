@@ -30,8 +30,8 @@ async def test_the_overview_says_whether_events_flow(visit: Visit, with_dead_let
     page = await (await visit(with_dead_letters)).look("/")
     assert '<strong data-live="state">stopped</strong>' in page
     assert "no relay is running: start one with <code>pillarbox relay</code>" in page
-    assert '<p class="figure" data-live="dead_letters">2</p>' in page
-    assert '<p class="figure" data-live="backlog">2</p>' in page
+    assert '<p class="value" data-live="dead_letters">2</p>' in page
+    assert '<p class="value" data-live="backlog">2</p>' in page
 
 
 async def test_events_of_every_table_are_listed(visit: Visit, with_dead_letters: Stock) -> None:

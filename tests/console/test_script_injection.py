@@ -1,6 +1,6 @@
 """The content of an event is shown, never executed: a hundred vectors in every field.
 
-Not the text of a page decides but the browser: a function that every vector tries to call, a listener for dialogs, and
+Not the text of a page decides but the browser: a function that every vector calls, a listener for dialogs, and
 one for violations of the policy, which would be the last line of defence and must never be reached.
 """
 
@@ -104,8 +104,8 @@ def paths() -> Iterator[str]:
     yield from ("/audit", "/inbox", "/store?doctor=1", "/events?live=1&limit=500")
     for number, vector in enumerate(VECTORS):
         yield "/event?" + urlencode({"id": f"{number}{vector}", **({"as": "raw"} if number % 3 else {})})
-    for letter in range(1, 21, 4):
-        yield f"/dead/edit?dead_letter_id={letter}"
+    for number in range(1, 21, 4):
+        yield f"/dead/edit?dead_letter_id={number}"
     for vector in VECTORS[::9]:
         yield "/event?" + urlencode({"id": vector})
         yield "/events?" + urlencode({"type": vector, "key": vector, "destination": vector})

@@ -40,7 +40,7 @@ class Watched:
         assert self.wrong == []
 
     def provoke(self) -> None:
-        """Whatever would run when somebody moves over, focuses or opens things."""
+        """Trigger all hover, focus and open events."""
         self.page.evaluate(
             """() => {
               for (const element of document.querySelectorAll("main *, header *")) {

@@ -27,7 +27,7 @@ OVERLAP = 60.0
 PAGE = 500
 PAGES = 10
 """Pages that a query reads of new events, and again of its sweep."""
-ASKED = 20
+SINGLE_READS = 20
 """Events that one query reads one by one."""
 FOLLOWED = 10_000
 """Pending events that are followed beyond the overlap; above that, the oldest are dropped."""
@@ -38,7 +38,7 @@ What = Literal["recorded", "retried", "delivered", "dead-lettered", "gone"]
 """`gone`: the event is in no table any more: delivered without history, discarded, or pruned."""
 
 
-class Move(NamedTuple):
+class Change(NamedTuple):
     """A change of an event's state."""
 
     at: datetime
@@ -47,11 +47,11 @@ class Move(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class TailResult:
     """The result of one query, in the order of time."""
 
-    moves: Sequence[Move]
-    behind: bool = False
+    changes: Sequence[Change]
+    incomplete: bool = False
     """There were more new events than a query reads: the older ones follow with the next queries."""
     gap: datetime | None = None
     """The first query did not reach further: events recorded before this time are not shown."""
@@ -62,7 +62,7 @@ class _Known:
     """The states of an event that were shown."""
 
     recorded_at: datetime
-    met: int = 0
+    polled: int = 0
     """The number of the query that read it last."""
     seen: dict[str, ListedEvent] = field(default_factory=dict)
     """Destination → the last state; '' until the event has a route."""
@@ -103,43 +103,45 @@ class Tail:
         self._since = since
         self._overlap = timedelta(seconds=overlap)
         self._now = now
-        self._looks = 0
+        self._polls = 0
         self._top: datetime | None = None
         self._sweep: _Sweep | None = None
         # An id may be recorded again, so that the time is part of the key; a retried dead letter keeps its time.
         self._known: dict[tuple[str, datetime], _Known] = {}
 
-    async def look(self) -> Look:
+    async def poll(self) -> TailResult:
         """Return the changes since the previous query; the first time, the events since `since`, if it is given.
 
         Raises StoreUnavailableError.
         """
-        self._looks += 1
+        self._polls += 1
         top = await self._newest()
-        if self._looks == 1:
+        if self._polls == 1:
             return await self._first(top)
         fresh, end = await self._down(max(filter(None, (self._top, self._since)), default=None))
-        moves = self._met(fresh) + await self._swept(top) + await self._asked()
+        changes = self._changes(fresh) + await self._sweep_changes(top) + await self._single_changes()
         self._top = top or self._top
-        return Look(moves=sorted(moves, key=lambda move: move.at), behind=end is not None)
+        return TailResult(changes=sorted(changes, key=lambda change: change.at), incomplete=end is not None)
 
-    async def _first(self, top: datetime | None) -> Look:
+    async def _first(self, top: datetime | None) -> TailResult:
         if self._since is None:
             return await self._from_now_on(top)
         rows, end = await self._down(self._since)
         floor = self._before(top)
-        self._top, self._sweep = top, _Sweep(began=self._looks, top=top, floor=floor, after=end)
+        self._top, self._sweep = top, _Sweep(began=self._polls, top=top, floor=floor, after=end)
         gap = None if end is None else await self._unreached(end, floor)
-        return Look(moves=sorted(self._met(rows), key=lambda move: move.at), behind=end is not None, gap=gap)
+        return TailResult(
+            changes=sorted(self._changes(rows), key=lambda change: change.at), incomplete=end is not None, gap=gap
+        )
 
-    async def _from_now_on(self, top: datetime | None) -> Look:
+    async def _from_now_on(self, top: datetime | None) -> TailResult:
         rows, end = await self._down(self._before(top))
-        self._met(rows)
+        self._changes(rows)
         if end is not None:
             # Earlier events are not shown, so that no sweep may go below those that were read.
             self._since = end.recorded_at + _TICK
-        self._top, self._sweep = top, _Sweep(began=self._looks, top=top, floor=self._before(top))
-        return Look(moves=(), gap=self._since)
+        self._top, self._sweep = top, _Sweep(began=self._polls, top=top, floor=self._before(top))
+        return TailResult(changes=(), gap=self._since)
 
     async def _unreached(self, end: Position, floor: datetime | None) -> datetime | None:
         """Return the time that this query or a sweep reaches; None if there is no event below."""
@@ -172,36 +174,36 @@ class Tail:
                 break
         return rows[::-1], after
 
-    async def _swept(self, top: datetime | None) -> list[Move]:
-        sweep = self._sweep or _Sweep(began=self._looks, top=top, floor=None)
-        if sweep.began < self._looks and sweep.after is None:
-            sweep = _Sweep(began=self._looks, top=top, floor=self._before(sweep.top))
+    async def _sweep_changes(self, top: datetime | None) -> list[Change]:
+        sweep = self._sweep or _Sweep(began=self._polls, top=top, floor=None)
+        if sweep.began < self._polls and sweep.after is None:
+            sweep = _Sweep(began=self._polls, top=top, floor=self._before(sweep.top))
         rows, sweep.after = await self._down(sweep.floor, after=sweep.after)
-        moves = self._met(rows)
+        changes = self._changes(rows)
         if sweep.after is None:
             self._forget(sweep)
         self._sweep = sweep
-        return moves
+        return changes
 
-    def _met(self, rows: Iterable[ListedEvent]) -> list[Move]:
-        moves: list[Move] = []
+    def _changes(self, rows: Iterable[ListedEvent]) -> list[Change]:
+        changes: list[Change] = []
         for event in rows:
             identity = event.event_id, event.recorded_at
             if (known := self._known.get(identity)) is None:
                 known = self._known[identity] = _Known(recorded_at=event.recorded_at)
-                moves.append(Move(event.recorded_at, "recorded", event))
-            moves += _moved(known.seen.get(event.destination, known.seen.get("")), event)
-            known.met = self._looks
+                changes.append(Change(event.recorded_at, "recorded", event))
+            changes += _changes_between(known.seen.get(event.destination, known.seen.get("")), event)
+            known.polled = self._polls
             known.seen[event.destination] = event
-        return moves
+        return changes
 
-    async def _asked(self) -> list[Move]:
+    async def _single_changes(self) -> list[Change]:
         """Read the pending events that the last complete sweep did not read: much older ones, and deleted ones."""
         if self._sweep is None or self._sweep.after is not None:
             return []
-        left = [known for known in self._known.values() if known.waits and known.met < self._sweep.began]
-        moves: list[Move] = []
-        for known in sorted(left, key=lambda known: known.met)[:ASKED]:
+        left = [known for known in self._known.values() if known.waits and known.polled < self._sweep.began]
+        changes: list[Change] = []
+        for known in sorted(left, key=lambda known: known.polled)[:SINGLE_READS]:
             last = next(iter(known.seen.values()))
             story = await self._store.admin.events.show(last.event_id)
             rows = [
@@ -209,11 +211,11 @@ class Tail:
                 for detail in story.events
                 if detail.recorded_at == known.recorded_at and self._wanted.destination in (None, detail.destination)
             ]
-            moves += self._met(rows)
+            changes += self._changes(rows)
             if not rows:
-                moves.append(Move(self._now(), "gone", last))
+                changes.append(Change(self._now(), "gone", last))
                 del self._known[last.event_id, known.recorded_at]
-        return moves
+        return changes
 
     def _forget(self, sweep: _Sweep) -> None:
         """Forget finished events below the sweep, and the oldest of too many pending ones."""
@@ -225,17 +227,17 @@ class Tail:
             del self._known[identity]
 
 
-def _moved(before: ListedEvent | None, now: ListedEvent) -> list[Move]:
+def _changes_between(before: ListedEvent | None, now: ListedEvent) -> list[Change]:
     """Return the changes of an event since it was last read."""
-    moves: list[Move] = []
+    changes: list[Change] = []
     if now.retry_count > (before.retry_count if before else 0) and now.status is not Status.FAILED:
-        moves.append(Move(now.last_attempt_at or now.recorded_at, "retried", now))
+        changes.append(Change(now.last_attempt_at or now.recorded_at, "retried", now))
     if before is None or before.status is not now.status:
         if now.status is Status.PUBLISHED:
-            moves.append(Move(now.published_at or now.recorded_at, "delivered", now))
+            changes.append(Change(now.published_at or now.recorded_at, "delivered", now))
         elif now.status is Status.FAILED:
-            moves.append(Move(now.last_attempt_at or now.recorded_at, "dead-lettered", now))
-    return moves
+            changes.append(Change(now.last_attempt_at or now.recorded_at, "dead-lettered", now))
+    return changes
 
 
 def _listed(detail: EventDetail) -> ListedEvent:

@@ -88,7 +88,7 @@ def open_transports(settings: Settings) -> dict[str, Transport]:
 
 
 def open_broker_dead_letters(settings: Settings, name: str, *, timeout: Duration | None = None) -> BrokerDeadLetters:
-    """The dead-letter queues on the broker of a transport; `timeout` bounds connecting and each answer.
+    """Open the dead-letter queues on the broker of a transport; timeout: for connecting and for each response.
 
     Raises ConfigurationError, also if the driver is not installed.
     """
@@ -98,17 +98,17 @@ def open_broker_dead_letters(settings: Settings, name: str, *, timeout: Duration
 
 
 def open_scratch_queue(settings: Settings, transport: str, name: str) -> ScratchQueue:
-    """A temporary queue behind a transport. Raises ConfigurationError, also where the driver is not installed."""
+    """Open a temporary queue of a transport. Raises ConfigurationError, also if the driver is not installed."""
     given = settings.transports[transport]
     with installed(), _naming_setting(settings, "transports", transport):
         return given.plugin.scratch(given.url or "", _options(settings, given), name)
 
 
 def transport_queues(settings: Settings, name: str) -> Mapping[str, str | None]:
-    """The queues behind a transport → the dead-letter queue of each; None: the default."""
+    """Map the queues of a transport to their dead-letter queues; None: the default."""
     given = settings.transports[name]
-    behind = {to: one for to, one in settings.destinations.items() if _transport_name(settings, one) == name}
-    own = {to: _destination_options(given, one) for to, one in behind.items()}
+    reached = {to: one for to, one in settings.destinations.items() if _transport_name(settings, one) == name}
+    own = {to: _destination_options(given, one) for to, one in reached.items()}
     return given.plugin.queues(_options(settings, given), own)
 
 

@@ -11,7 +11,7 @@ from pillarbox.core.clock import SystemClock
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
 from pillarbox.ops import event_tail
-from pillarbox.ops.event_tail import Look, Tail
+from pillarbox.ops.event_tail import Tail, TailResult
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.conformance.lane_owner import Owner
@@ -60,35 +60,35 @@ def stage() -> Fixture:
     return Fixture()
 
 
-def told(look: Look) -> list[tuple[str, str]]:
-    return [(move.what, move.event.event_id) for move in look.moves]
+def told(look: TailResult) -> list[tuple[str, str]]:
+    return [(change.what, change.event.event_id) for change in look.changes]
 
 
 async def test_only_events_after_the_start_are_shown(stage: Fixture) -> None:
     stage.record("old")
     tail = stage.tail()
-    assert told(await tail.look()) == []
+    assert told(await tail.poll()) == []
     stage.record("a")
     stage.record("b")
-    assert told(await tail.look()) == [("recorded", "a"), ("recorded", "b")]
-    assert told(await tail.look()) == []
+    assert told(await tail.poll()) == [("recorded", "a"), ("recorded", "b")]
+    assert told(await tail.poll()) == []
 
 
 async def test_tailing_starts_on_an_empty_outbox(stage: Fixture) -> None:
     tail = stage.tail()
-    assert told(await tail.look()) == []
+    assert told(await tail.poll()) == []
     stage.record("a")
-    assert told(await tail.look()) == [("recorded", "a")]
+    assert told(await tail.poll()) == [("recorded", "a")]
 
 
 async def test_each_outcome_is_shown_once_with_its_attempts(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
-    await tail.look()
+    await tail.poll()
     stage.record("sent", "dead")
     for message in await owner.ready():
         await owner.settle(AGAIN, message, to="orders")
-    assert sorted(told(await tail.look())) == [
+    assert sorted(told(await tail.poll())) == [
         ("recorded", "dead"),
         ("recorded", "sent"),
         ("retried", "dead"),
@@ -96,59 +96,59 @@ async def test_each_outcome_is_shown_once_with_its_attempts(stage: Fixture) -> N
     ]
     for message in await owner.due():
         await owner.settle(DELIVERED if message.event_id == "sent" else Dead(error="no"), message)
-    assert sorted(told(await tail.look())) == [("dead-lettered", "dead"), ("delivered", "sent")]
-    assert told(await tail.look()) == []
+    assert sorted(told(await tail.poll())) == [("dead-lettered", "dead"), ("delivered", "sent")]
+    assert told(await tail.poll()) == []
 
 
 async def test_the_lines_of_a_poll_are_in_order_of_time(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
-    await tail.look()
+    await tail.poll()
     stage.record("a")
     await owner.settle(DELIVERED, *await owner.ready())
     stage.clock.pass_by(1)
     stage.record("b")
-    assert told(await tail.look()) == [("recorded", "a"), ("delivered", "a"), ("recorded", "b")]
+    assert told(await tail.poll()) == [("recorded", "a"), ("delivered", "a"), ("recorded", "b")]
 
 
 async def test_a_split_event_has_an_outcome_per_destination(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
-    await tail.look()
+    await tail.poll()
     stage.record("a")
-    await tail.look()
+    await tail.poll()
     [message] = await owner.ready()
     await owner.split(message, "orders", "mail")
-    assert told(await tail.look()) == []
+    assert told(await tail.poll()) == []
     await owner.settle(DELIVERED, *await owner.ready())
-    looked = await tail.look()
-    assert sorted(move.event.destination for move in looked.moves) == ["mail", "orders"]
-    assert {move.what for move in looked.moves} == {"delivered"}
+    looked = await tail.poll()
+    assert sorted(change.event.destination for change in looked.changes) == ["mail", "orders"]
+    assert {change.what for change in looked.changes} == {"delivered"}
 
 
 async def test_attempts_before_the_split_are_not_shown_again(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
-    await tail.look()
+    await tail.poll()
     stage.record("a")
     await owner.note("no route", *await owner.ready(), to="")
-    assert told(await tail.look()) == [("recorded", "a"), ("retried", "a")]
+    assert told(await tail.poll()) == [("recorded", "a"), ("retried", "a")]
     await owner.settle(DELIVERED, *await owner.ready(), to="orders")
-    assert told(await tail.look()) == [("delivered", "a")]
+    assert told(await tail.poll()) == [("delivered", "a")]
 
 
 async def test_a_transaction_that_commits_late_is_shown(stage: Fixture) -> None:
     stage.record("old")
     tail = stage.tail()
-    await tail.look()
+    await tail.poll()
     late = stage.begin("late")
     for number in range(5):
         stage.clock.pass_by(10)
         stage.record(f"early {number}")
-        assert told(await tail.look()) == [("recorded", f"early {number}")]
+        assert told(await tail.poll()) == [("recorded", f"early {number}")]
     late.__exit__(None, None, None)
-    assert told(await tail.look()) == [("recorded", "late")]
-    assert told(await tail.look()) == []
+    assert told(await tail.poll()) == [("recorded", "late")]
+    assert told(await tail.poll()) == []
 
 
 async def test_a_transaction_begun_before_the_start_is_shown_when_it_commits(stage: Fixture) -> None:
@@ -156,63 +156,63 @@ async def test_a_transaction_begun_before_the_start_is_shown_when_it_commits(sta
     stage.clock.pass_by(5)
     stage.record("old")
     tail = stage.tail()
-    assert told(await tail.look()) == []
+    assert told(await tail.poll()) == []
     late.__exit__(None, None, None)
-    assert told(await tail.look()) == [("recorded", "late")]
+    assert told(await tail.poll()) == [("recorded", "late")]
 
 
 async def test_an_event_is_followed_long_after_it_was_recorded(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
-    await tail.look()
+    await tail.poll()
     stage.record("slow")
     [message] = await owner.ready()
-    assert told(await tail.look()) == [("recorded", "slow")]
+    assert told(await tail.poll()) == [("recorded", "slow")]
     stage.clock.pass_by(3600)
     for name in ("later", "even later", "last"):
         stage.record(name)
         stage.clock.pass_by(100)
-        assert told(await tail.look()) == [("recorded", name)]
+        assert told(await tail.poll()) == [("recorded", name)]
     await owner.settle(DELIVERED, message)
-    assert told(await tail.look()) == [("delivered", "slow")]
+    assert told(await tail.poll()) == [("delivered", "slow")]
 
 
 async def test_an_event_that_left_all_tables_is_shown_as_gone(stage: Fixture) -> None:
     forgetful = stage.store.beside(history=False)
     tail = stage.tail()
     owner = await Owner.of(forgetful, lease=100_000)
-    await tail.look()
+    await tail.poll()
     stage.record("a")
-    await tail.look()
+    await tail.poll()
     await owner.settle(DELIVERED, *await owner.ready())
-    looks = [told(await tail.look()) for _ in range(3)]
-    assert [move for look in looks for move in look] == [("gone", "a")]
+    looks = [told(await tail.poll()) for _ in range(3)]
+    assert [change for look in looks for change in look] == [("gone", "a")]
 
 
 async def test_an_id_recorded_again_is_another_event(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
-    await tail.look()
+    await tail.poll()
     for _ in range(2):
         stage.record("a")
         await owner.settle(DELIVERED, *await owner.ready())
-    moves = told(await tail.look())
-    assert Counter(moves) == {("recorded", "a"): 2, ("delivered", "a"): 2}
-    assert told(await tail.look()) == []
+    changes = told(await tail.poll())
+    assert Counter(changes) == {("recorded", "a"): 2, ("delivered", "a"): 2}
+    assert told(await tail.poll()) == []
 
 
 async def test_a_retried_dead_letter_is_the_same_event(stage: Fixture) -> None:
     tail = stage.tail()
     owner = await Owner.of(stage.store, lease=100_000)
-    await tail.look()
+    await tail.poll()
     stage.record("a")
     await owner.settle(Dead(error="no"), *await owner.ready())
-    await tail.look()
+    await tail.poll()
     [letter] = await dead_letters(stage.store)
     await stage.store.admin.dead_letters.retry([letter.id])
-    assert told(await tail.look()) == []
+    assert told(await tail.poll()) == []
     await owner.settle(DELIVERED, *await owner.ready())
-    assert told(await tail.look()) == [("delivered", "a")]
+    assert told(await tail.poll()) == [("delivered", "a")]
 
 
 async def test_since_shows_existing_events(stage: Fixture) -> None:
@@ -220,26 +220,26 @@ async def test_since_shows_existing_events(stage: Fixture) -> None:
     since = stage.clock.now()
     stage.record("a")
     tail = stage.tail(since=since)
-    assert told(await tail.look()) == [("recorded", "a")]
+    assert told(await tail.poll()) == [("recorded", "a")]
     stage.record("b")
-    assert told(await tail.look()) == [("recorded", "b")]
+    assert told(await tail.poll()) == [("recorded", "b")]
 
 
 async def test_events_can_be_filtered_by_destination(stage: Fixture) -> None:
     tail = stage.tail(destination="mail")
     owner = await Owner.of(stage.store, lease=100_000)
-    await tail.look()
+    await tail.poll()
     stage.record("a")
     [message] = await owner.ready()
     await owner.split(message, "orders", "mail")
-    assert told(await tail.look()) == [("recorded", "a")]
+    assert told(await tail.poll()) == [("recorded", "a")]
     stage.clock.pass_by(3600)
     stage.record("b")
-    await tail.look()
-    await tail.look()
+    await tail.poll()
+    await tail.poll()
     await owner.settle(DELIVERED, *(one for one in await owner.ready() if one.event_id == "a"))
-    found = [move for _ in range(3) for move in (await tail.look()).moves]
-    assert [(move.what, move.event.destination) for move in found] == [("delivered", "mail")]
+    found = [change for _ in range(3) for change in (await tail.poll()).changes]
+    assert [(change.what, change.event.destination) for change in found] == [("delivered", "mail")]
 
 
 @pytest.fixture
@@ -258,35 +258,35 @@ def record_each(stage: Fixture, numbers: range) -> list[tuple[str, str]]:
 @pytest.mark.usefixtures("small_polls")
 async def test_a_full_poll_is_reported_and_the_next_polls_return_the_rest(stage: Fixture) -> None:
     tail = stage.tail(overlap=0)
-    await tail.look()
+    await tail.poll()
     record_each(stage, range(6))
-    assert not (await tail.look()).behind
+    assert not (await tail.poll()).incomplete
     recorded = record_each(stage, range(6, 20))
-    looks = [await tail.look() for _ in range(4)]
-    assert [look.behind for look in looks] == [True, False, False, False]
+    looks = [await tail.poll() for _ in range(4)]
+    assert [look.incomplete for look in looks] == [True, False, False, False]
     assert [look.gap for look in looks] == [None] * 4
     assert told(looks[0]) == recorded[-6:]
-    assert sorted(move for look in looks for move in told(look)) == sorted(recorded)
+    assert sorted(change for look in looks for change in told(look)) == sorted(recorded)
 
 
 @pytest.mark.usefixtures("small_polls")
 async def test_the_start_reads_one_page_and_shows_no_earlier_events(stage: Fixture) -> None:
     record_each(stage, range(20))
     tail = stage.tail()
-    looked = await tail.look()
+    looked = await tail.poll()
     assert looked.gap == stage.clock.now() - timedelta(seconds=6) + timedelta(milliseconds=1)
     assert len(tail._known) == 6
     recorded = record_each(stage, range(20, 24))
-    assert [move for _ in range(4) for move in told(await tail.look())] == recorded
+    assert [change for _ in range(4) for change in told(await tail.poll())] == recorded
 
 
 @pytest.mark.usefixtures("small_polls")
 async def test_a_large_transaction_before_the_start_is_not_shown(stage: Fixture) -> None:
     stage.record(*(str(number) for number in range(20)))
     tail = stage.tail()
-    await tail.look()
+    await tail.poll()
     recorded = record_each(stage, range(20, 24))
-    assert [move for _ in range(4) for move in told(await tail.look())] == recorded
+    assert [change for _ in range(4) for change in told(await tail.poll())] == recorded
 
 
 @pytest.mark.usefixtures("small_polls")
@@ -295,24 +295,24 @@ async def test_events_that_no_poll_reaches_are_reported(stage: Fixture, overlap:
     since = stage.clock.now()
     recorded = record_each(stage, range(20))
     tail = stage.tail(since=since, overlap=overlap)
-    looks = [await tail.look() for _ in range(5)]
-    assert sorted(move for look in looks for move in told(look)) == sorted(recorded[-shown:])
+    looks = [await tail.poll() for _ in range(5)]
+    assert sorted(change for look in looks for change in told(look)) == sorted(recorded[-shown:])
     gap = None if shown == 20 else since + timedelta(seconds=20 - shown)
     assert [look.gap for look in looks] == [gap, None, None, None, None]
 
 
 async def test_events_with_a_future_time_are_shown(stage: Fixture) -> None:
     tail = stage.tail()
-    await tail.look()
+    await tail.poll()
     stage.clock.pass_by(86_400 * 365)
     ahead = stage.begin("ahead")
     ahead.__exit__(None, None, None)
     stage.clock.pass_by(-86_400 * 365)
-    assert told(await tail.look()) == [("recorded", "ahead")]
+    assert told(await tail.poll()) == [("recorded", "ahead")]
     stage.record("now")
-    assert told(await tail.look()) == [("recorded", "now")]
+    assert told(await tail.poll()) == [("recorded", "now")]
     stage.record("then")
-    assert told(await tail.look()) == [("recorded", "then")]
+    assert told(await tail.poll()) == [("recorded", "then")]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -322,7 +322,7 @@ async def test_no_event_is_missed_or_repeated(stage: Fixture, seed: int, monkeyp
     monkeypatch.setattr(event_tail, "PAGES", 3)
     chance, tail = Random(seed), stage.tail(overlap=20)
     owner = await Owner.of(stage.store, lease=1_000_000)
-    await tail.look()
+    await tail.poll()
     shown: Counter[tuple[str, str]] = Counter()
     still_open: list[tuple[datetime, MemoryTransaction]] = []
     ends: dict[str, str] = {}
@@ -341,7 +341,7 @@ async def test_no_event_is_missed_or_repeated(stage: Fixture, seed: int, monkeyp
                 if outcome is not AGAIN:
                     ends[message.event_id] = "delivered" if outcome is DELIVERED else "dead-lettered"
         if chance.random() < 0.5:
-            looked = await tail.look()
+            looked = await tail.poll()
             assert looked.gap is None
             shown.update(told(looked))
     for _, transaction in still_open:
@@ -350,7 +350,7 @@ async def test_no_event_is_missed_or_repeated(stage: Fixture, seed: int, monkeyp
         await owner.settle(DELIVERED, message, to="orders")
         ends[message.event_id] = "delivered"
     for _ in range(100):
-        shown.update(told(await tail.look()))
+        shown.update(told(await tail.poll()))
     assert len(ends) > 100
-    once = {move: count for move, count in shown.items() if move[0] != "retried"}
+    once = {change: count for change, count in shown.items() if change[0] != "retried"}
     assert once == {("recorded", one): 1 for one in ends} | {(end, one): 1 for one, end in ends.items()}

@@ -158,9 +158,9 @@ def _known(to: str | None) -> str | None:
 
 def _print(plan: Replay, matched: int | None, done: Progress | None, *, as_json: bool, dry_run: bool) -> None:
     if as_json:
-        figures: dict[str, Any] = {"matched": matched, "exact": matched is not None and matched <= COUNTED}
-        figures |= {"copied": done.copied if done else 0, "replay": done.number if done else None}
-        print_json(figures | {"dry_run": dry_run})
+        counts: dict[str, Any] = {"matched": matched, "exact": matched is not None and matched <= COUNTED}
+        counts |= {"copied": done.copied if done else 0, "replay": done.number if done else None}
+        print_json(counts | {"dry_run": dry_run})
     elif done is not None:
         click.echo(f"replayed {_deliveries(done.copied)}: replay {done.number}")
     elif matched:

@@ -20,10 +20,10 @@ from pillarbox.ops.exports import listed_event, written
 
 if TYPE_CHECKING:
     from pillarbox.admin.admin import AdminStore
-    from pillarbox.ops.event_tail import Look, Move, Tail
+    from pillarbox.ops.event_tail import Change, Tail, TailResult
 
 _COLOURS = {"recorded": "", "retried": "yellow", "delivered": "green", "dead-lettered": "red", "gone": "dim"}
-_BEHIND = "more new events than one query reads: the older ones follow with the next queries"
+_INCOMPLETE = "more new events than one query reads: the older ones follow with the next queries"
 
 
 @click.command()
@@ -72,21 +72,21 @@ def tail(
 
     async def follow(store: AdminStore) -> None:
         following = Tail(store, wanted, since=since, overlap=overlap)
-        found = await following.look()
+        found = await following.poll()
         while True:
             _show(found, only, as_json=as_json)
             await asyncio.sleep(interval)
-            found = await _patient(following, interval)
+            found = await _poll(following, interval)
 
     with_shared_store(follow)
 
 
-async def _patient(following: Tail, interval: float) -> Look:
+async def _poll(following: Tail, interval: float) -> TailResult:
     """Query until the store responds. No event is missed in the meantime."""
     told = False
     while True:
         try:
-            return await following.look()
+            return await following.poll()
         except StoreUnavailableError as error:
             if not told:
                 click.echo(f"pillarbox: {error}", err=True)
@@ -94,28 +94,28 @@ async def _patient(following: Tail, interval: float) -> Look:
             await asyncio.sleep(interval)
 
 
-def _show(found: Look, only: tuple[str, ...], *, as_json: bool) -> None:
+def _show(found: TailResult, only: tuple[str, ...], *, as_json: bool) -> None:
     if found.gap:
         click.echo(f"pillarbox: too many events to read: events before {timestamp(found.gap)} are not shown", err=True)
         if as_json:
             print_json({"at": written(found.gap), "what": "gap"})
-    elif found.behind:
-        click.echo(f"pillarbox: {_BEHIND}", err=True)
-    for move in found.moves:
-        if not only or move.what in only:
-            _print(move, as_json=as_json)
+    elif found.incomplete:
+        click.echo(f"pillarbox: {_INCOMPLETE}", err=True)
+    for change in found.changes:
+        if not only or change.what in only:
+            _print(change, as_json=as_json)
 
 
-def _print(move: Move, *, as_json: bool) -> None:
-    event = move.event
+def _print(change: Change, *, as_json: bool) -> None:
+    event = change.event
     if as_json:
-        print_json({"at": written(move.at), "what": move.what} | listed_event(event))
+        print_json({"at": written(change.at), "what": change.what} | listed_event(event))
         return
     retries = plural(event.retry_count, "retry", "retries") if event.retry_count else ""
-    error = event.last_error if move.what in ("retried", "dead-lettered") else ""
+    error = event.last_error if change.what in ("retried", "dead-lettered") else ""
     cells = [
-        timestamp(move.at),
-        move.what,
+        timestamp(change.at),
+        change.what,
         event.event_type,
         event.event_id,
         event.key,
@@ -124,7 +124,7 @@ def _print(move: Move, *, as_json: bool) -> None:
         error,
     ]
     if sys.stdout.isatty():
-        shown = [f"{move.what:<13}" if cell is move.what else clean(cell) for cell in cells if cell]
-        print_line("  ".join(shown), colour=_COLOURS[move.what])
+        shown = [f"{change.what:<13}" if cell is change.what else clean(cell) for cell in cells if cell]
+        print_line("  ".join(shown), colour=_COLOURS[change.what])
     else:
         click.echo("\t".join(clean(cell) for cell in cells))

@@ -129,9 +129,9 @@ def _drawn(refresh: Refresh, *, width: int, height: int | None = None) -> Group:
     from rich.text import Text
 
     frame = refresh.frame
-    head, *figures = _head(frame)
+    first, *rest = _head(frame)
     lines = [Text(line, style="red") for line in _store_error(refresh)]
-    lines += [Text(head, style=_COLOURS[frame.flow.state]), *(Text(line) for line in figures)]
+    lines += [Text(first, style=_COLOURS[frame.flow.state]), *(Text(line) for line in rest)]
     sheets = [sheet for sheet in (_destinations_sheet(frame), _relays_sheet(frame)) if sheet.rows]
     above = sum(1 + line.cell_len // width for line in lines)
     most = [None] * len(sheets) if height is None else shares(height - above, *sheets)
@@ -165,7 +165,7 @@ def _store_error(refresh: Refresh) -> list[str]:
 
 
 def _head(frame: Frame) -> list[str]:
-    figures = [
+    parts = [
         f"{_pending(frame)} pending",
         f"the oldest for {span(frame.oldest)}" if frame.oldest is not None else "",
         f"{number(frame.dead, most=COUNTED)} dead",
@@ -174,7 +174,7 @@ def _head(frame: Frame) -> list[str]:
         f"{frame.lanes - frame.orphans} of {frame.lanes} lanes owned",
     ]
     why = f": {clean(frame.flow.reason)}" if frame.flow.reason else ""
-    return [f"{frame.flow.state}{why}", ", ".join(figure for figure in figures if figure)]
+    return [f"{frame.flow.state}{why}", ", ".join(part for part in parts if part)]
 
 
 def _pending(frame: Frame) -> str:

@@ -21,7 +21,7 @@ def letter(payload: bytes = b'{"id":1}', kind: str = JSON, **headers: object) ->
 
 
 def sent(had: EventDetail, **fields: str) -> tuple[bytes, dict[str, str]]:
-    """What a letter carries after a browser sent the form with these fields."""
+    """Return the content of a dead letter after a browser sent the form with these fields."""
     as_browsers_do = {name: text.replace("\n", "\r\n") for name, text in fields.items()}
     change = DeadLetterForm.of(had).filled(as_browsers_do).amendment(had, max_payload=LIMIT)
     return change.payload, dict(change.headers)
