@@ -135,7 +135,7 @@ def test_a_copy_button_copies_the_whole_value(scene: str, browser: Browser) -> N
 
 
 @pytest.fixture
-def letters(store_url: str) -> Stock:
+def dead_letters(store_url: str) -> Stock:
     """Dead letters, one of them with code in it."""
     stock = filled(Stock(store_url))
     stock.record(Event("order.odd", {"note": VECTOR}, event_id="odd", headers={"x-note": VECTOR}))
@@ -143,16 +143,16 @@ def letters(store_url: str) -> Stock:
     return stock
 
 
-def test_every_action_works_in_a_browser(letters: Stock, tmp_path: Path, browser: Browser) -> None:
+def test_every_action_works_in_a_browser(dead_letters: Stock, tmp_path: Path, browser: Browser) -> None:
     with (
-        serving(letters.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none") as base,
+        serving(dead_letters.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none") as base,
         watched(browser, base) as visitor,
     ):
-        edit_and_retry(visitor, letters)
-        retry_a_dead_letter(visitor, letters)
-        discard_a_group(visitor, letters)
-        pause_and_resume(visitor, letters)
-        replay_as_new(visitor, letters)
+        edit_and_retry(visitor, dead_letters)
+        retry_a_dead_letter(visitor, dead_letters)
+        discard_a_group(visitor, dead_letters)
+        pause_and_resume(visitor, dead_letters)
+        replay_as_new(visitor, dead_letters)
         page = visitor.go("/audit")
         told = page.locator("td[data-label=What]").all_text_contents()
         assert {"edit", "retry", "discard", "replay"} <= set(told)

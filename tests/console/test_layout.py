@@ -50,7 +50,7 @@ def test_long_wide_and_single_values_are_shown_completely(
             with watched(browser, base, width=width) as visitor:
                 the_largest_number_fits(visitor.go("/"))
                 if width == 1280:
-                    the_head_of_a_key_can_be_reached(visitor.go("/keys"))
+                    the_first_event_of_a_key_can_be_reached(visitor.go("/keys"))
                     a_single_sample_is_a_point(visitor.go("/"))
                     a_name_comes_before_its_value(visitor.go("/event?id=stuck"))
                 if width == 390:
@@ -72,7 +72,7 @@ def the_largest_number_fits(page: Page) -> None:
     assert page.locator(f".value:text-is('{LARGEST}')").evaluate(_OVERFLOW) <= 0
 
 
-def the_head_of_a_key_can_be_reached(page: Page) -> None:
+def the_first_event_of_a_key_can_be_reached(page: Page) -> None:
     link = page.get_by_role("link", name="stuck")
     assert link.evaluate(
         "link => link.getBoundingClientRect().right <= link.closest('td').getBoundingClientRect().right"

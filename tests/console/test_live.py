@@ -23,22 +23,22 @@ FOCUSED = "document.activeElement.textContent.trim()"
 
 
 @pytest.fixture
-def letters(sqlite_url: str) -> Stock:
+def dead_letters(sqlite_url: str) -> Stock:
     return filled(Stock(sqlite_url))
 
 
-def test_pages_update_live(letters: Stock, tmp_path: Path, browser: Browser) -> None:
+def test_pages_update_live(dead_letters: Stock, tmp_path: Path, browser: Browser) -> None:
     given = {"PILLARBOX_CONSOLE__LOGIN": "none", "PILLARBOX_CONSOLE__SLO": "1ms"}
-    with serving(letters.url, tmp_path, **given) as base:
+    with serving(dead_letters.url, tmp_path, **given) as base:
         with watched(browser, base) as visitor:
-            numbers_come_as_a_stream(visitor, letters)
-            a_list_keeps_the_focus(visitor, letters)
+            numbers_come_as_a_stream(visitor, dead_letters)
+            a_list_keeps_the_focus(visitor, dead_letters)
             a_question_stays_open(visitor)
             alarms_and_buttons_change(visitor)
             visitor.check()
         with watched(browser, base) as visitor:
             visitor.page.route("**/live", lambda route: route.fulfill(status=403))
-            numbers_come_without_a_stream(visitor, letters)
+            numbers_come_without_a_stream(visitor, dead_letters)
             what_is_old_is_told(visitor.page)
 
 

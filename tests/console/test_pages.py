@@ -162,8 +162,8 @@ async def test_a_key_blocked_by_a_retry_shows_the_next_attempt(visit: Visit, wit
     page = await visitor.look("/keys")
     assert re.search(r">next attempt in \d+ min( \d+ s)?<", page)
     assert page.index("an operator decides") < page.index("next attempt in")
-    given_up, waiting = (await visitor.client.get("/api/v1/keys")).json()["blocked"]
-    assert (given_up["event_id"], given_up["next_retry_at"]) == ("stuck", None)
+    dead_lettered, waiting = (await visitor.client.get("/api/v1/keys")).json()["blocked"]
+    assert (dead_lettered["event_id"], dead_lettered["next_retry_at"]) == ("stuck", None)
     assert (waiting["event_id"], waiting["waiting"], waiting["next_retry_at"] is None) == ("head", 1, False)
 
 

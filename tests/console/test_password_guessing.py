@@ -63,8 +63,8 @@ async def test_few_attempts_may_wait_at_an_address_that_guesses(users: Path) -> 
 async def test_failures_are_counted_per_client_behind_a_trusted_proxy(
     visit: Visit, shop: Stock, users: Path, held_in: str
 ) -> None:
-    people = str(users) if held_in == "file" else await asyncio.to_thread(users.read_text)
-    given = {f"PILLARBOX_CONSOLE__USERS{'_FILE' if held_in == 'file' else ''}": people}
+    users_known = str(users) if held_in == "file" else await asyncio.to_thread(users.read_text)
+    given = {f"PILLARBOX_CONSOLE__USERS{'_FILE' if held_in == 'file' else ''}": users_known}
     settings = load(**given, PILLARBOX_CONSOLE__TRUSTED_PROXIES="10.0.0.7,127.0.0.1").console
     visitor = await visit(shop, login=make_login(settings))
     visitor.client.headers["x-forwarded-for"] = "203.0.113.9"

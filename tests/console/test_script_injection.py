@@ -83,9 +83,13 @@ async def work(store: AdminStore) -> None:
     for message in await owner.ready(limit=1000):
         number = VECTORS.index(message.event_type)
         await owner.settle(outcome(number, message.event_type), message, to=message.event_type)
-    for letter in await dead_letters(store, limit=30):
-        await store.admin.requests.add("retry", [(letter.event_id, letter.destination)], by=letter.event_type)
-    await store.admin.dead_letters.retry([letter.id for letter in await dead_letters(store, limit=5)], by=VECTORS[3])
+    for dead_letter in await dead_letters(store, limit=30):
+        await store.admin.requests.add(
+            "retry", [(dead_letter.event_id, dead_letter.destination)], by=dead_letter.event_type
+        )
+    await store.admin.dead_letters.retry(
+        [dead_letter.id for dead_letter in await dead_letters(store, limit=5)], by=VECTORS[3]
+    )
 
 
 def consume(stock: Stock) -> None:

@@ -38,11 +38,11 @@ FAILURE = Failure("orders", 1, True, "no", NOON, 0.25)
         ("## `pillarbox events`", exports.listed_event(LISTED)),
         ("## `pillarbox events`", exports.event_detail(DETAIL)),
         ("## `pillarbox events`", exports.failure(FAILURE)),
-        ("## `pillarbox dead`", exports.listed_letter(LETTER)),
-        ("## `pillarbox dead`", exports.letter_group(GROUP)),
+        ("## `pillarbox dead`", exports.listed_dead_letter(LETTER)),
+        ("## `pillarbox dead`", exports.dead_letter_group(GROUP)),
         ("## `pillarbox dead`", exports.content(DETAIL)),
         ("## `pillarbox audit`", exports.audit_entry(ENTRY)),
-        ("## `pillarbox dead broker`", exports.broker_letter(ON_THE_BROKER)),
+        ("## `pillarbox dead broker`", exports.broker_dead_letter(ON_THE_BROKER)),
     ],
 )
 def test_every_key_is_documented(heading: str, printed: dict[str, object]) -> None:

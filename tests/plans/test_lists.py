@@ -199,7 +199,7 @@ async def test_a_page_takes_one_statement_whatever_its_size(
     store: PostgresStore, listener: Listener, limit: int
 ) -> None:
     assert len((await store.admin.events.list(EventFilter(), limit=limit)).events) == limit
-    assert len((await store.admin.dead_letters.list(DeadLetterFilter(), limit=limit)).letters) == limit
+    assert len((await store.admin.dead_letters.list(DeadLetterFilter(), limit=limit)).dead_letters) == limit
     assert listener.count == 2
     await store.admin.events.show("h7")
     assert listener.count == 5

@@ -125,7 +125,7 @@ ALL_DEAD_LETTERS = DeadLetterFilter()
 class DeadLetterPage(NamedTuple):
     """A page of dead letters, the newest first."""
 
-    letters: list[ListedDeadLetter]
+    dead_letters: list[ListedDeadLetter]
     before: int | None
     """Where the next page continues; None if there is none."""
 
@@ -133,7 +133,7 @@ class DeadLetterPage(NamedTuple):
 class FoundDeadLetter(NamedTuple):
     """A row that a store scanned for a page of dead letters."""
 
-    letter: ListedDeadLetter
+    dead_letter: ListedDeadLetter
     wanted: bool
     edge: bool
 

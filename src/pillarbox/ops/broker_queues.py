@@ -32,7 +32,7 @@ class Depth:
     """The number of dead letters in a queue, or why it is unknown."""
 
     queue: DeadQueue
-    letters: int | None
+    dead_letters: int | None
     """None: the queue does not exist, or there is an error."""
     error: str | None = None
 
@@ -84,10 +84,10 @@ async def existing(settings: Settings, queues: Sequence[DeadQueue]) -> dict[Dead
     found = await depths(settings, queues)
     if error := next((depth.error for depth in found if depth.error), None):
         raise UnavailableError(error)
-    return {depth.queue: depth.letters for depth in found if depth.letters is not None}
+    return {depth.queue: depth.dead_letters for depth in found if depth.dead_letters is not None}
 
 
-async def first_letters(
+async def first_dead_letters(
     settings: Settings, queues: Mapping[DeadQueue, int], *, limit: int, bodies: bool
 ) -> list[BrokerDeadLetter]:
     """Return the first dead letters of each queue, up to `limit` in total, without removing them.
@@ -97,7 +97,10 @@ async def first_letters(
     found: list[BrokerDeadLetter] = []
     for queue, depth in queues.items():
         if most := min(depth, limit - len(found)):
-            async with opened(settings, queue) as letters, letters.receive(queue.name, most=most, window=most) as look:
+            async with (
+                opened(settings, queue) as dead_letters,
+                dead_letters.receive(queue.name, most=most, window=most) as look,
+            ):
                 async for hand in look:
                     found.append(hand.dead_letter if bodies else replace(hand.dead_letter, body=b""))
     return found
@@ -109,34 +112,34 @@ async def opened(
 ) -> AsyncIterator[BrokerDeadLetters]:
     """Connect to the broker of a queue, and close the connection afterwards. Raises ConfigurationError,
     UnavailableError."""
-    letters = open_broker_dead_letters(settings, queue.transport, timeout=within)
+    dead_letters = open_broker_dead_letters(settings, queue.transport, timeout=within)
     try:
-        yield letters
+        yield dead_letters
     except UnavailableError as error:
         raise UnavailableError(str(error)) from error
     finally:
-        await letters.aclose()
+        await dead_letters.aclose()
 
 
 async def _depths_on(settings: Settings, queues: Sequence[DeadQueue], within: float | None) -> list[Depth]:
     found: list[Depth] = []
     problem = ""
     try:
-        async with asyncio.timeout(within), opened(settings, queues[0], within=within) as letters:
+        async with asyncio.timeout(within), opened(settings, queues[0], within=within) as dead_letters:
             for queue in queues:
-                found.append(await _depth_of(letters, queue))
+                found.append(await _depth_of(dead_letters, queue))
     except TimeoutError:
         problem = f"no answer within {within:g} s"
     except (ConfigurationError, UnavailableError) as error:
         problem = str(error)
-    return found + [Depth(queue=queue, letters=None, error=problem) for queue in queues[len(found) :]]
+    return found + [Depth(queue=queue, dead_letters=None, error=problem) for queue in queues[len(found) :]]
 
 
-async def _depth_of(letters: BrokerDeadLetters, queue: DeadQueue) -> Depth:
+async def _depth_of(dead_letters: BrokerDeadLetters, queue: DeadQueue) -> Depth:
     try:
-        return Depth(queue=queue, letters=await letters.depth(queue.name))
+        return Depth(queue=queue, dead_letters=await dead_letters.depth(queue.name))
     except RejectedError as error:
-        return Depth(queue=queue, letters=None, error=str(error))
+        return Depth(queue=queue, dead_letters=None, error=str(error))
 
 
 def _brokers(settings: Settings) -> list[str]:

@@ -19,7 +19,7 @@ from pillarbox.record.rows import row_of
 
 
 def amendment(
-    letter: EventDetail,
+    dead_letter: EventDetail,
     *,
     payload: bytes | None = None,
     headers: Mapping[str, str] | None = None,
@@ -31,16 +31,16 @@ def amendment(
     None keeps the payload. Raises RecordError, with the field, for content that could not be recorded, and for a header
     that is to be removed and does not exist.
     """
-    if unknown := [name for name in removed if name not in letter.headers]:
+    if unknown := [name for name in removed if name not in dead_letter.headers]:
         raise RecordError(f"the dead letter has no header {unknown[0]!r} to remove", field="headers")
-    left = {name: value for name, value in letter.headers.items() if name not in set(removed)}
+    left = {name: value for name, value in dead_letter.headers.items() if name not in set(removed)}
     # Unchanged headers stay as they are stored, even if plain SQL wrote invalid ones.
     wanted = {**left, **(headers or {})} if headers or removed else None
-    change = Amendment.of(bytes(letter.payload), letter.headers_json, payload=payload, headers=wanted)
-    if payload is not None and is_json(letter.content_type):
+    change = Amendment.of(bytes(dead_letter.payload), dead_letter.headers_json, payload=payload, headers=wanted)
+    if payload is not None and is_json(dead_letter.content_type):
         compact(payload)  # validates only: the bytes stay as given
     checked = change.headers if headers or removed else dict[str, Any]()
-    event = Event(letter.event_type, change.payload, content_type=letter.content_type, headers=checked)
+    event = Event(dead_letter.event_type, change.payload, content_type=dead_letter.content_type, headers=checked)
     row_of(event, registry=None, max_payload=max_payload)
     return change
 
@@ -58,10 +58,10 @@ class Draft(NamedTuple):
         return compact(text) if self.indented else text
 
 
-def drafted(letter: EventDetail) -> Draft:
+def drafted(dead_letter: EventDetail) -> Draft:
     """Return the payload of a dead letter for an editor."""
-    payload = bytes(letter.payload)
-    return Draft(*legible(payload)) if is_json(letter.content_type) else Draft(payload, indented=False)
+    payload = bytes(dead_letter.payload)
+    return Draft(*legible(payload)) if is_json(dead_letter.content_type) else Draft(payload, indented=False)
 
 
 def legible(payload: bytes) -> tuple[bytes, bool]:

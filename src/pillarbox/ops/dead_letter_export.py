@@ -33,9 +33,9 @@ async def lines(
     before: int | None = None
     while True:
         page = await store.admin.dead_letters.list(wanted, limit=PAGE, before=before)
-        letters = await members(page.letters, group)
-        for start in range(0, len(letters), BATCH):
-            batch = letters[start : start + BATCH]
+        dead_letters = await members(page.dead_letters, group)
+        for start in range(0, len(dead_letters), BATCH):
+            batch = dead_letters[start : start + BATCH]
             details = {} if content is None else await _details(store, batch)
             # In a thread, because masking searches whole payloads and would block the event loop.
             for line in await asyncio.to_thread(_written, batch, details, content, hide):
@@ -44,20 +44,23 @@ async def lines(
             return
 
 
-async def _details(store: AdminStore, letters: Sequence[ListedDeadLetter]) -> dict[int | None, EventDetail]:
+async def _details(store: AdminStore, dead_letters: Sequence[ListedDeadLetter]) -> dict[int | None, EventDetail]:
     """Return details by number, without dead letters that were retried or deleted in the meantime."""
     return {
         detail.dead_letter_id: detail
-        for detail in await store.admin.dead_letters.details([letter.id for letter in letters])
+        for detail in await store.admin.dead_letters.details([dead_letter.id for dead_letter in dead_letters])
     }
 
 
 def _written(
-    letters: Sequence[ListedDeadLetter], details: Mapping[int | None, EventDetail], content: Content | None, hide: Hide
+    dead_letters: Sequence[ListedDeadLetter],
+    details: Mapping[int | None, EventDetail],
+    content: Content | None,
+    hide: Hide,
 ) -> list[str]:
     if content is None:
-        records = [exports.listed_letter(letter) for letter in letters]
+        records = [exports.listed_dead_letter(dead_letter) for dead_letter in dead_letters]
     else:
-        kept = [letter for letter in letters if letter.id in details]
-        records = [exports.listed_letter(letter) | content(details[letter.id]) for letter in kept]
-    return [safe_json(hide(letter)) + "\n" for letter in records]
+        kept = [dead_letter for dead_letter in dead_letters if dead_letter.id in details]
+        records = [exports.listed_dead_letter(dead_letter) | content(details[dead_letter.id]) for dead_letter in kept]
+    return [safe_json(hide(dead_letter)) + "\n" for dead_letter in records]

@@ -100,20 +100,20 @@ async def groups(store: AdminStore, wanted: DeadLetterFilter, *, most: int = MOS
     for start in range(0, most, PAGE):
         page = await store.admin.dead_letters.list(wanted, limit=min(PAGE, most - start), before=before)
         # In a thread, because a thousand long errors would block the event loop.
-        await asyncio.to_thread(_add, found, page.letters)
+        await asyncio.to_thread(_add, found, page.dead_letters)
         if (before := page.before) is None:
             break
     largest_first = sorted(found.values(), key=lambda group: (group.count, group.last_at), reverse=True)
     return Groups(largest_first, complete=before is None)
 
 
-async def letters_of(store: AdminStore, wanted: DeadLetterFilter, group: str | None = None) -> AsyncIterator[int]:
+async def dead_letters_of(store: AdminStore, wanted: DeadLetterFilter, group: str | None = None) -> AsyncIterator[int]:
     """Yield the numbers of all matching dead letters of the group, the newest first; None: of all groups."""
     before: int | None = None
     while True:
         page = await store.admin.dead_letters.list(wanted, limit=CHOSEN, before=before)
-        for letter in await members(page.letters, group):
-            yield letter.id
+        for dead_letter in await members(page.dead_letters, group):
+            yield dead_letter.id
         if (before := page.before) is None:
             return
 
@@ -125,7 +125,7 @@ async def page_of(
     found: list[ListedDeadLetter] = []
     for _ in range(looks):
         page = await store.admin.dead_letters.list(wanted, limit=PAGE, before=before)
-        found += await members(page.letters, group)
+        found += await members(page.dead_letters, group)
         if len(found) > limit:
             return DeadLetterPage(found[:limit], found[limit - 1].id)
         if (before := page.before) is None:
@@ -133,15 +133,17 @@ async def page_of(
     return DeadLetterPage(found, before)
 
 
-async def members(letters: Sequence[ListedDeadLetter], group: str | None) -> Sequence[ListedDeadLetter]:
+async def members(dead_letters: Sequence[ListedDeadLetter], group: str | None) -> Sequence[ListedDeadLetter]:
     """Return the dead letters of the group, computed in a thread; None: all of them."""
     if group is None:
-        return letters
-    return await asyncio.to_thread(lambda: [letter for letter in letters if group == _group_of(letter)])
+        return dead_letters
+    return await asyncio.to_thread(
+        lambda: [dead_letter for dead_letter in dead_letters if group == _group_of(dead_letter)]
+    )
 
 
-def _group_of(letter: ListedDeadLetter) -> str:
-    return fingerprint(letter.event_type, letter.destination, letter.error)
+def _group_of(dead_letter: ListedDeadLetter) -> str:
+    return fingerprint(dead_letter.event_type, dead_letter.destination, dead_letter.error)
 
 
 @lru_cache(maxsize=4096)
@@ -165,29 +167,29 @@ def reason_of(error: str) -> str:
     return " ".join(reason.split())[:_LONGEST_REASON]
 
 
-def _add(found: dict[str, DeadLetterGroup], letters: Sequence[ListedDeadLetter]) -> None:
-    for letter in letters:
-        name = _group_of(letter)
-        found[name] = _joined(found[name], letter) if name in found else _alone(name, letter)
+def _add(found: dict[str, DeadLetterGroup], dead_letters: Sequence[ListedDeadLetter]) -> None:
+    for dead_letter in dead_letters:
+        name = _group_of(dead_letter)
+        found[name] = _joined(found[name], dead_letter) if name in found else _alone(name, dead_letter)
 
 
-def _alone(name: str, letter: ListedDeadLetter) -> DeadLetterGroup:
+def _alone(name: str, dead_letter: ListedDeadLetter) -> DeadLetterGroup:
     return DeadLetterGroup(
         fingerprint=name,
-        reason=reason_of(letter.error),
-        event_type=letter.event_type,
-        destination=letter.destination,
+        reason=reason_of(dead_letter.error),
+        event_type=dead_letter.event_type,
+        destination=dead_letter.destination,
         count=1,
-        first_at=letter.dead_lettered_at,
-        last_at=letter.dead_lettered_at,
-        example=letter,
+        first_at=dead_letter.dead_lettered_at,
+        last_at=dead_letter.dead_lettered_at,
+        example=dead_letter,
     )
 
 
-def _joined(group: DeadLetterGroup, letter: ListedDeadLetter) -> DeadLetterGroup:
+def _joined(group: DeadLetterGroup, dead_letter: ListedDeadLetter) -> DeadLetterGroup:
     return replace(
         group,
         count=group.count + 1,
-        first_at=min(group.first_at, letter.dead_lettered_at),
-        last_at=max(group.last_at, letter.dead_lettered_at),
+        first_at=min(group.first_at, dead_letter.dead_lettered_at),
+        last_at=max(group.last_at, dead_letter.dead_lettered_at),
     )

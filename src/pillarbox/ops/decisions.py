@@ -12,7 +12,7 @@ from pillarbox.admin.listing import EventDetail, EventFilter, ListedEvent
 from pillarbox.core.message import Status
 from pillarbox.ops import bulk_actions, operator_requests
 from pillarbox.ops.bulk_actions import Scope
-from pillarbox.ops.dead_letter_groups import letters_of
+from pillarbox.ops.dead_letter_groups import dead_letters_of
 
 Decision = Literal["retry", "discard"]
 
@@ -24,7 +24,7 @@ BATCH = 1000
 class Choice:
     """The dead letters and blocked events that a decision applies to."""
 
-    letters: list[int]
+    dead_letters: list[int]
     """Numbers of dead letters, the oldest first."""
     blocked: list[tuple[str, str]]
     """Blocked events, as event id and destination."""
@@ -32,7 +32,7 @@ class Choice:
 
     @property
     def count(self) -> int:
-        return len(self.letters) + len(self.blocked)
+        return len(self.dead_letters) + len(self.blocked)
 
 
 async def choose(
@@ -42,17 +42,19 @@ async def choose(
 
     A group consists of dead letters only, so that it does not include blocked events.
     """
-    letters: list[int] = []
+    dead_letters: list[int] = []
     blocked: list[tuple[str, str]] = []
     if named := tuple(dict.fromkeys(event_ids)):
         for event_id in named:
-            letters += [number async for number in letters_of(store, replace(wanted, event_id=event_id), group)]
+            dead_letters += [
+                number async for number in dead_letters_of(store, replace(wanted, event_id=event_id), group)
+            ]
             blocked += [pair async for pair in _blocked_of(store, event_id, wanted)]
     else:
-        letters += [number async for number in letters_of(store, wanted, group)]
+        dead_letters += [number async for number in dead_letters_of(store, wanted, group)]
         blocked += [pair async for pair in _blocked(store, wanted)]
     scope = Scope(wanted=wanted, event_ids=named, group=group)
-    return Choice(letters=sorted(letters), blocked=blocked if group is None else [], scope=scope)
+    return Choice(dead_letters=sorted(dead_letters), blocked=blocked if group is None else [], scope=scope)
 
 
 async def carry_out(store: AdminStore, decision: Decision, choice: Choice, *, by: str) -> tuple[int, int]:
@@ -61,8 +63,8 @@ async def carry_out(store: AdminStore, decision: Decision, choice: Choice, *, by
     many = choice.count > 1
     bulk_action = await bulk_actions.begin(store, decision, choice.scope, count=choice.count, by=by) if many else None
     done = 0
-    for start in range(0, len(choice.letters), BATCH):
-        done += await do(choice.letters[start : start + BATCH], by=by, bulk_action=bulk_action)
+    for start in range(0, len(choice.dead_letters), BATCH):
+        done += await do(choice.dead_letters[start : start + BATCH], by=by, bulk_action=bulk_action)
     return done, await operator_requests.add(store, decision, choice.blocked, by=by, bulk_action=bulk_action)
 
 

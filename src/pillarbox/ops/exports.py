@@ -38,18 +38,18 @@ def listed_event(event: ListedEvent) -> dict[str, Any]:
     }
 
 
-def listed_letter(letter: ListedDeadLetter) -> dict[str, Any]:
+def listed_dead_letter(dead_letter: ListedDeadLetter) -> dict[str, Any]:
     return {
-        "dead_letter_id": letter.id,
-        "event_id": letter.event_id,
-        "destination": letter.destination,
-        "event_type": letter.event_type,
-        "key": letter.key,
-        "attempts": letter.attempts,
-        "error": letter.error,
-        "recorded_at": written(letter.recorded_at),
-        "first_failed_at": written(letter.first_failed_at),
-        "dead_lettered_at": written(letter.dead_lettered_at),
+        "dead_letter_id": dead_letter.id,
+        "event_id": dead_letter.event_id,
+        "destination": dead_letter.destination,
+        "event_type": dead_letter.event_type,
+        "key": dead_letter.key,
+        "attempts": dead_letter.attempts,
+        "error": dead_letter.error,
+        "recorded_at": written(dead_letter.recorded_at),
+        "first_failed_at": written(dead_letter.first_failed_at),
+        "dead_lettered_at": written(dead_letter.dead_lettered_at),
     }
 
 
@@ -74,7 +74,7 @@ def blocked_key(key: BlockedKey) -> dict[str, Any]:
     return key._asdict() | {"since": written(key.since), "next_retry_at": written(key.next_retry_at)}
 
 
-def letter_group(group: DeadLetterGroup) -> dict[str, Any]:
+def dead_letter_group(group: DeadLetterGroup) -> dict[str, Any]:
     return {
         "group": group.fingerprint,
         "reason": group.reason,
@@ -83,7 +83,7 @@ def letter_group(group: DeadLetterGroup) -> dict[str, Any]:
         "count": group.count,
         "first_at": written(group.first_at),
         "last_at": written(group.last_at),
-        "example": listed_letter(group.example),
+        "example": listed_dead_letter(group.example),
     }
 
 
@@ -127,18 +127,18 @@ def event_detail(detail: EventDetail) -> dict[str, Any]:
     return record | {"status": detail.status.value, "headers": detail.headers} | payload(detail)
 
 
-def broker_letter(letter: BrokerDeadLetter) -> dict[str, Any]:
+def broker_dead_letter(dead_letter: BrokerDeadLetter) -> dict[str, Any]:
     """Return a dead letter of a broker without its payload: see `carried`."""
     return {
-        "queue": letter.queue,
-        "event_id": letter.event_id,
-        "event_type": letter.event_type,
-        "reason": letter.reason,
-        "attempts": letter.attempts,
-        "dead_lettered_at": written(letter.dead_lettered_at),
-        "original_queue": letter.original_queue,
-        "delivery_count": letter.delivery_count,
-        "size": letter.size,
+        "queue": dead_letter.queue,
+        "event_id": dead_letter.event_id,
+        "event_type": dead_letter.event_type,
+        "reason": dead_letter.reason,
+        "attempts": dead_letter.attempts,
+        "dead_lettered_at": written(dead_letter.dead_lettered_at),
+        "original_queue": dead_letter.original_queue,
+        "delivery_count": dead_letter.delivery_count,
+        "size": dead_letter.size,
     }
 
 

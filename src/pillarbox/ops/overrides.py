@@ -55,8 +55,8 @@ async def known_destinations(store: AdminStore) -> set[str]:
     """
     parked = await store.messages.parked_destinations(range(store.lanes.count))
     waiting = await store.admin.events.list(EventFilter(undelivered=True), limit=NEWEST)
-    letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=NEWEST)
-    newest = {one.destination for one in waiting.events} | {one.destination for one in letters.letters}
+    dead_letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=NEWEST)
+    newest = {one.destination for one in waiting.events} | {one.destination for one in dead_letters.dead_letters}
     return {*parked, *newest} - {""}
 
 

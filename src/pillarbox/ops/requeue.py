@@ -48,8 +48,8 @@ class RequeueResult:
     error: SendError | None = None
     """Why the run ended early."""
 
-    def skip(self, letter: BrokerDeadLetter, reason: str) -> None:
-        self.skipped.setdefault(reason, []).append(letter.event_id or "(no id)")
+    def skip(self, dead_letter: BrokerDeadLetter, reason: str) -> None:
+        self.skipped.setdefault(reason, []).append(dead_letter.event_id or "(no id)")
 
     @property
     def done(self) -> int:
@@ -69,15 +69,15 @@ async def requeue(
         for queue, depth in queues.items():
             most = depth if plan.event_ids else min(depth, plan.most - result.matched)
             if most:
-                async with opened(settings, queue) as letters:
-                    await _requeue_from(letters, queue.name, most, plan, result, on_each)
+                async with opened(settings, queue) as dead_letters:
+                    await _requeue_from(dead_letters, queue.name, most, plan, result, on_each)
     except (RejectedError, UnavailableError) as error:
         result.error = error
     return result
 
 
 async def _requeue_from(
-    letters: BrokerDeadLetters,
+    dead_letters: BrokerDeadLetters,
     queue: str,
     most: int,
     plan: RequeuePlan,
@@ -85,7 +85,9 @@ async def _requeue_from(
     on_each: Callable[[], None],
 ) -> None:
     window = SEARCHED if plan.event_ids or plan.dry_run else WINDOW
-    async with letters.receive(queue, most=min(most, SEARCHED) if plan.event_ids else most, window=window) as received:
+    async with dead_letters.receive(
+        queue, most=min(most, SEARCHED) if plan.event_ids else most, window=window
+    ) as received:
         if plan.event_ids:
             # Find all before the first is moved, so that a moved message that fails again is not found twice.
             found = [one async for one in received if one.dead_letter.event_id in plan.event_ids]
@@ -100,15 +102,15 @@ async def _requeue_from(
 
 
 async def _move(received: ReceivedDeadLetter, plan: RequeuePlan, result: RequeueResult) -> None:
-    letter = received.dead_letter
-    target = plan.to or letter.original_queue
-    if target is None or target == letter.queue:
-        result.skip(letter, NO_ORIGIN)
+    dead_letter = received.dead_letter
+    target = plan.to or dead_letter.original_queue
+    if target is None or target == dead_letter.queue:
+        result.skip(dead_letter, NO_ORIGIN)
         return
     try:
         if not plan.dry_run:
             await received.move(target)
     except (RejectedError, NackedError) as error:
-        result.skip(letter, f"queue {target!r}: {error}")
+        result.skip(dead_letter, f"queue {target!r}: {error}")
     else:
         result.moved[target] += 1

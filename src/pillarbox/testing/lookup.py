@@ -36,7 +36,7 @@ async def dead_letters(store: AdminStore, *, limit: int = 100, before: int | Non
     letters = store.admin.dead_letters
     page = await letters.list(DeadLetterFilter(), limit=limit, before=before)
     details = {
-        detail.dead_letter_id: detail for detail in await letters.details([letter.id for letter in page.letters])
+        detail.dead_letter_id: detail for detail in await letters.details([letter.id for letter in page.dead_letters])
     }
     return [
         DeadLetterContent(
@@ -51,5 +51,5 @@ async def dead_letters(store: AdminStore, *, limit: int = 100, before: int | Non
             first_failed_at=letter.first_failed_at,
             dead_lettered_at=letter.dead_lettered_at,
         )
-        for letter in page.letters
+        for letter in page.dead_letters
     ]

@@ -82,8 +82,8 @@ async def test_rows_with_unsupported_times_become_dead_letters(store: PostgresSt
         await eventually(lambda: settled(sql, "outbox_dead_letter", len(bad)), within=60)
     assert set(handled) == good
     letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=100)
-    assert {letter.event_id for letter in letters.letters} == set(bad)
-    assert all("cannot be decoded" in letter.error for letter in letters.letters)
+    assert {letter.event_id for letter in letters.dead_letters} == set(bad)
+    assert all("cannot be decoded" in letter.error for letter in letters.dead_letters)
     assert (await store.admin.events.show("occurred_at-0")).events[0].occurred_at.year == 1
     pages, after = [], None
     while page := await store.admin.events.list(EventFilter(), limit=7, after=after):
@@ -92,7 +92,7 @@ async def test_rows_with_unsupported_times_become_dead_letters(store: PostgresSt
             break
     assert sorted(pages) == sorted([*bad, *good, "never"])
     # Values corrected in the dead letters can be sent.
-    assert await store.admin.dead_letters.retry([letter.id for letter in letters.letters]) == len(bad)
+    assert await store.admin.dead_letters.retry([letter.id for letter in letters.dead_letters]) == len(bad)
     async with relaying(store) as handled:
         await eventually(lambda: settled(sql, "outbox_history", len(good) + len(bad)), within=60)
     assert set(handled) == set(bad)

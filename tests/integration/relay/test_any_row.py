@@ -71,15 +71,15 @@ async def check(store: AdminStore, inserted: set[str]) -> None:
     assert set(listed) == inserted
     assert {listed[name] for name in NEIGHBOURS} == {"PUBLISHED"}
     letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=500)
-    details = [*await store.admin.dead_letters.details([letter.id for letter in letters.letters])]
-    assert len(details) == len(letters.letters)
+    details = [*await store.admin.dead_letters.details([letter.id for letter in letters.dead_letters])]
+    assert len(details) == len(letters.dead_letters)
     for event_id in inserted:
         details += (await store.admin.events.show(event_id)).events
         assert await find_event(store, event_id)
     for detail in details:
         exports.event_detail(detail)
         exports.content(detail)
-    assert len(await store.admin.archive.read("dead", older=-60, limit=500)) == len(letters.letters)
+    assert len(await store.admin.archive.read("dead", older=-60, limit=500)) == len(letters.dead_letters)
     await store.admin.archive.read("history", older=-60, limit=500)
     await store.admin.inspection.overview()
     await store.admin.keys.busiest()
@@ -119,7 +119,7 @@ async def test_any_row_in_postgresql_reaches_an_outcome_without_affecting_others
             await eventually(lambda: ended(store), within=90, pause=0.1)
         await check(store, inserted)
         letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=500)
-        undecodable = [letter.id for letter in letters.letters if "cannot be decoded" in letter.error]
+        undecodable = [letter.id for letter in letters.dead_letters if "cannot be decoded" in letter.error]
         assert bool(undecodable) is upgraded
         # What was corrected on the way to the dead letters is within the bounds.
         assert await store.admin.dead_letters.retry(undecodable) == len(undecodable)

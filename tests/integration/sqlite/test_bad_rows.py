@@ -91,8 +91,8 @@ async def test_a_row_that_cannot_be_settled_becomes_a_dead_letter(
     settled = await store.writes.settle(owner.epochs, [Decision(m, Retry(delay=60, error="no"), "x") for m in messages])
     assert (settled.count, settled.lost) == (20, frozenset())
     letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=10)
-    assert {letter.event_id for letter in letters.letters} == {"e3", "e17"}
-    assert all("few attempts" in letter.error for letter in letters.letters)
+    assert {letter.event_id for letter in letters.dead_letters} == {"e3", "e17"}
+    assert all("few attempts" in letter.error for letter in letters.dead_letters)
     assert sql.execute("SELECT count(*) FROM outbox_message WHERE attempts = 1").fetchone() == (18,)
 
 

@@ -68,10 +68,10 @@ def test_an_empty_page_can_have_a_next_page() -> None:
 
 def test_pages_of_dead_letters_follow_the_same_rules() -> None:
     full = dead_letter_page([dead_letter(3), dead_letter(2), dead_letter(1)], limit=2)
-    assert ([x.id for x in full.letters], full.before) == ([3, 2], 2)
+    assert ([x.id for x in full.dead_letters], full.before) == ([3, 2], 2)
     assert dead_letter_page([dead_letter(2), dead_letter(1)], limit=2).before is None
     cut = dead_letter_page([dead_letter(3), dead_letter(2, edge=True)], limit=5)
-    assert ([x.id for x in cut.letters], cut.before) == ([3, 2], 2)
+    assert ([x.id for x in cut.dead_letters], cut.before) == ([3, 2], 2)
 
 
 def test_an_indexed_filter_needs_no_scan() -> None:

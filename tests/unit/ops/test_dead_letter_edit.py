@@ -14,7 +14,7 @@ NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 LIMIT = 100
 
 
-def letter(payload: bytes = b'{"id":1}', headers: str = '{"tenant":"acme"}', **more: Any) -> EventDetail:
+def dead_letter(payload: bytes = b'{"id":1}', headers: str = '{"tenant":"acme"}', **more: Any) -> EventDetail:
     detail = EventDetail(
         1, "evt-001", "orders", Status.FAILED, "order.placed", None, None, None, payload, "application/json", headers,
         1, None, None, None, NOON, NOON, None, None, 3, 3, "no", NOON, None, None, None, 7, NOON, NOON,
@@ -23,13 +23,13 @@ def letter(payload: bytes = b'{"id":1}', headers: str = '{"tenant":"acme"}', **m
 
 
 def test_bytes_are_kept_as_given() -> None:
-    change = amendment(letter(), payload=b'{ "price": 1.10 }', max_payload=LIMIT)
+    change = amendment(dead_letter(), payload=b'{ "price": 1.10 }', max_payload=LIMIT)
     assert (change.payload, change.old_payload, change.changes) == (b'{ "price": 1.10 }', b'{"id":1}', True)
     assert change.headers == {"tenant": "acme"}
 
 
 def test_headers_are_set_and_removed() -> None:
-    had = letter(headers='{"tenant":"acme","debug":"1"}')
+    had = dead_letter(headers='{"tenant":"acme","debug":"1"}')
     change = amendment(had, headers={"tenant": "umbrella", "n": "2"}, removed=["debug"], max_payload=LIMIT)
     assert change.headers == {"tenant": "umbrella", "n": "2"}
     assert change.told["headers"] == {"set": ["n", "tenant"], "removed": ["debug"]}
@@ -37,7 +37,7 @@ def test_headers_are_set_and_removed() -> None:
 
 
 def test_an_identical_edit_is_no_change() -> None:
-    assert not amendment(letter(), payload=b'{"id":1}', headers={"tenant": "acme"}, max_payload=LIMIT).changes
+    assert not amendment(dead_letter(), payload=b'{"id":1}', headers={"tenant": "acme"}, max_payload=LIMIT).changes
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ def test_an_identical_edit_is_no_change() -> None:
 )
 def test_a_payload_that_could_not_be_recorded_is_rejected(payload: bytes, told: str) -> None:
     with pytest.raises(RecordError, match=told) as refused:
-        amendment(letter(), payload=payload, max_payload=LIMIT)
+        amendment(dead_letter(), payload=payload, max_payload=LIMIT)
     assert refused.value.field == "payload"
 
 
 def test_a_binary_payload_can_be_any_bytes_up_to_the_limit() -> None:
-    had = letter(content_type="application/octet-stream")
+    had = dead_letter(content_type="application/octet-stream")
     assert amendment(had, payload=b"\xff{", max_payload=LIMIT).payload == b"\xff{"
     with pytest.raises(RecordError, match="max_payload"):
         amendment(had, payload=b"x" * (LIMIT + 1), max_payload=LIMIT)
@@ -77,12 +77,12 @@ def test_a_binary_payload_can_be_any_bytes_up_to_the_limit() -> None:
 )
 def test_headers_that_could_not_be_recorded_are_rejected(asked: dict[str, Any], told: str) -> None:
     with pytest.raises(RecordError, match=told) as refused:
-        amendment(letter(), **asked, max_payload=LIMIT)
+        amendment(dead_letter(), **asked, max_payload=LIMIT)
     assert refused.value.field == "headers"
 
 
 def test_headers_inserted_by_sql_do_not_prevent_an_edit_of_the_payload() -> None:
-    had = letter(headers='{"n": 1}')
+    had = dead_letter(headers='{"n": 1}')
     assert amendment(had, payload=b"{}", max_payload=LIMIT).headers == {"n": 1}
 
 

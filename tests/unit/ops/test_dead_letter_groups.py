@@ -11,7 +11,7 @@ from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
 from pillarbox.ops import dead_letter_groups
-from pillarbox.ops.dead_letter_groups import fingerprint, groups, is_fingerprint, letters_of, page_of, reason_of
+from pillarbox.ops.dead_letter_groups import dead_letters_of, fingerprint, groups, is_fingerprint, page_of, reason_of
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.lane_owner import Owner
@@ -110,8 +110,8 @@ async def test_groups_contain_only_matching_dead_letters() -> None:
 async def test_all_dead_letters_of_a_group_are_found() -> None:
     store = await store_with("order 1 is gone", "refused", "order 2 is gone")
     name = fingerprint("order.placed", "orders", "order 7 is gone")
-    letters = [letter.id for letter in await dead_letters(store) if "gone" in letter.error]
-    assert [number async for number in letters_of(store, DeadLetterFilter(), name)] == letters
+    dead_letters = [dead_letter.id for dead_letter in await dead_letters(store) if "gone" in dead_letter.error]
+    assert [number async for number in dead_letters_of(store, DeadLetterFilter(), name)] == dead_letters
 
 
 async def test_errors_are_grouped_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,7 @@ async def test_errors_are_grouped_on_a_thread(monkeypatch: pytest.MonkeyPatch) -
     store = await store_with("a", "b")
     monkeypatch.setattr(dead_letter_groups, "fingerprint", noted)
     await groups(store, DeadLetterFilter())
-    assert [number async for number in letters_of(store, DeadLetterFilter(), "0" * 12)] == []
-    assert (await page_of(store, DeadLetterFilter(), "0" * 12, limit=5, before=None, looks=1)).letters == []
+    assert [number async for number in dead_letters_of(store, DeadLetterFilter(), "0" * 12)] == []
+    assert (await page_of(store, DeadLetterFilter(), "0" * 12, limit=5, before=None, looks=1)).dead_letters == []
     assert threads
     assert threading.main_thread() not in threads

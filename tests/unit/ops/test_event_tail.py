@@ -208,8 +208,8 @@ async def test_a_retried_dead_letter_is_the_same_event(stage: Fixture) -> None:
     stage.record("a")
     await owner.settle(Dead(error="no"), *await owner.ready())
     await tail.poll()
-    [letter] = await dead_letters(stage.store)
-    await stage.store.admin.dead_letters.retry([letter.id])
+    [dead_letter] = await dead_letters(stage.store)
+    await stage.store.admin.dead_letters.retry([dead_letter.id])
     assert told(await tail.poll()) == []
     await owner.settle(DELIVERED, *await owner.ready())
     assert told(await tail.poll()) == [("delivered", "a")]

@@ -46,13 +46,13 @@ def read_depths(queues: Sequence[DeadQueue]) -> list[Depth]:
         return []
     quiet_drivers()
     found = asyncio.run(depths(current_settings(), queues, within=TIMEOUT))
-    return [depth for depth in found if depth.queue.named or depth.letters is not None or depth.error]
+    return [depth for depth in found if depth.queue.named or depth.dead_letters is not None or depth.error]
 
 
 def too_many(depths: Sequence[Depth], most: int | None) -> Iterator[str]:
     """Yield a message for each queue with more than `most` dead letters."""
     for depth in depths:
-        if most is not None and (count := depth.letters or 0) > most:
+        if most is not None and (count := depth.dead_letters or 0) > most:
             yield f"{depth.queue.name} has {plural(count, 'dead letter')}, more than {most:,}"
 
 
@@ -67,7 +67,7 @@ def as_object(depths: Sequence[Depth]) -> dict[str, object]:
         {
             "transport": depth.queue.transport,
             "queue": depth.queue.name,
-            "depth": depth.letters,
+            "depth": depth.dead_letters,
             "error": depth.error,
         }
         for depth in depths
@@ -80,9 +80,9 @@ def print_depths(depths: Sequence[Depth]) -> None:
     if depths:
         print_table(
             ["dead-letter queue", "transport", "depth", "error"],
-            [[d.queue.name, d.queue.transport, d.letters, _trouble(d)] for d in depths],
+            [[d.queue.name, d.queue.transport, d.dead_letters, _trouble(d)] for d in depths],
         )
 
 
 def _trouble(depth: Depth) -> str:
-    return depth.error or ("" if depth.letters is not None else "the queue does not exist yet")
+    return depth.error or ("" if depth.dead_letters is not None else "the queue does not exist yet")

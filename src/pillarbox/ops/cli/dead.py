@@ -84,18 +84,23 @@ def list_(limit: int, after: int | None, as_json: bool, **filters: Any) -> None:
     wanted = DeadLetterFilter(**filters)
     page, held = with_shared_store(lambda store: _look(store, wanted, limit=limit, before=after))
     if as_json:
-        print_json({"dead_letters": [exports.listed_letter(letter) for letter in page.letters], "after": page.before})
+        print_json(
+            {
+                "dead_letters": [exports.listed_dead_letter(dead_letter) for dead_letter in page.dead_letters],
+                "after": page.before,
+            }
+        )
         return
     if held:
         click.echo("some events block their keys: `pillarbox events list --status FAILED`", err=True)
-    if not page.letters:
+    if not page.dead_letters:
         click.echo("no matching dead letters", err=True)
         return
     print_table(
         ["number", "dead-lettered", "event", "type", "key", "destination", "attempts", "error"],
         [
             [x.id, x.dead_lettered_at, x.event_id, x.event_type, x.key, x.destination, x.attempts, x.error]
-            for x in page.letters
+            for x in page.dead_letters
         ],
     )
     if page.before is not None:
@@ -112,9 +117,9 @@ async def _look(
 
 async def _page(store: AdminStore, wanted: DeadLetterFilter, *, limit: int, before: int | None) -> DeadLetterPage:
     page = await store.admin.dead_letters.list(wanted, limit=limit, before=before)
-    while page.before is not None and len(page.letters) < limit:
-        more = await store.admin.dead_letters.list(wanted, limit=limit - len(page.letters), before=page.before)
-        page = DeadLetterPage(page.letters + more.letters, more.before)
+    while page.before is not None and len(page.dead_letters) < limit:
+        more = await store.admin.dead_letters.list(wanted, limit=limit - len(page.dead_letters), before=page.before)
+        page = DeadLetterPage(page.dead_letters + more.dead_letters, more.before)
     return page
 
 
@@ -139,7 +144,7 @@ def groups(limit: int, as_json: bool, **filters: Any) -> None:
     wanted = DeadLetterFilter(**filters)
     found = with_shared_store(lambda store: dead_letter_groups.groups(store, wanted))
     if as_json:
-        listed = [exports.letter_group(group) for group in found.groups[:limit]]
+        listed = [exports.dead_letter_group(group) for group in found.groups[:limit]]
         print_json({"groups": listed, "complete": found.complete})
     elif found.groups:
         _print_groups(found, limit=limit)
@@ -266,17 +271,17 @@ def _act(
 
 
 def _describe(choice: Choice) -> str:
-    letters, held = len(choice.letters), len(choice.blocked)
-    parts = [plural(letters, "dead letter")] if letters or not held else []
+    dead_letters, held = len(choice.dead_letters), len(choice.blocked)
+    parts = [plural(dead_letters, "dead letter")] if dead_letters or not held else []
     parts += [plural(held, "blocked event")] if held else []
     return " and ".join(parts)
 
 
 def _print(decision: Decision, choice: Choice, *, done: int, requested: int) -> None:
-    if choice.letters:
+    if choice.dead_letters:
         words = {"retry": "retried", "discard": "deleted"}[decision]
         click.echo(f"{words}: {plural(done, 'dead letter')}")
-    if (left := len(choice.letters) - done) and decision == "retry":
+    if (left := len(choice.dead_letters) - done) and decision == "retry":
         click.echo(f"{left:,} skipped: already pending, or changed concurrently")
     if requested:
         click.echo(f"requested for {plural(requested, 'blocked event')}; the relay executes it with its next fetch")

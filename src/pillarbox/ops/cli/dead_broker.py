@@ -70,17 +70,17 @@ def list_(queue: str | None, transport: str | None, limit: int, bodies: bool, as
       pillarbox dead broker list --queue orders.dlq --limit 10 --payload
     """
 
-    from pillarbox.ops.broker_queues import first_letters
+    from pillarbox.ops.broker_queues import first_dead_letters
 
     queues = _existing(queue, transport)
-    found = asyncio.run(first_letters(current_settings(), queues, limit=limit, bodies=bodies))
+    found = asyncio.run(first_dead_letters(current_settings(), queues, limit=limit, bodies=bodies))
     if as_json:
-        print_json({"dead_letters": [_as_object(letter, bodies=bodies) for letter in found]})
+        print_json({"dead_letters": [_as_object(dead_letter, bodies=bodies) for dead_letter in found]})
     elif found:
         _print(found, bodies=bodies)
     else:
         click.echo("there are no dead letters on the broker", err=True)
-    if often := sum(letter.delivery_count >= MANY_DELIVERIES for letter in found):
+    if often := sum(dead_letter.delivery_count >= MANY_DELIVERIES for dead_letter in found):
         click.echo(
             f"pillarbox: {often:,} of them were delivered {MANY_DELIVERIES} times or more; a queue with a delivery "
             "limit (20 since RabbitMQ 4) drops messages above it: requeue them, or set the policy delivery-limit to -1",
@@ -165,9 +165,9 @@ def _existing(queue: str | None, transport: str | None) -> dict[DeadQueue, int]:
     return found
 
 
-def _as_object(letter: BrokerDeadLetter, *, bodies: bool) -> dict[str, object]:
-    record = exports.broker_letter(letter)
-    return record | exports.carried(letter.body, letter.content_type or "") if bodies else record
+def _as_object(dead_letter: BrokerDeadLetter, *, bodies: bool) -> dict[str, object]:
+    record = exports.broker_dead_letter(dead_letter)
+    return record | exports.carried(dead_letter.body, dead_letter.content_type or "") if bodies else record
 
 
 def _print(found: Sequence[BrokerDeadLetter], *, bodies: bool) -> None:

@@ -31,9 +31,9 @@ class DeadLetterForm(NamedTuple):
     """One line per header: name, colon, value."""
 
     @classmethod
-    def of(cls, letter: EventDetail) -> Self:
+    def of(cls, dead_letter: EventDetail) -> Self:
         """Return the form with the stored content."""
-        return cls(_payload_text(letter), _headers_text(letter))
+        return cls(_payload_text(dead_letter), _headers_text(dead_letter))
 
     def filled(self, posted: Mapping[str, object]) -> Self:
         """Return the form with the posted content."""
@@ -42,15 +42,15 @@ class DeadLetterForm(NamedTuple):
             **{name: typed[name] for name, text in self._asdict().items() if text is not None and name in typed}
         )
 
-    def amendment(self, letter: EventDetail, *, max_payload: int) -> Amendment:
+    def amendment(self, dead_letter: EventDetail, *, max_payload: int) -> Amendment:
         """Return the change that the form describes. Raises RecordError with the field."""
-        shown, payload, headers = self.of(letter), None, None
+        shown, payload, headers = self.of(dead_letter), None, None
         if self.payload is not None and self.payload != shown.payload:
-            payload = _payload_of(self.payload, letter)
+            payload = _payload_of(self.payload, dead_letter)
         if self.headers is not None and self.headers != shown.headers:
             headers = _headers_of(self.headers)
-        removed = [] if headers is None else [name for name in _own_headers(letter) if name not in headers]
-        return amendment(letter, payload=payload, headers=headers, removed=removed, max_payload=max_payload)
+        removed = [] if headers is None else [name for name in _own_headers(dead_letter) if name not in headers]
+        return amendment(dead_letter, payload=payload, headers=headers, removed=removed, max_payload=max_payload)
 
 
 class DiffLine(NamedTuple):
@@ -71,8 +71,8 @@ def diff_lines(before: str, after: str) -> Iterator[DiffLine]:
             yield DiffLine(_KINDS[line[0]], line[1:])
 
 
-def _payload_text(letter: EventDetail) -> str | None:
-    shown, indented = drafted(letter)
+def _payload_text(dead_letter: EventDetail) -> str | None:
+    shown, indented = drafted(dead_letter)
     if len(shown) > SHOWN:
         return None
     try:
@@ -85,8 +85,8 @@ def _payload_text(letter: EventDetail) -> str | None:
     return lines if formatting.clean(lines) == lines and _with_ends(lines, like=text) == text else None
 
 
-def _payload_of(typed: str, letter: EventDetail) -> bytes | None:
-    draft = drafted(letter)
+def _payload_of(typed: str, dead_letter: EventDetail) -> bytes | None:
+    draft = drafted(dead_letter)
     return draft.saved(_with_ends(typed, like=draft.shown.decode()).encode(errors="replace"))
 
 
@@ -94,8 +94,8 @@ def _with_ends(lines: str, *, like: str) -> str:
     return lines.replace("\n", "\r\n") if "\r\n" in like else lines
 
 
-def _headers_text(letter: EventDetail) -> str | None:
-    own = _own_headers(letter)
+def _headers_text(dead_letter: EventDetail) -> str | None:
+    own = _own_headers(dead_letter)
     lines = "".join(f"{name}: {value}\n" for name, value in own.items())
     try:
         return lines if formatting.clean(lines) == lines and _headers_of(lines) == own else None
@@ -117,6 +117,6 @@ def _headers_of(typed: str) -> dict[str, str]:
     return headers
 
 
-def _own_headers(letter: EventDetail) -> dict[str, str]:
+def _own_headers(dead_letter: EventDetail) -> dict[str, str]:
     """Return the headers without `amended`, which is written again."""
-    return {name: value for name, value in letter.headers.items() if name != AMENDED}
+    return {name: value for name, value in dead_letter.headers.items() if name != AMENDED}

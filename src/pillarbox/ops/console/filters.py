@@ -22,7 +22,7 @@ MOST = 500
 """Maximum number of rows of a page."""
 
 EVENT_FIELDS = ("status", "type", "key", "destination", "since", "until", "aggregate", "error")
-LETTER_FIELDS = ("id", "type", "key", "destination", "since", "error")
+DEAD_LETTER_FIELDS = ("id", "type", "key", "destination", "since", "error")
 
 
 def event_filter(query: Mapping[str, str]) -> EventFilter:
@@ -46,7 +46,7 @@ def event_filter(query: Mapping[str, str]) -> EventFilter:
     )
 
 
-def letter_filter(query: Mapping[str, str]) -> DeadLetterFilter:
+def dead_letter_filter(query: Mapping[str, str]) -> DeadLetterFilter:
     """Raises ConfigurationError."""
     return DeadLetterFilter(
         event_id=query.get("id"),
@@ -100,16 +100,16 @@ async def event_page(store: AdminStore, query: Mapping[str, str]) -> EventPage:
 
 async def dead_letter_page(store: AdminStore, query: Mapping[str, str]) -> DeadLetterPage:
     """A page of dead letters, from a bounded number of statements. Raises ConfigurationError."""
-    wanted, limit = letter_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MOST)
+    wanted, limit = dead_letter_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MOST)
     before = whole(query["before"], "before", default=0, most=2**63 - 1) if "before" in query else None
     if (group := group_of(query)) is not None:
         return await dead_letter_groups.page_of(store, wanted, group, limit=limit, before=before, looks=QUERIES)
     page = await store.admin.dead_letters.list(wanted, limit=limit, before=before)
     for _ in range(QUERIES - 1):
-        if page.before is None or len(page.letters) >= limit:
+        if page.before is None or len(page.dead_letters) >= limit:
             break
-        more = await store.admin.dead_letters.list(wanted, limit=limit - len(page.letters), before=page.before)
-        page = DeadLetterPage(page.letters + more.letters, more.before)
+        more = await store.admin.dead_letters.list(wanted, limit=limit - len(page.dead_letters), before=page.before)
+        page = DeadLetterPage(page.dead_letters + more.dead_letters, more.before)
     return page
 
 

@@ -84,22 +84,28 @@ class _MaskedEvents:
 class _MaskedDeadLetters:
     """Dead letters that are filtered by masked errors, and grouped by the original ones."""
 
-    def __init__(self, letters: DeadLetters, text: _Text) -> None:
-        self._letters, self._text = letters, text
+    def __init__(self, dead_letters: DeadLetters, text: _Text) -> None:
+        self._dead_letters, self._text = dead_letters, text
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._letters, name)
+        return getattr(self._dead_letters, name)
 
     async def list(
         self, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, limit: int, before: int | None = None
     ) -> DeadLetterPage:
-        page = await self._letters.list(wanted, limit=limit, before=before)
-        texts = await asyncio.to_thread(lambda: [self._text.masks.text(letter.error) for letter in page.letters])
-        matching = [letter for letter, text in zip(page.letters, texts, strict=True) if _matches(text, wanted.error)]
+        page = await self._dead_letters.list(wanted, limit=limit, before=before)
+        texts = await asyncio.to_thread(
+            lambda: [self._text.masks.text(dead_letter.error) for dead_letter in page.dead_letters]
+        )
+        matching = [
+            dead_letter
+            for dead_letter, text in zip(page.dead_letters, texts, strict=True)
+            if _matches(text, wanted.error)
+        ]
         return DeadLetterPage(matching, page.before)
 
-    async def details(self, letters: Sequence[int]) -> Sequence[EventDetail]:
-        found = await self._letters.details(letters)
+    async def details(self, dead_letters: Sequence[int]) -> Sequence[EventDetail]:
+        found = await self._dead_letters.details(dead_letters)
         return await asyncio.to_thread(lambda: [self._text.shown(detail) for detail in found])
 
 

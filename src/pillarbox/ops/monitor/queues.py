@@ -38,7 +38,7 @@ class QueueDepths:
     def known(self) -> Mapping[str, int]:
         """Depth by queue name, without missing queues and without outdated values."""
         oldest = self._clock.monotonic() - MAX_AGE
-        return {name: letters for name, (letters, at) in self._known.items() if at > oldest}
+        return {name: dead_letters for name, (dead_letters, at) in self._known.items() if at > oldest}
 
     @asynccontextmanager
     async def polling(self) -> AsyncIterator[None]:
@@ -54,8 +54,8 @@ class QueueDepths:
         """Query once; an unavailable broker raises nothing."""
         queues = known_queues(self._settings, met=self._destinations())
         for depth in await depths(self._settings, queues, within=QUERY_TIMEOUT):
-            if depth.letters is not None:
-                self._known[depth.queue.name] = depth.letters, self._clock.monotonic()
+            if depth.dead_letters is not None:
+                self._known[depth.queue.name] = depth.dead_letters, self._clock.monotonic()
             elif depth.error is None:
                 self._known.pop(depth.queue.name, None)
 

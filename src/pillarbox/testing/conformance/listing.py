@@ -40,8 +40,8 @@ async def letters(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> 
     before: int | None = None
     while True:
         page = await harness.store.admin.dead_letters.list(DeadLetterFilter(**wanted), limit=limit, before=before)
-        assert len(page.letters) <= limit
-        found += page.letters
+        assert len(page.dead_letters) <= limit
+        found += page.dead_letters
         if (before := page.before) is None:
             return found
 

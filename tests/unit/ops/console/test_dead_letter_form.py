@@ -13,7 +13,7 @@ JSON, TEXT = "application/json", "text/plain"
 LIMIT = 2 * SHOWN
 
 
-def letter(payload: bytes = b'{"id":1}', kind: str = JSON, **headers: object) -> EventDetail:
+def dead_letter(payload: bytes = b'{"id":1}', kind: str = JSON, **headers: object) -> EventDetail:
     nothing = EventDetail._make([None] * len(EventDetail._fields))
     return nothing._replace(
         event_type="order.placed", payload=payload, content_type=kind, headers_json=json.dumps(headers)
@@ -46,7 +46,7 @@ def sent(had: EventDetail, **fields: str) -> tuple[bytes, dict[str, str]]:
     ],
 )
 def test_a_payload_is_offered_as_text_if_it_comes_back_the_same(payload: bytes, kind: str, shown: str | None) -> None:
-    had = letter(payload, kind)
+    had = dead_letter(payload, kind)
     assert DeadLetterForm.of(had).payload == shown
     assert sent(had, payload=shown or "typed nevertheless") == (payload, {})
 
@@ -54,19 +54,19 @@ def test_a_payload_is_offered_as_text_if_it_comes_back_the_same(payload: bytes, 
 @pytest.mark.parametrize(
     ("had", "typed", "payload"),
     [
-        (letter(), '{\n  "id": 2\n}\n', b'{"id":2}'),
-        (letter(b'{"id": 1.10}'), '{"id": 1.20}\n', b'{"id": 1.20}\n'),
-        (letter(b"one\r\ntwo", TEXT), "one\n2", b"one\r\n2"),
-        (letter(b"one\ntwo", TEXT), "one\n2", b"one\n2"),
-        (letter('{"a":"\x85"}'.encode()), '{\n  "a": "\\u0085", "b": 1\n}\n', '{"a":"\x85","b":1}'.encode()),
+        (dead_letter(), '{\n  "id": 2\n}\n', b'{"id":2}'),
+        (dead_letter(b'{"id": 1.10}'), '{"id": 1.20}\n', b'{"id": 1.20}\n'),
+        (dead_letter(b"one\r\ntwo", TEXT), "one\n2", b"one\r\n2"),
+        (dead_letter(b"one\ntwo", TEXT), "one\n2", b"one\n2"),
+        (dead_letter('{"a":"\x85"}'.encode()), '{\n  "a": "\\u0085", "b": 1\n}\n', '{"a":"\x85","b":1}'.encode()),
     ],
 )
-def test_what_was_typed_is_written_as_the_letter_was(had: EventDetail, typed: str, payload: bytes) -> None:
+def test_edited_text_keeps_the_format_of_the_payload(had: EventDetail, typed: str, payload: bytes) -> None:
     assert sent(had, payload=typed)[0] == payload
 
 
 def test_headers_are_changed_added_and_removed() -> None:
-    had = letter(tenant="acme", debug="1", url="https://a/b")
+    had = dead_letter(tenant="acme", debug="1", url="https://a/b")
     assert DeadLetterForm.of(had).headers == "tenant: acme\ndebug: 1\nurl: https://a/b\n"
     assert sent(had, headers="\ntenant:umbrella  \nnew: a: b\nempty:\n")[1] == {
         "tenant": "umbrella",
@@ -76,15 +76,15 @@ def test_headers_are_changed_added_and_removed() -> None:
     assert sent(had, headers="")[1] == {}
 
 
-def test_the_mark_of_an_earlier_edit_is_not_for_people() -> None:
-    had = letter(tenant="acme", amended="0" * 64)
+def test_the_header_of_an_earlier_edit_is_hidden() -> None:
+    had = dead_letter(tenant="acme", amended="0" * 64)
     assert DeadLetterForm.of(had).headers == "tenant: acme\n"
     assert sent(had, headers="")[1] == {"amended": "0" * 64}
 
 
 @pytest.mark.parametrize("value", ["two\nlines", " blank", "\u202e", 1])
 def test_headers_that_would_not_come_back_the_same_stay(value: object) -> None:
-    had = letter(odd=value)
+    had = dead_letter(odd=value)
     assert DeadLetterForm.of(had).headers is None
     assert sent(had, payload="{}", headers="") == (b"{}", {"odd": value})
 
@@ -102,7 +102,7 @@ def test_headers_that_would_not_come_back_the_same_stay(value: object) -> None:
 )
 def test_what_could_not_be_recorded_is_refused(fields: dict[str, str], said: str, field: str) -> None:
     with pytest.raises(RecordError, match=said) as refused:
-        sent(letter(), **fields)
+        sent(dead_letter(), **fields)
     assert refused.value.field == field
 
 

@@ -6,12 +6,12 @@ from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.admin.listing import EventFilter
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
-from pillarbox.ops.console.filters import event_filter, given, letter_filter, moment, whole
+from pillarbox.ops.console.filters import dead_letter_filter, event_filter, given, moment, whole
 
 
 def test_a_url_without_questions_asks_for_everything() -> None:
     assert event_filter({}) == EventFilter()
-    assert letter_filter({}) == DeadLetterFilter()
+    assert dead_letter_filter({}) == DeadLetterFilter()
 
 
 @pytest.mark.parametrize(

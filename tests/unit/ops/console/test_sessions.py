@@ -59,11 +59,11 @@ def test_what_is_no_signature_is_refused_without_a_word(text: str | None) -> Non
     assert open_session(Signer(KEY), text) is None
 
 
-def test_every_changed_letter_is_noticed() -> None:
+def test_every_changed_character_is_detected() -> None:
     signer = Signer(KEY)
     text = sign_session(signer, Session.begin("ada", "hash"), life=60)
-    for at, letter in enumerate(text[:-1]):
-        changed = text[:at] + ("A" if letter != "A" else "B") + text[at + 1 :]
+    for at, dead_letter in enumerate(text[:-1]):
+        changed = text[:at] + ("A" if dead_letter != "A" else "B") + text[at + 1 :]
         assert open_session(signer, changed) is None
 
 

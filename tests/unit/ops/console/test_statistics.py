@@ -7,15 +7,15 @@ NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
 def carried(ago: float, *, published: int, lag: float = 0.02, failed: int = 0, to: str = "orders") -> Sample:
-    figures = DeliveryStatistics(retried=failed)
+    values = DeliveryStatistics(retried=failed)
     for _ in range(published):
-        figures.count_delivered(lag)
-    return Sample(NOON - timedelta(seconds=ago), "relay-1", to, figures)
+        values.count_delivered(lag)
+    return Sample(NOON - timedelta(seconds=ago), "relay-1", to, values)
 
 
 def level(ago: float, recorded: int) -> Sample:
-    figures = BacklogStatistics(recorded=recorded, backlog=0, oldest=None, dead=0)
-    return Sample(NOON - timedelta(seconds=ago), "relay-1", OUTBOX, figures)
+    values = BacklogStatistics(recorded=recorded, backlog=0, oldest=None, dead=0)
+    return Sample(NOON - timedelta(seconds=ago), "relay-1", OUTBOX, values)
 
 
 def test_rates_are_differences_and_sums_by_step() -> None:
@@ -31,7 +31,7 @@ def test_two_relays_that_see_the_same_number_do_not_double_it() -> None:
     assert time_series(samples, now=NOON, seconds=900).recorded[-2] == 5.0
 
 
-def test_a_hole_in_the_figures_is_a_hole_in_the_chart() -> None:
+def test_a_gap_in_the_samples_is_a_gap_in_the_chart() -> None:
     found = time_series([level(115, 100), level(5, 150)], now=NOON, seconds=900)
     assert [value for value in found.recorded if value is not None] == []
 

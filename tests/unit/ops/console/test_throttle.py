@@ -18,7 +18,7 @@ async def test_after_too_many_failures_one_waits_a_while() -> None:
     assert not throttle.is_locked(address="here", name="ada")
 
 
-def test_nobody_else_waits_for_it() -> None:
+def test_other_addresses_are_not_delayed() -> None:
     throttle = Throttle()
     fails(throttle, ATTEMPTS)
     assert not throttle.is_locked(address="here", name="ben")
@@ -33,7 +33,7 @@ def test_no_number_of_failures_elsewhere_closes_or_delays_a_name() -> None:
     assert throttle.delay(address="here", name="ada") == 0
 
 
-def test_an_address_that_tries_many_names_is_slowed_down() -> None:
+def test_an_address_with_many_names_is_slowed_down() -> None:
     throttle = Throttle()
     for n in range(SLOW):
         fails(throttle, 1, name=f"name {n}")
@@ -54,7 +54,7 @@ def test_a_name_that_is_tried_everywhere_is_slowed_down_at_an_address_that_guess
     assert throttle.delay(address="here", name="cleo") == 0
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_the_number_of_counted_pairs_is_bounded() -> None:
     throttle = Throttle()
     for n in range(20_000):
         fails(throttle, 1, address=f"address {n}", name=f"name {n}")

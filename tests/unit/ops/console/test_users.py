@@ -17,7 +17,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert list(read(tmp_path / "users").values()) == [ada, ben]
 
 
-def test_nobody_but_its_owner_reads_the_file(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
     write(tmp_path / "users", {})
     assert (tmp_path / "users").stat().st_mode & 0o777 == 0o600
 

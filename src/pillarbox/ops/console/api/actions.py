@@ -64,13 +64,13 @@ async def _decide(request: ConsoleRequest, decision: Decision) -> dict[str, Any]
 
 async def edit(request: ConsoleRequest) -> dict[str, Any]:
     body = request.form
-    letter = await dead_letter_of(request, body.get("dead_letter_id"), gone=409)
+    dead_letter = await dead_letter_of(request, body.get("dead_letter_id"), gone=409)
     payload = payload_of(body)
     headers: object = body.get("headers") or {}
     if not isinstance(headers, dict):
         raise ConfigurationError("headers is not an object: give names and values")
     change = dead_letter_edit.amendment(
-        letter,
+        dead_letter,
         payload=None if payload is None else encode(payload),
         headers=cast("dict[str, Any]", headers),
         removed=_texts("removed", body.get("removed") or []),
@@ -79,8 +79,12 @@ async def edit(request: ConsoleRequest) -> dict[str, Any]:
     dry_run = is_yes(body, "dry_run")
     done = change.changes and not dry_run
     if done:
-        await amend(request, letter, change)
-    facts = {"event_id": letter.event_id, "destination": letter.destination, "dead_letter_id": letter.dead_letter_id}
+        await amend(request, dead_letter, change)
+    facts = {
+        "event_id": dead_letter.event_id,
+        "destination": dead_letter.destination,
+        "dead_letter_id": dead_letter.dead_letter_id,
+    }
     return facts | change.told | {"changed": change.changes, "done": done, "dry_run": dry_run}
 
 

@@ -12,7 +12,7 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import exports
 from pillarbox.ops.console import payloads
 from pillarbox.ops.console.api.endpoint import Endpoint
-from pillarbox.ops.console.filters import MOST, PER_PAGE, dead_letter_page, event_page, letter_filter, whole
+from pillarbox.ops.console.filters import MOST, PER_PAGE, dead_letter_filter, dead_letter_page, event_page, whole
 from pillarbox.ops.console.pages.audit import audit_page
 from pillarbox.ops.console.pages.destinations import listed
 from pillarbox.ops.console.pages.overview import WINDOWS, statistics
@@ -82,16 +82,19 @@ async def event(request: ConsoleRequest) -> dict[str, Any]:
 
 async def dead(request: ConsoleRequest) -> dict[str, Any]:
     page = await dead_letter_page(request.store, request.query)
-    return {"dead_letters": [exports.listed_letter(letter) for letter in page.letters], "before": page.before}
+    return {
+        "dead_letters": [exports.listed_dead_letter(dead_letter) for dead_letter in page.dead_letters],
+        "before": page.before,
+    }
 
 
 async def dead_groups(request: ConsoleRequest) -> dict[str, Any]:
-    found = await groups(request.store, letter_filter(request.query))
+    found = await groups(request.store, dead_letter_filter(request.query))
     limit = whole(request.query.get("limit"), "limit", default=PER_PAGE, most=MOST)
     start = whole(request.query["after"], "after", default=0, most=MOST_GROUPS) if "after" in request.query else 0
     end = start + limit
     return {
-        "groups": [exports.letter_group(group) for group in found.groups[start:end]],
+        "groups": [exports.dead_letter_group(group) for group in found.groups[start:end]],
         "complete": found.complete,
         "after": end if end < len(found.groups) else None,
     }

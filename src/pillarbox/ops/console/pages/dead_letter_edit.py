@@ -74,8 +74,8 @@ async def dead_letter_of(request: ConsoleRequest, number: object, *, gone: int) 
 
 async def amend(request: ConsoleRequest, dead_letter: EventDetail, change: Amendment) -> None:
     """Retry the dead letter with the change. Raises RequestError if it changed concurrently."""
-    letters, number = request.store.admin.dead_letters, dead_letter.dead_letter_id or 0
-    if not await letters.edit(number, payload=change.payload, headers=change.headers, by=request.user.name):
+    dead_letters, number = request.store.admin.dead_letters, dead_letter.dead_letter_id or 0
+    if not await dead_letters.edit(number, payload=change.payload, headers=change.headers, by=request.user.name):
         raise RequestError(
             409,
             f"Dead letter {number} was skipped: event {dead_letter.event_id!r} is already pending for "

@@ -16,14 +16,21 @@ from pillarbox.ops.console import command_line, formatting, payloads
 from pillarbox.ops.console.bulk_counts import check_count, with_count_timeout
 from pillarbox.ops.console.downloads import stream_file
 from pillarbox.ops.console.fields import TOKEN, check_names
-from pillarbox.ops.console.filters import LETTER_FIELDS, dead_letter_page, found_or, given, group_of, letter_filter
+from pillarbox.ops.console.filters import (
+    DEAD_LETTER_FIELDS,
+    dead_letter_filter,
+    dead_letter_page,
+    found_or,
+    given,
+    group_of,
+)
 from pillarbox.ops.console.pages.messages import answer
 from pillarbox.ops.console.request import ConsoleRequest
 from pillarbox.ops.dead_letter_export import lines
 from pillarbox.ops.dead_letter_groups import Groups, groups
 from pillarbox.ops.decisions import Choice, Decision
 
-CHOICE_FIELDS = (*LETTER_FIELDS, "group")
+CHOICE_FIELDS = (*DEAD_LETTER_FIELDS, "group")
 _DONE = {"retry": "retried", "discard": "discarded"}
 
 
@@ -31,7 +38,7 @@ async def dead(request: ConsoleRequest) -> Response:
     """Show dead letters by reason, or with view=list one by one."""
     store, asked = request.store, given(request.query, CHOICE_FIELDS)
     held = await store.admin.events.list(EventFilter(blocked=True), limit=1)
-    one_by_one, narrowed = request.query.get("view") == "list", given(asked, LETTER_FIELDS)
+    one_by_one, narrowed = request.query.get("view") == "list", given(asked, DEAD_LETTER_FIELDS)
     common = {"asked": asked if one_by_one else narrowed, "narrowed": narrowed, "held": bool(held.events)}
     if one_by_one:
         page, wrong = await found_or(DeadLetterPage([], None), dead_letter_page(store, request.query))
@@ -44,7 +51,7 @@ async def dead(request: ConsoleRequest) -> Response:
 
 async def _groups(store: AdminStore, asked: Mapping[str, str]) -> Groups:
     """Raises ConfigurationError."""
-    return await groups(store, letter_filter(asked))
+    return await groups(store, dead_letter_filter(asked))
 
 
 async def export(request: ConsoleRequest) -> Response:
@@ -52,7 +59,7 @@ async def export(request: ConsoleRequest) -> Response:
     content = partial(payloads.content, masks=request.context.masks) if request.user.payloads else None
     found = lines(
         request.store,
-        letter_filter(request.query),
+        dead_letter_filter(request.query),
         content,
         group=group_of(request.query),
         hide=request.context.masks.response,
@@ -83,7 +90,7 @@ async def decide(request: ConsoleRequest) -> Response:
 
 async def chosen(request: ConsoleRequest, asked: Mapping[str, str], event_ids: list[str] | None = None) -> Choice:
     """Select the dead letters. Raises RequestError if that takes too long, ConfigurationError for a wrong filter."""
-    choice = decisions.choose(request.store, event_ids or (), letter_filter(asked), group=group_of(asked))
+    choice = decisions.choose(request.store, event_ids or (), dead_letter_filter(asked), group=group_of(asked))
     return await with_count_timeout(choice)
 
 
@@ -93,7 +100,7 @@ async def told(request: ConsoleRequest, do: Decision, choice: Choice, done: int,
     if requested:
         held = f"{formatting.plural(requested, 'blocking event')}: requested from the relays."
         said = await answer(request, f"{said} {held}")
-    if left := len(choice.letters) - done:
+    if left := len(choice.dead_letters) - done:
         said += f" {left:,} skipped: already pending, or changed concurrently."
     return said
 

@@ -102,8 +102,8 @@ async def _why(request: ConsoleRequest, head: FirstPending) -> str:
         case Held.BLOCKED:
             return "blocked until an operator decides"
         case Held.PARKED:
-            steering = await request.store.destinations.overrides()
-            paused = any(row.paused for row in steering if row.destination in (EVERYWHERE, head.destination))
+            overrides = await request.store.destinations.overrides()
+            paused = any(row.paused for row in overrides if row.destination in (EVERYWHERE, head.destination))
             return "destination paused" if paused else "destination unavailable"
         case _:
             return f"retry {formatting.due(head.next_retry_at, request.now)}"
