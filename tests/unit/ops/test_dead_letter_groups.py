@@ -110,8 +110,8 @@ async def test_groups_contain_only_matching_dead_letters() -> None:
 async def test_all_dead_letters_of_a_group_are_found() -> None:
     store = await store_with("order 1 is gone", "refused", "order 2 is gone")
     name = fingerprint("order.placed", "orders", "order 7 is gone")
-    dead_letters = [dead_letter.id for dead_letter in await dead_letters(store) if "gone" in dead_letter.error]
-    assert [number async for number in dead_letters_of(store, DeadLetterFilter(), name)] == dead_letters
+    numbers = [dead_letter.id for dead_letter in await dead_letters(store) if "gone" in dead_letter.error]
+    assert [number async for number in dead_letters_of(store, DeadLetterFilter(), name)] == numbers
 
 
 async def test_errors_are_grouped_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
