@@ -260,13 +260,13 @@ def _room_in_memory() -> bool:
 
 
 def _unprivileged() -> pwd.struct_passwd | None:
-    """Whom servers run as when root runs the tests: both PostgreSQL and PgBouncer refuse to be root."""
+    """The user of the servers when root runs the tests, because PostgreSQL and PgBouncer refuse to run as root."""
     if os.geteuid() != 0:
         return None
     try:
         return pwd.getpwnam("postgres")
     except KeyError:
-        return pwd.getpwnam("nobody")
+        return pwd.getpwuid(65_534)  # exists on every Linux
 
 
 def _dropping_privileges() -> list[str]:

@@ -61,8 +61,8 @@ class DeliveryStatistics:
 
         await eventually(noted)
 
-    def behind(self, event_id: str) -> list[str]:
-        """Those that were sent behind it in its first batch."""
+    def sent_after(self, event_id: str) -> list[str]:
+        """The messages sent after it in its first batch."""
         batch = next(batch for batch in self.batches if event_id in batch)
         return batch[batch.index(event_id) + 1 :]
 
@@ -155,7 +155,7 @@ async def test_a_nacked_event_arrives_after_its_batch_and_before_all_others(
         carried.record(*events(["6", "7"]))
         rabbitmq_server.ctl("clear_policy", limited)
         await carried.delivered(7)
-    assert carried.behind("large") == ["4", "5"]
+    assert carried.sent_after("large") == ["4", "5"]
     assert take(url, limited) == ["1", "2", "4", "5", "large", "6", "7"]
 
 
@@ -175,7 +175,7 @@ async def test_a_returned_event_arrives_after_its_batch_and_before_all_others(
             carried.record(*events(["6", "7"], headers=wanted))
             broker.queue_bind(queue, exchange, arguments={"x-match": "all"})
             await carried.delivered(7)
-    assert carried.behind("stray") == ["4", "5"]
+    assert carried.sent_after("stray") == ["4", "5"]
     assert take(url, queue) == ["1", "2", "4", "5", "stray", "6", "7"]
 
 
@@ -205,4 +205,4 @@ async def test_an_event_whose_queue_may_not_be_declared_is_overtaken_by_its_own_
     delivered = {
         row.stored.message.event_id for row in carried.store._tables.history.values() if row.stored.message.key == KEY
     }
-    assert delivered == set(carried.behind("locked 0")) - {"locked 1"}
+    assert delivered == set(carried.sent_after("locked 0")) - {"locked 1"}

@@ -31,7 +31,7 @@ READS: dict[str, tuple[Given, set[str]]] = {
         {"probes": '[["k", "x", 5]]'},
         {"outbox_message_waiting_idx", "outbox_message_holding_idx", "outbox_message_delayed_idx"},
     ),
-    "fetch_rows": ({"rows": "[1]", "judge": True}, HOLD_BACK),
+    "fetch_rows": ({"rows": "[1]", "check_held": True}, HOLD_BACK),
     "find_orphaned_queues": (
         {"key": "k", "destination": "x", "limit": 5},
         {"outbox_message_waiting_idx", "outbox_message_holding_idx", "outbox_message_delayed_idx"},
@@ -118,7 +118,7 @@ async def test_a_fetch_uses_its_indexes_and_scans_no_large_table(planner: sqlite
 @pytest.mark.parametrize("name", ["ready", "due", "parked", "waiting"])
 async def test_a_single_statement_fetch_uses_the_same_indexes(planner: sqlite3.Connection, name: str) -> None:
     given, indexes = READS[f"pick_{name}"]
-    plan = _plan(planner, f"fetch_{name}", given | {"judge": True, "most": 1})
+    plan = _plan(planner, f"fetch_{name}", given | {"check_held": True, "most": 1})
     assert {found for step in plan for found in re.findall(r"outbox_message_\w+_idx", step)} == indexes | HOLD_BACK
     assert _scanned(plan) <= SMALL, plan
 

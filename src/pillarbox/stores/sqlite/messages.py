@@ -75,7 +75,7 @@ class SqliteMessages:
         )
         given |= {"after": _time(bounds.recorded_after), "before": _time(bounds.recorded_before)}
         # What is read on in a line was found to have nothing in front of it but its own line.
-        given |= {"judge": not isinstance(query, NextInQueues), "most": min(bounds.max_bytes, TOGETHER)}
+        given |= {"check_held": not isinstance(query, NextInQueues), "most": min(bounds.max_bytes, TOGETHER)}
         read, at_once = (
             (pick.ranged, pick.ranged_at_once)
             if bounds.recorded_after or bounds.recorded_before
@@ -94,7 +94,7 @@ class SqliteMessages:
             if isinstance(query, Ready):
                 self._bell.rang(db)
             rows, left_out = _cut(db.execute(read, given), bounds)
-            fetch = {"rows": json.dumps(rows), "judge": given["judge"]}
+            fetch = {"rows": json.dumps(rows), "check_held": given["check_held"]}
             fetched = Fetched(
                 _message(json.loads(facts), payload) for facts, payload in legible_rows(db, self._fetch, fetch)
             )

@@ -94,7 +94,7 @@ SELECT json_array(
          m.id, 0, m.event_id, m.destination, {about:m.}, m.key,
          length(CAST(m.payload AS BLOB)), m.content_type, m.headers, {context:m.},
          CAST(m.occurred_at AS TEXT), CAST(m.recorded_at AS TEXT), CAST(m.available_at AS TEXT), m.held,
-         m.attempts, m.deferrals, CASE WHEN :judge AND ({any_holds_back}) THEN {waits_for_earlier} ELSE 0 END) AS facts,
+         m.attempts, m.deferrals, CASE WHEN :check_held AND ({any_holds_back}) THEN {waits_for_earlier} ELSE 0 END) AS facts,
        CAST(m.payload AS BLOB) AS payload
   FROM {rows} AS r
  CROSS JOIN {message} AS m
