@@ -1,4 +1,4 @@
-"""Stages on the shared servers, and servers of their own for the tests that torment one."""
+"""Stages on the shared servers, and separate servers for tests that stop or kill one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MakeStage = Callable[..., Stage]
 
 @pytest.fixture(scope="session", autouse=True)
 def fork_server() -> Iterator[None]:
-    """Relays are forks of a process that has imported their libraries. It ends after everything else."""
+    """Relays are forks of a process that has imported their libraries. It ends last."""
     yield
     forkserver.SERVER.close()
 
 
 @pytest.fixture
 def make_stage(tmp_path: Path) -> Iterator[MakeStage]:
-    """Stages whose relays are gone when the test ends."""
+    """Creates stages, and ends their relays at the end of the test."""
     made: list[Stage] = []
 
     def make(*, store: str, transport: str, keys: int = 100, without: Guard | None = None) -> Stage:
@@ -43,18 +43,18 @@ def make_stage(tmp_path: Path) -> Iterator[MakeStage]:
 
 @pytest.fixture
 def stage(make_stage: MakeStage, postgres_url: str, rabbitmq_server: RabbitMQServer) -> Stage:
-    """On the shared servers, which stay healthy."""
+    """A stage on the shared servers, which stay healthy."""
     return make_stage(store=postgres_url, transport=rabbitmq_server.url())
 
 
 @pytest.fixture(scope="package")
 def victim() -> Iterator[RabbitMQServer]:
-    """A broker to be tormented; it is running and healthy at the start of each test that asks for it."""
+    """A broker that tests may stop and kill; it is running and healthy at the start of each test."""
     with available(RabbitMQServer) as server:
         yield server
 
 
 @pytest.fixture
 def tormented(make_stage: MakeStage, postgres_url: str, victim: RabbitMQServer) -> Stage:
-    """On a broker that may be stopped and killed."""
+    """A stage on a broker that may be stopped and killed."""
     return make_stage(store=postgres_url, transport=victim.url())

@@ -1,4 +1,4 @@
-"""The consumer's side of the broker, with a client that is not ours."""
+"""The consumer's side of the broker, with pika."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _PATIENCE = 30.0
 
 
 def take(url: str, queue: str) -> list[str]:
-    """The ids of everything in a queue that nobody sends to, in order; nothing if there is no such queue.
+    """Return the ids of everything in a queue that no relay sends to, in order; nothing if the queue does not exist.
 
-    A last message of our own tells where the end is: a queue is first in, first out, its count only an estimate.
+    A last message published here marks the end: a queue is first in, first out, and its count is only an estimate.
     """
     ids: list[str] = []
     with channel(url) as source:
@@ -36,13 +36,13 @@ def take(url: str, queue: str) -> list[str]:
 
 
 def delete(url: str, queue: str) -> None:
-    """The queue, and the exchange of the same name if there is one."""
+    """Delete the queue, and the exchange of the same name if it exists."""
     with channel(url) as source:
         source.queue_delete(queue)
         source.exchange_delete(queue)
 
 
 def unbind(url: str, queue: str) -> None:
-    """Take it from the exchange of the same name."""
+    """Unbind the queue from the exchange of the same name."""
     with channel(url) as source:
         source.queue_unbind(queue, queue, "events")

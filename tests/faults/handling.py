@@ -1,4 +1,4 @@
-"""Handlers for relays on the stage: they note every event in a file of the folder they run in, before they are done."""
+"""Handlers for relays on the stage: they write every event to a file in their working folder before they return."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.faults.relays import LEASE
 
 NOTES = Path("notes.txt")
 BLOCKING = Path("blocking.txt")
-"""There from the moment at which the event loop stands still."""
+"""Exists from the moment at which the event loop is blocked."""
 ENOUGH = Path("enough.txt")
-"""The test makes it once the event loop has stood still for long enough."""
+"""The test creates it once the event loop was blocked for long enough."""
 
 odd = Handlers()
 """Do what the event says: kill the process, or block its event loop."""
 refusing = Handlers()
-"""Refuse one event in eight when it comes for the first time."""
+"""Reject one event in eight on its first delivery."""
 
 
 @odd.on("*", name="odd")
@@ -40,7 +40,7 @@ async def refuse(event: ReceivedEvent, context: HandlerContext) -> None:
 
 
 def block() -> None:
-    """For longer than a lease, and until the test has seen what it wants to see."""
+    """Block for longer than a lease, and until the test continues."""
     BLOCKING.touch()
     time.sleep(LEASE + 2)
     while not ENOUGH.exists():

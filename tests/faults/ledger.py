@@ -1,6 +1,6 @@
-"""What was committed and what arrived, known without asking the system under test, and the judgement on the two.
+"""What was committed and what arrived, recorded without the system under test, and the comparison of both.
 
-Linear in the number of events. A run is judged by this and by nothing else.
+Linear in the number of events. Only this comparison decides whether a run passed.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 @dataclass(slots=True)
 class Ledger:
-    """The writers' own notes: ids per key in the order of their commits, and ids that must never be seen."""
+    """What the writers committed: ids per key in commit order, and ids that must never arrive."""
 
     committed: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     rolled_back: set[str] = field(default_factory=set)
 
     def commit(self, events: Iterable[tuple[str, str]]) -> None:
-        """These (key, event id) pairs are in the database."""
+        """Record that these (key, event id) pairs are committed."""
         for key, event_id in events:
             self.committed[key].append(event_id)
 
     def roll_back(self, events: Iterable[tuple[str, str]]) -> None:
-        """These are not."""
+        """Record that these are rolled back."""
         self.rolled_back.update(event_id for _, event_id in events)
 
     @property
@@ -33,12 +33,12 @@ class Ledger:
 
 
 class Findings(NamedTuple):
-    """What a checker found; all but `duplicates` must be empty."""
+    """What the comparison found; all but `duplicates` must be empty."""
 
     lost: list[str]
     phantom: list[str]
     out_of_order: list[str]
-    """Keys whose first deliveries did not follow the commits."""
+    """Keys whose first deliveries were not in commit order."""
     stale: list[str]
     """Events that a relay changed or removed while another one owned their lane."""
     duplicates: int
@@ -48,14 +48,14 @@ SOUND = Findings(lost=[], phantom=[], out_of_order=[], stale=[], duplicates=0)
 
 
 def judge(ledger: Ledger, received: Sequence[str], *, dead: Iterable[str] = (), stale: Iterable[str] = ()) -> Findings:
-    """Compare what arrived, in the order of arrival, with what was committed.
+    """Compare what arrived, in order of arrival, with what was committed.
 
-    `dead` was given up on, `stale` is what the witness in the database saw.
+    dead: dead letters. stale: what the witness in the database recorded.
     """
     counts = Counter(received)
     key_of = {event_id: key for key, ids in ledger.committed.items() for event_id in ids}
     first_seen: defaultdict[str, list[str]] = defaultdict(list)
-    for event_id in counts:  # a Counter keeps the order in which it first met things
+    for event_id in counts:  # In the order of first arrival.
         if event_id in key_of:
             first_seen[key_of[event_id]].append(event_id)
     gone = set(dead)

@@ -1,7 +1,7 @@
-"""Guards of the relay, and how to take each of them out of this process.
+"""Removes one guard of the relay in this process.
 
-A harness that does not find the fault in a mutant would not find it in Pillarbox either. A mutant whose guard is no
-longer where it is looked for does not start.
+A harness that does not detect the fault in a mutant would not detect it in Pillarbox either. A mutant does not start if
+its guard is no longer where it is expected.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Guard = Literal["mandatory", "confirm", "epoch", "lane-lock", "held-back"]
 
 
 def without_mandatory() -> None:
-    """The broker drops what no queue is bound for, and says that it took it."""
+    """The broker drops unroutable messages, and confirms them."""
     assert publisher._MANDATORY == b"\x01"
     _replace(publisher, "_MANDATORY", b"\x00")
 
 
 def without_confirm() -> None:
-    """Settled as soon as it is on its way."""
+    """Settle a message as soon as it is sent."""
     send = RabbitMQTransport.send
     on_their_way: set[asyncio.Task[list[Result]]] = set()
 
@@ -39,17 +39,17 @@ def without_confirm() -> None:
 
 
 def without_epoch() -> None:
-    """A lane is whoever says so."""
+    """The owner of a lane is not checked."""
     _cut_from_fence(" AND l.epoch = e.epoch")
 
 
 def without_lane_lock() -> None:
-    """The epochs are compared, but a lane may change hands in the middle of a settlement."""
+    """The epochs are compared, but a lane may change its owner during a settlement."""
     _cut_from_fence(" FOR NO KEY UPDATE OF l")
 
 
 def without_held_back() -> None:
-    """A message that comes again does not stop its line: the next one goes."""
+    """A message that is retried does not hold its key back."""
 
     def stopped(self: InFlight, item: Item) -> list[Item]:
         self.confirmed(item)
@@ -89,5 +89,5 @@ MUTATIONS: dict[Guard, Callable[[], None]] = {
 
 
 def mutate(guard: str) -> None:
-    """Take out the guard of this name."""
+    """Remove the guard of this name."""
     {str(name): mutation for name, mutation in MUTATIONS.items()}[guard]()

@@ -1,7 +1,7 @@
-"""`python -m tests.faults.program FLAG GUARD relay …`: the command line, which freezes itself when it is asked to.
+"""`python -m tests.faults.program FLAG GUARD relay …`: the command line, which can stop itself.
 
-The moment between a confirm and its settlement is too short for a signal from outside. If the file FLAG is there, the
-process removes it and stops at that moment, as by SIGSTOP. GUARD names the guard to be taken out, or is empty.
+The moment between a confirm and its settlement is too short for a signal from outside. If the file FLAG exists, the
+process deletes it and stops at that moment, as with SIGSTOP. GUARD names the guard to remove, or is empty.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`pillarbox relay` as a process that can be frozen, killed and told to drain."""
+"""`pillarbox relay` as a process that can be frozen, killed and drained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEASE = 4.0
 BATCH_SIZE = 100
 IN_FLIGHT = 2
 IN_HAND = BATCH_SIZE * IN_FLIGHT
-"""The most that one crash may send again."""
+"""Messages that one crash may send again, at most."""
 
 _SETTINGS = {
     "RELAY__BATCH_SIZE": str(BATCH_SIZE),
@@ -43,14 +43,14 @@ _TAIL = 2 * IN_HAND * 300
 
 
 def _named(store: str, name: str) -> str:
-    """The store's URL, by which PostgreSQL knows the relay."""
+    """The URL of the store, with the name under which PostgreSQL knows the relay."""
     return store if store.startswith("sqlite:") else f"{store}?faults.relay={name}"
 
 
 class RelayProcess:
-    """One process; its name is its label in `outbox_relay`, and what it calls itself to the witness.
+    """One process; its name is its label in `outbox_relay` and its name for the witness.
 
-    As a mutant it is without one of its guards.
+    As a mutant it lacks one of its guards.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, str], *, without: Guard | None = None) -> None:
@@ -91,28 +91,28 @@ class RelayProcess:
         self._started.process.kill()
 
     def wait(self, *, bound: float = 40) -> int:
-        """The return code, once it has ended by whatever means."""
+        """Return the exit code, once it has ended."""
         code = self._started.process.wait(bound)
         if self._started in processes.registry.processes:
             processes.forget(self._started)
         return code
 
     def confirmed_last(self) -> set[str]:
-        """The ids of the events whose confirms it has told of last; at least of all that it may have in hand."""
+        """Return the ids of the events that it confirmed last; at least as many as it may have in flight."""
         with self.log.open("rb") as log:
             log.seek(max(0, self.log.stat().st_size - _TAIL))
             return set(_CONFIRMED.findall(log.read().decode(errors="replace")))
 
     def said(self, words: str) -> bool:
-        """Whether these words are in its log."""
+        """Return whether these words are in its log."""
         return words in self.story()
 
     def story(self) -> str:
-        """Its log."""
+        """Return its log."""
         return self.log.read_text(errors="replace")
 
     def end(self) -> None:
-        """At the end of a test, whatever became of it."""
+        """End the process if it still runs."""
         if self.running:
             self.kill()
         self.wait()

@@ -1,6 +1,6 @@
-"""Faults that a guard of the relay is there for, each told once: a sound relay stands it, a mutant does not.
+"""Faults that a guard of the relay protects from: a complete relay passes, a mutant does not.
 
-Every scenario asserts that its fault hit; else the run is void. What was found is for the caller to judge.
+Every scenario asserts that its fault occurred; otherwise the run is void. The caller checks the findings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.faults.stage import Stage
 from tests.servers.rabbitmq import RabbitMQServer
 
 NOBODY = "amqp://guest:guest@127.0.0.1:1/"
-"""A broker that is not there: nobody listens on the first port."""
+"""A broker that is unavailable: no server listens on the first port."""
 BOUND = """
 [transports.rabbit]
 url = "{url}"
@@ -48,13 +48,13 @@ CREATE TRIGGER fault_wait_for_locks BEFORE DELETE OR UPDATE ON outbox_message
 """
 """A settlement waits for a lock without `lock_timeout`, however slow the machine is."""
 FENCED = "another relay owns"
-"""What a relay says when its settlement met a lane that is no longer its own."""
+"""What a relay logs when it settled in a lane that it no longer owns."""
 
 
 def wait_for_outage(stage: Stage, *, probes: int) -> None:
-    """Until the breaker is open and was opened again by so many probes, or until nothing waits.
+    """Wait until the breaker is open and so many probes have failed, or until no event is pending.
 
-    The first answer and each failed probe set another time for the next one.
+    The first failure and each failed probe set another time for the next one.
     """
     times: set[str] = set()
 
@@ -66,7 +66,7 @@ def wait_for_outage(stage: Stage, *, probes: int) -> None:
 
 
 def unbind_the_queue(stage: Stage, *, events: int) -> Findings:
-    """A queue that is unbound from its exchange while messages for it are on their way."""
+    """A queue is unbound from its exchange while messages for it are in flight."""
     settings = stage.folder / "bound.toml"
     settings.write_text(BOUND.format(name=stage.event_type, url=stage.transport))
     relay = stage.start({"CONFIG": str(settings), "TRANSPORT": ""})
@@ -80,11 +80,11 @@ def unbind_the_queue(stage: Stage, *, events: int) -> Findings:
 
 
 def kill_a_silent_broker(stage: Stage, broker: RabbitMQServer, *, events: int) -> Findings:
-    """A broker that stops answering and is then killed: what was sent meanwhile reached nobody."""
+    """A broker stops responding and is then killed: what was sent meanwhile is lost."""
     relay = stage.start({"RELAY__LEASE": "11s", "RELAY__SEND_TIMEOUT": "9s"})
     stage.write(events)
     stage.wait_drained()
-    # A node that is killed within moments of declaring a quorum queue may forget that it has it.
+    # A node that is killed moments after it declared a quorum queue may lose the queue.
     broker.restart()
     stage.write(events)
     stage.wait_drained()
@@ -102,16 +102,16 @@ def kill_a_silent_broker(stage: Stage, broker: RabbitMQServer, *, events: int) -
 
 
 def come_back_from_the_dead(stage: Stage, *, events: int, leases: int, heir_works: bool) -> Findings:
-    """A relay that stands still until its lanes are another's, and then settles what it had sent.
+    """A relay freezes until another one owns its lanes, and then settles what it had sent.
 
-    What it settles is still there, as it was, if its heir may not send; the lanes come back to it if that cannot.
+    The rows are unchanged because its successor cannot send; the lanes return to it because its successor cannot work.
     """
     zombie = stage.start()
     with stage.under_load():
         stage.freeze_unsettled(zombie)
     [(frozen_at,)] = stage.query("SELECT now()")
     if not heir_works:
-        # In vain it would try first what the zombie had sent, and note that: a settlement would miss the row.
+        # Otherwise the successor would send the same events first and note that, and the settlement would miss the row.
         stage.pause()
     heir = stage.start({} if heir_works else {"TRANSPORT": NOBODY})
     stage.wait_until(lambda: stage.lanes_of(heir) == 64, what="the heir has every lane")
@@ -120,7 +120,7 @@ def come_back_from_the_dead(stage: Stage, *, events: int, leases: int, heir_work
     stage.wait_until(lambda: stage.number(overdue, frozen_at, leases * LEASE) == 1, what=f"{leases} leases went by")
     stage.write(events)
     with psycopg.connect(stage.store) as meddler:
-        # No heartbeat tells it before it has tried.
+        # No heartbeat reports it before it has settled.
         meddler.execute("LOCK TABLE outbox_relay IN SHARE MODE")
         zombie.thaw()
         stage.wait_until(lambda: zombie.said(FENCED) or stage.stale() != [], what="it settles what it had sent")
@@ -131,7 +131,7 @@ def come_back_from_the_dead(stage: Stage, *, events: int, leases: int, heir_work
 
 
 def hold_up_a_settlement(stage: Stage, *, events: int) -> Findings:
-    """A settlement that is held up by somebody's lock while its relay stands still and its lease ends."""
+    """A settlement waits for a lock of another session while its relay is frozen and its lease ends."""
     stage.write(events)
     with psycopg.connect(stage.store) as meddler:
         meddler.execute(WAIT_FOR_LOCKS)
@@ -140,10 +140,10 @@ def hold_up_a_settlement(stage: Stage, *, events: int) -> Findings:
         zombie = stage.start(SHORT_LEASE)
         held_up = """SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
                      AND application_name = 'pillarbox' AND datname = current_database()"""
-        stage.wait_until(lambda: stage.number(held_up) > 0, what="its settlement is held up")
+        stage.wait_until(lambda: stage.number(held_up) > 0, what="its settlement waits for the lock")
         zombie.freeze()
         stage.start(wait=False)
-        stage.wait_until(lambda: not stage.lives(zombie), what="an heir buries it")
+        stage.wait_until(lambda: not stage.lives(zombie), what="another relay expires it")
         assert stage.number(held_up) > 0, "the settlement did not wait"
     stage.wait_drained()
     zombie.thaw()
@@ -152,7 +152,7 @@ def hold_up_a_settlement(stage: Stage, *, events: int) -> Findings:
 
 
 def refuse_now_and_then(stage: Stage, notes: Path, *, events: int) -> Findings:
-    """A handler that refuses one event in eight when it comes for the first time."""
+    """A handler rejects one event in eight on its first delivery."""
     stage.write(events)
     stage.start()
     stage.wait_drained()

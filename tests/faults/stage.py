@@ -1,4 +1,4 @@
-"""Everything one fault test needs: a database with a witness in it, a way out, relays, a workload and the judgement."""
+"""What a fault test needs: a database with a witness, a transport, relays, a workload and a comparison."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tests.faults.workload import Workload
 from tests.servers.waiting import wait_until
 
 TIMES = int(os.environ.get("FAULTS_TIMES", "1"))
-"""How many times the usual number of events: `make faults` sets it."""
+"""Multiplies the number of events: `make faults` sets it."""
 DELIVERED_WITHIN = 60.0
-"""Seconds after a fault has ended within which everything deliverable is delivered: generous, for a busy machine."""
+"""Seconds after a fault within which every deliverable event is delivered; generous, for a busy machine."""
 WITNESS = Path(__file__).with_name("witness.sql")
 A_FEW = 200
 PACE = 0.5
@@ -36,7 +36,7 @@ PLENTY = 1_000
 
 
 class Stage:
-    """One test's world. The seed is printed, so that a failing run can be had again."""
+    """The environment of one test. The seed is printed, so that a failed run can be repeated."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Stage:
     # -- relays and load ------------------------------------------------------------------------------------------
 
     def start(self, settings: Mapping[str, str] = {}, *, wait: bool = True) -> RelayProcess:
-        """A relay; returns once it lives in the database, unless it is not waited for."""
+        """Start a relay; return once it has a lease, unless told not to wait."""
         ways = {"STORE": self.store, "TRANSPORT": self.transport}
         relay = RelayProcess(self.folder, ways | dict(settings), without=self._without)
         self.relays.append(relay)
@@ -80,11 +80,11 @@ class Stage:
         self.workload.write(count * TIMES)
 
     def pause(self) -> None:
-        """Nothing is sent from now on."""
+        """Block all sends from now on."""
         self._steer(paused=True)
 
     def resume(self) -> None:
-        """Everything is sent again."""
+        """Allow sends again."""
         self._steer(paused=False)
 
     def _steer(self, *, paused: bool) -> None:
@@ -97,7 +97,7 @@ class Stage:
 
     @contextmanager
     def under_load(self) -> Iterator[None]:
-        """Write at an even pace all the while, as long as the relays keep up."""
+        """Write at a steady rate while the block is open, as long as the relays keep up."""
         over = Event()
 
         def write() -> None:
@@ -117,14 +117,14 @@ class Stage:
     # -- what can be known ----------------------------------------------------------------------------------------
 
     def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
-        """Ask over one connection for the whole test: a wait polls a hundred times a second."""
+        """Query over one connection for the whole test: a wait polls a hundred times per second."""
         with self._asking:
             try:
                 return self._connection.execute(statement, parameters).fetchall()
             except psycopg.OperationalError:
                 if not self._connection.closed:
                     raise
-                # The server crashed and is back.
+                # The server crashed and runs again.
                 self._connection = psycopg.connect(self.store, autocommit=True)
                 return self._connection.execute(statement, parameters).fetchall()
 
@@ -135,7 +135,7 @@ class Stage:
         return [str(row[0]) for row in self.query(statement, *parameters)]
 
     def lives(self, relay: RelayProcess) -> bool:
-        """Whether its lease stands in the database."""
+        """Return whether its lease is valid in the database."""
         return bool(self.number("SELECT count(*) FROM outbox_relay WHERE name = %s", relay.name))
 
     def lanes_of(self, relay: RelayProcess) -> int:
@@ -144,7 +144,7 @@ class Stage:
         )
 
     def waiting_for(self, relay: RelayProcess) -> list[str]:
-        """What waits in its lanes: nobody else can settle that."""
+        """Return the pending events in its lanes, which only it can settle."""
         return self.ids(
             """SELECT event_id FROM outbox_message m JOIN outbox_lane l USING (lane)
                JOIN outbox_relay r ON r.id = l.owner WHERE r.name = %s""",
@@ -152,15 +152,15 @@ class Stage:
         )
 
     def breakers(self) -> set[str]:
-        """The states of the breakers of all relays that live."""
+        """Return the states of the breakers of all live relays."""
         return set(self.ids("SELECT breakers ->> %s FROM outbox_relay WHERE lease_until > now()", self.event_type))
 
     def counted(self) -> int:
-        """Attempts counted against any event, delivered or waiting."""
+        """Return the attempts counted for all events, delivered or pending."""
         return self.number("SELECT sum(attempts) FROM outbox_event")
 
     def tried_in_vain(self) -> int:
-        """Tries noted without a charge, of any event, delivered or waiting."""
+        """Return the deferrals of all events, delivered or pending."""
         return self.number("SELECT sum(retry_count - attempts) FROM outbox_event")
 
     def waiting(self) -> int:
@@ -170,13 +170,13 @@ class Stage:
         return self.number("SELECT count(*) FROM outbox_history")
 
     def stale(self) -> list[str]:
-        """What the witness saw."""
+        """Return what the witness recorded."""
         return self.ids("SELECT event_id FROM fault_stale")
 
     # -- waiting for facts ----------------------------------------------------------------------------------------
 
     def wait_until(self, fact: Callable[[], bool], *, what: str, bound: float = 60) -> None:
-        """Wait for a fact, and show what the relays said if it does not come."""
+        """Wait for a condition, and show the logs of the relays if it does not become true."""
         try:
             wait_until(fact, bound=bound * TIMES, what=what)
         except TimeoutError:
@@ -191,23 +191,23 @@ class Stage:
             raise
 
     def wait_drained(self, *, bound: float = DELIVERED_WITHIN) -> None:
-        """The fault is over: nothing that can be delivered stays."""
+        """Wait, after the fault, until no deliverable event is pending."""
         self.wait_until(lambda: self.waiting() == 0, what="nothing waits any more", bound=bound)
 
     def freeze_unsettled(self, relay: RelayProcess) -> None:
-        """Freeze it between a confirm and its settlement. If it dies there, what it had sent is sent once more."""
+        """Freeze it between a confirm and its settlement. If it crashes there, what it had sent is sent again."""
         relay.freeze_before_settlement()
         self.wait_until(lambda: relay.frozen, what=f"{relay.name} is frozen between a confirm and its settlement")
         assert self.unsettled(relay), f"{relay.name} had nothing to settle"
 
     def unsettled(self, relay: RelayProcess) -> bool:
-        """Whether something waits in its lanes that the relay says was confirmed."""
+        """Return whether an event is pending in its lanes that the relay has confirmed."""
         return not relay.confirmed_last().isdisjoint(self.waiting_for(relay))
 
     # -- the judgement --------------------------------------------------------------------------------------------
 
     def stop_all(self) -> None:
-        """Drain every relay that runs; each must say so with 0, and whoever drained has left."""
+        """Drain every running relay; each must exit with 0 and have left."""
         running = [relay for relay in self.relays if relay.running]
         for relay in running:
             relay.terminate()
@@ -216,7 +216,7 @@ class Stage:
         assert [relay.name for relay in self.relays if relay.wait() == 0 and self.lives(relay)] == []
 
     def judge(self) -> Findings:
-        """Drain the relays and compare both ledgers; nothing was given up on."""
+        """Drain the relays and compare both ledgers; there are no dead letters."""
         self.stop_all()
         assert self.ids("SELECT event_id FROM outbox_dead_letter") == []
         self.collect()
@@ -224,11 +224,11 @@ class Stage:
         return self.judge_by(self.arrived)
 
     def judge_by(self, received: Sequence[str], *, dead: Iterable[str] = ()) -> Findings:
-        """Compare what a consumer noted, and what the witness saw, with what was committed."""
+        """Compare what a consumer received, and what the witness recorded, with what was committed."""
         return judge(self.ledger, received, dead=dead, stale=self.stale())
 
     def collect(self) -> None:
-        """Take what lies in the queue, until nothing more came while it was taken."""
+        """Read the queue until no more messages arrive."""
         while taken := far_side.take(self.transport, self.event_type):
             self.arrived += taken
 
@@ -239,6 +239,6 @@ class Stage:
 
 
 def assert_sound(findings: Findings, *, duplicates: range) -> None:
-    """Nothing lost or invented, order kept, every write fenced; and as many duplicates as the faults explain."""
+    """Check: nothing lost, no phantoms, order kept, every write fenced, and only duplicates that the faults explain."""
     assert findings._replace(duplicates=0) == SOUND
     assert findings.duplicates in duplicates

@@ -1,4 +1,4 @@
-"""A broker that is stopped, killed, out of memory, or loses a binding: waited for, no attempt counted, nothing lost."""
+"""A broker is stopped, killed, out of memory, or loses a binding: events wait, no attempt is counted, none is lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def low_on_memory(broker: RabbitMQServer) -> Iterator[None]:
 
 
 def assert_waited_for(stage: Stage, *, because: str) -> None:
-    """Messages were cut off for this reason, and no attempt was counted."""
+    """Check that sends failed for this reason, and that no attempt was counted."""
     assert stage.tried_in_vain() > 0
     assert stage.counted() == 0
     assert any(relay.said(because) for relay in stage.relays)

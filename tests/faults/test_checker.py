@@ -1,4 +1,4 @@
-"""The checker itself: whatever could go wrong is found, and nothing else is."""
+"""The checker itself: it detects every fault, and reports no others."""
 
 from __future__ import annotations
 

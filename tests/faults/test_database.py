@@ -1,4 +1,4 @@
-"""A database that crashes and comes back: the relays wait for it, and what was confirmed is settled afterwards."""
+"""A database crashes and restarts: the relays wait for it, and settle afterwards what was confirmed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEW = 500
 
 @pytest.fixture
 def database() -> Iterator[PostgresServer]:
-    """A database server to be tormented."""
+    """A database server that tests may kill."""
     with available(lambda: PostgresServer(durable=False)) as server:
         yield server
 
@@ -34,7 +34,7 @@ def shaky(make_stage: MakeStage, database: PostgresServer, rabbitmq_server: Rabb
 
 
 def start_slowly(stage: Stage) -> RelayProcess:
-    """A relay that takes so little in hand that its work lasts."""
+    """Settings of a relay with few messages in flight, so that its work lasts."""
     return stage.start({"RELAY__BATCH_SIZE": "10"})
 
 
@@ -43,7 +43,7 @@ def shares(stage: Stage) -> list[int]:
 
 
 def crash_at_work(stage: Stage, database: PostgresServer) -> None:
-    """In the middle of their work, until every relay has noticed."""
+    """Kill the database during the work of the relays, until every relay has noticed."""
     stage.wait_until(lambda: all(relay.said("delivered event") for relay in stage.relays), what="all are at work")
     database.stop("immediate")
     wait_until(lambda: all(relay.said("store failed") for relay in stage.relays), bound=60, what="all have noticed")

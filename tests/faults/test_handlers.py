@@ -1,4 +1,4 @@
-"""Handlers that take their process with them, stand in its way or refuse: other keys are unharmed, nothing is lost."""
+"""Handlers that crash or block their process, or reject events: other keys are unaffected, no event is lost."""
 
 from __future__ import annotations
 

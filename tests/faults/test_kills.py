@@ -1,4 +1,4 @@
-"""kill -9, at random and where it hurts most: nothing lost, order kept, no more sent again than what was in hand."""
+"""SIGKILL at random and at critical points: nothing lost, order kept, duplicates bounded by what was in flight."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ AT_RANDOM = "at random"
 DEATHS = [*POINTS, *4 * [AT_RANDOM]]
 WHEN_LEAVING = {"before-drain", "after-drain"}
 ONCE = {"before-release", "after-release"} | WHEN_LEAVING
-"""Points that a relay comes to when others join, or when it leaves."""
+"""Points that a relay reaches when others join, or when it leaves."""
 SHARE_OF_FOUR = 16
 TWICE = "SELECT count(*) FROM outbox_message WHERE attempts > 1"
 SENT_AND_NOT_SETTLED = {AT_RANDOM, "after-confirm", "before-settle"}
-"""Deaths after which something must be sent again."""
+"""Points after which a crash causes duplicates."""
 
 
 def test_relays_killed_at_random_and_at_each_point(
@@ -31,7 +31,7 @@ def test_relays_killed_at_random_and_at_each_point(
     with stage.under_load():
         for _ in range(TIMES):
             for death in stage.chance.sample(DEATHS, len(DEATHS)):
-                # An event is given up once three relays have died with it: let those pass that two have died with.
+                # An event is dead-lettered after three crashes of its relays: settle those first that have two.
                 stage.wait_until(lambda: stage.number(TWICE) == 0, what="no event has been hit twice")
                 victim = relays.pop(stage.chance.randrange(RELAYS))
                 doomed = victim if death == AT_RANDOM else replaced(stage, victim, death)
@@ -49,13 +49,13 @@ def test_relays_killed_at_random_and_at_each_point(
 
 
 def replaced(stage: Stage, relay: RelayProcess, point: str) -> RelayProcess:
-    """Another relay in its place, which dies when it comes to that point."""
+    """Start another relay in its place, which crashes at that point."""
     relay.terminate()
     assert relay.wait() == 0
     count = 1 if point in ONCE else stage.chance.randint(1, 5)
     doomed = stage.start({"FAILPOINT": f"{point}:{count}"}, wait=False)
     if point in ONCE:
-        # The lease of one that was killed before may end meanwhile, and lanes be given back already.
+        # The lease of a relay killed before may end meanwhile, and its lanes may be free already.
         stage.wait_until(
             lambda: not doomed.running or stage.lanes_of(doomed) > SHARE_OF_FOUR, what=f"{doomed.name} has its share"
         )

@@ -1,6 +1,6 @@
-"""The harness itself: take one guard out of the relay, and the checker must find what it was there for.
+"""The harness itself: if one guard of the relay is removed, the checker must detect the fault.
 
-The tests of the same scenarios with every guard in place are in the files beside this one.
+The tests of the same scenarios with every guard are in the other files of this folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A killed relay: another one takes its lanes long before its lease ends. A relay that lost its session lives on."""
+"""Lanes of a killed relay are taken over long before its lease ends; a relay that lost its session continues."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.servers.waiting import wait_until
 
 EVENTS = 1_000
 NO_LEASE_ENDS = {"RELAY__LEASE": "1h", "RELAY__HEARTBEAT": "1s"}
-"""Whoever takes over within the bound of a test did not wait for a lease."""
+"""A takeover within the timeout of a test cannot have waited for this lease."""
 SESSIONS = "SELECT split_part(session, ':', 1)::int FROM outbox_relay WHERE name = %s AND session IS NOT NULL"
 
 
 def share(stage: Stage, *relays: RelayProcess) -> None:
-    """Wait until they share the lanes, each with a session of its own."""
+    """Wait until they share the lanes, each with its own session."""
     each = 64 // len(relays)
     stage.wait_until(
         lambda: all(stage.lanes_of(relay) == each and stage.query(SESSIONS, relay.name) for relay in relays),
@@ -53,7 +53,7 @@ def test_a_frozen_relay_keeps_its_session_and_its_lanes(stage: Stage) -> None:
     share(stage, frozen, other)
     frozen.freeze()
     beats = "SELECT (lease_until > now() + interval '1h' - interval '1s')::int FROM outbox_relay WHERE name = %s"
-    for _ in range(4):  # four heartbeats of the other one
+    for _ in range(4):  # Four heartbeats of the other relay.
         stage.wait_until(lambda: stage.number(beats, other.name) == 0, what="its heartbeat is due")
         stage.wait_until(lambda: stage.number(beats, other.name) == 1, what="its heartbeat came")
     assert (stage.lanes_of(frozen), stage.lanes_of(other)) == (32, 32)
@@ -84,7 +84,7 @@ def test_a_relay_whose_session_is_terminated_lives_on_in_order(stage: Stage) -> 
 async def test_a_relay_that_is_cut_off_and_taken_for_dead_is_fenced(
     make_stage: MakeStage, postgres_url: str, rabbitmq_server: RabbitMQServer
 ) -> None:
-    """The network swallows everything between it and its database, which ends its session; it goes on sending."""
+    """The network drops everything between it and its database, which ends its session; the relay continues to send."""
     stage = make_stage(store=postgres_url, transport=rabbitmq_server.url())
     port = int(postgres_url.rpartition("/")[0].rpartition(":")[2])
     async with Proxy(port) as proxy:

@@ -1,4 +1,4 @@
-"""A relay that stands still for longer than its lease, and then goes on as if nothing had happened: it is fenced."""
+"""A relay freezes for longer than its lease, and then continues: its writes are fenced."""
 
 from __future__ import annotations
 

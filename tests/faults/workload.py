@@ -1,4 +1,4 @@
-"""Writers as services are: transactions over many keys, some rolled back, some with savepoints that are."""
+"""Writers: transactions over many keys, some rolled back, some with savepoints that are rolled back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Noted = list[tuple[str, str]]
 
 
 class Workload:
-    """Writes events of one type over `keys` keys. Each key belongs to one writer, so its commits have an order."""
+    """Writes events of one type over `keys` keys. Each key belongs to one writer, so that its commits have an order."""
 
     def __init__(self, url: str, event_type: str, ledger: Ledger, *, keys: int, seed: int) -> None:
         self._url = url

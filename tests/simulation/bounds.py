@@ -1,4 +1,4 @@
-"""How far the machines walk where every step is real: shorter than in memory, and the same walks every time."""
+"""Bounds of the state machines on real stores: fewer steps than in memory, and the same in every run."""
 
 from hypothesis import HealthCheck, settings
 

@@ -1,4 +1,4 @@
-"""What a simulated relay runs on: a machine that can be killed, frozen, or cut off from the store."""
+"""The machine of a simulated relay, which can be killed, frozen, or cut off from the store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def identity(one: Outgoing) -> Identity:
 
 
 class Machine:
-    """It can be killed, stopped for a while to go on as if nothing had happened, and cut off from the store."""
+    """A machine that can be killed, frozen for a while, and cut off from the store."""
 
     def __init__(self, simulation: Simulation, store_latency: float = 0.0) -> None:
         self.dead = False
@@ -43,7 +43,7 @@ class Machine:
         self._running.set()
 
     async def step(self) -> None:
-        """Every call of the relay to the outside goes through here, on its way out and on its way back."""
+        """Every call of the relay to the outside passes here, before and after."""
         await self._running.wait()
         if self.dead:
             raise asyncio.CancelledError
@@ -55,7 +55,7 @@ class Machine:
         return result
 
     async def call_store(self, work: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
-        """A call that takes its time, and fails before or after its work while the store cannot be reached."""
+        """A call that takes some time, and fails before or after its work while the store is unavailable."""
         await self._cross()
         result = await self.call(work, *arguments, **options)
         await self._cross()
@@ -81,7 +81,7 @@ class _Facet:
 class MachineStore:
     """The store as a relay on that machine sees it."""
 
-    FACETS = ("lanes", "messages", "writes", "people", "upkeep", "wakeup", "schema", "destinations", "ledger")
+    FACETS = ("lanes", "messages", "writes", "upkeep", "wakeup", "schema", "destinations", "ledger")
 
     def __init__(self, inner: MemoryStore, machine: Machine) -> None:
         self._inner = inner
@@ -93,16 +93,17 @@ class MachineStore:
 
 
 class MachineTransport(MemoryTransport):
-    """The wire as a relay on that machine uses it."""
+    """The transport as a relay on that machine uses it."""
 
     machine: Machine
     on_send: Callable[[], None] = staticmethod(lambda: None)
-    """Called as a relay begins a send."""
+    """Called when a relay begins a send."""
     loses: Callable[[int], tuple[int, int] | None] = staticmethod(lambda _: None)
-    """Asked with the size of each batch: how many of it arrive before the connection is lost, and how many of those are
-    confirmed; None: it is not lost."""
+    """Called with the size of each batch; returns how many messages arrive before the connection is lost, and how many
+    of those are confirmed; None: it is not lost.
+    """
     on_arrival: Callable[[Sequence[Outgoing], Sequence[Result]], None] = staticmethod(lambda _, __: None)
-    """Told what became of each batch where it arrived, whether or not anybody hears of it."""
+    """Called with the result of each batch where it arrived, also if the relay does not receive it."""
 
     async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
         self.on_send()
@@ -120,7 +121,7 @@ class MachineTransport(MemoryTransport):
 
 @dataclass(eq=False)
 class Process:
-    """A relay and the machine it runs on."""
+    """A relay and its machine."""
 
     relay: Relay
     machine: Machine
@@ -128,7 +129,7 @@ class Process:
     task: asyncio.Task[None]
 
     async def kill(self) -> None:
-        """As SIGKILL does: nothing it does from now on has an effect outside."""
+        """Kill it, as SIGKILL does: nothing that it does from now on has an effect outside."""
         self.machine.dead = True
         self.machine.thaw()
         self.transport.outage()

@@ -1,4 +1,4 @@
-"""What happens in one schedule: drawn from its seed, printed when the schedule fails."""
+"""What happens in one schedule: derived from its seed, printed if the schedule fails."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ CONFIG = RelayConfig(
     drain_timeout="10s",
 )
 EDITED = b'{"edited":true}'
-"""What an operator makes of a payload."""
+"""How an operator edits a payload."""
 SLOW = 9.0
 """Longer than the lease of the simulated relays: only renewals keep the lanes during such a send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How much of everything."""
+    """The intensity of each kind of event and fault."""
 
     relays: int
     keys: int
@@ -39,16 +39,17 @@ class Plan:
     delayed: float
     rolled_back: float
     latency: float
-    """The longest send. Sends beyond `send_timeout` belong to a transport that bounds them itself, as handlers do."""
+    """Seconds of the longest send. Above `send_timeout` the transport must have its own timeouts, like handlers."""
     burst: int = 1
-    """The most events of a key in one transaction: the backlog that a relay meets at once."""
+    """Events of a key in one transaction, at most: the backlog that a relay finds at once."""
     stragglers: int = 0
-    """Events of a key whose transactions stay open while later ones commit: no order is promised for these, but they
-    must not upset that of the others."""
+    """Events of a key whose transactions stay open while later ones commit: their own order is not guaranteed, but
+    they must not change the order of others.
+    """
     partitions: int = 0
-    """How often a relay and the store lose each other for up to three leases, answers included."""
+    """How often the connection between a relay and the store fails for up to three leases, also for results."""
     expiries: int = 0
-    """How often a relay that is alive loses its lease, and may take its lanes back at once."""
+    """How often a live relay loses its lease, and may acquire its lanes again at once."""
     requests: int = 0
     """How often an operator retries, reschedules, discards or dead-letters a pending event, or edits a dead letter."""
     store_latency: float = 0.0
@@ -62,7 +63,7 @@ class Plan:
 
     @classmethod
     def drawn(cls, chance: random.Random) -> Plan:
-        """Half of the schedules have a bit of everything; the others look for one kind of trouble."""
+        """Return a plan: half of the schedules have some of everything; the others concentrate on one kind of fault."""
         plan = cls(
             relays=chance.randint(1, 3),
             keys=chance.randint(1, 5),
@@ -93,11 +94,11 @@ class Plan:
                 return plan
 
     def made_pipelined(self) -> Plan:
-        """The same with pipelined destinations, and a backlog in few keys."""
+        """Return the same with pipelined destinations, and a backlog in few keys."""
         return replace(self, pipelined=True, keys=min(self.keys, 2), events=max(self.events, 40), burst=12)
 
     def _with_lanes_that_come_and_go(self, chance: random.Random) -> Plan:
-        """A backlog in one key; answers arrive after their lane was lost and taken back, and nothing else disturbs."""
+        """A backlog in one key; results arrive after their lane was lost and acquired again; no other faults."""
         return replace(
             self,
             relays=chance.choice([1, 1, 2]),
@@ -121,7 +122,7 @@ class Plan:
         )
 
     def _with_stragglers(self, chance: random.Random) -> Plan:
-        """A backlog in one key; decisions are committed while fetches are under way, and nothing else disturbs."""
+        """A backlog in one key; decisions are committed during fetches; there are no other faults."""
         return replace(
             self,
             relays=1,

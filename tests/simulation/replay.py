@@ -1,7 +1,8 @@
-"""One schedule of the simulation by its seed: `python -m tests.simulation.replay SEED`, or `FIRST LAST` for a range;
-with `pipelined` before the seeds to pipelined destinations.
+"""Replays schedules by seed: `python -m tests.simulation.replay SEED`, or `FIRST LAST` for a range.
 
-It imports nothing of the relay's inside, so that it also runs against another version of the package.
+`pipelined` before the seeds selects pipelined destinations.
+
+It imports no internal modules of the relay, so that it also runs against another version of the package.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def told(story: Callable[[Stage], Awaitable[None]]) -> None:
 
 
 def faulty(of: Any, verb: str, over: asyncio.Event, error: Exception | None = None) -> None:
-    """Until `over` is set, the verb of a store raises `error`, or does not return."""
+    """Make a method of the store raise `error`, or not return, until `over` is set."""
     works = getattr(of, verb)
 
     async def fails(*arguments: Any, **options: Any) -> Any:
@@ -91,7 +91,7 @@ def ledger_fails(stage: Stage, over: asyncio.Event) -> None:
 
 @asynccontextmanager
 async def waiting(stage: Stage, **options: Any) -> AsyncIterator[Relay]:
-    """A relay that has every reason to wait, for long: it never tells of a stall."""
+    """Run a relay that has a reason to wait, and check that it reports no stall."""
     async with stage.running(**options) as relay:
         yield relay
         await stage.rest(LONG)

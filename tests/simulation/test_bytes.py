@@ -25,13 +25,13 @@ KEYS = 5
 
 
 class Scale:
-    """Weighs what is in flight at every send."""
+    """Measures the bytes in flight at every send."""
 
     def __init__(self) -> None:
         self.relay: Relay | None = None
         self.heaviest = 0
         self.beside: dict[str, int] = {}
-        """How many others were in flight while an event was sent."""
+        """Number of other events in flight while an event was sent."""
 
     def __call__(self, one: Outgoing) -> Result:
         assert self.relay is not None
@@ -48,7 +48,7 @@ def numbered(sizes: list[int]) -> list[Event]:
 
 
 async def carried(stage: Stage, sizes: list[int], *, refuse: Callable[[Outgoing], Result] | None = None) -> Scale:
-    """Carry events of these sizes, and weigh them on the way."""
+    """Deliver events of these sizes, and measure the bytes in flight."""
     scale = Scale()
     stage.transport.script(scale)
     if refuse is not None:
@@ -82,7 +82,7 @@ def test_what_is_in_flight_stays_within_the_bound(seed: int) -> None:
 def test_nothing_is_fetched_for_which_there_is_no_room(seed: int) -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
-        # Sends take their time, so that what is in flight stays there while the relay looks for more.
+        # Sends take some time, so that messages stay in flight while the relay fetches more.
         stage.transport = MemoryTransport(clock=simulation.clock, latency=lambda: simulation.chance.uniform(0.5, 3))
         read, most = stage.store.messages.read, 0
 
@@ -145,7 +145,7 @@ def test_a_large_event_is_not_kept_out_by_small_ones_that_keep_coming(refused: b
             nonlocal number
             event_id = one.message.event_id
             if refused and event_id not in tried:
-                # They wait to be tried again, and others of their keys behind them.
+                # They wait for their retry, and others of their keys wait for them.
                 tried.add(event_id)
                 return RejectedError("not now")
             arrived.append(event_id)
@@ -166,7 +166,7 @@ def test_a_large_event_is_not_kept_out_by_small_ones_that_keep_coming(refused: b
 
 @pytest.mark.parametrize("seed", [2, 4, *range(100, 108)])
 def test_large_and_small_events_that_were_put_aside_for_several_destinations_all_arrive(seed: int) -> None:
-    """With seeds 2 and 4 a relay once fetched the same small event for ever, and so never the large one alone."""
+    """With seeds 2 and 4 a relay once fetched the same small event forever, and so never the large one alone."""
 
     async def story(simulation: Simulation) -> None:
         chance, names = Random(seed), ("a", "b", "c")

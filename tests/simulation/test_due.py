@@ -1,4 +1,4 @@
-"""A retry comes when its delay is over, whatever else the relay does meanwhile."""
+"""A retry is sent when its delay is over, whatever else the relay does."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.stage import Stage, ids
 
 
-class Refusing:
-    """Refuses events whose id begins with "bad" so many times, and notes when."""
+class Rejecting:
+    """Rejects events whose id begins with "bad" so many times, and records when."""
 
     def __init__(self, stage: Stage, *, times: int) -> None:
         self.tries: dict[str, list[float]] = {}
@@ -39,7 +39,7 @@ class Refusing:
 def test_a_retry_comes_when_its_delay_is_over(busy: bool) -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
-        refusing = Refusing(stage, times=5)
+        rejecting = Rejecting(stage, times=5)
         async with stage.running(retry=FixedDelay(wait="100ms", max_attempts=0)):
             await stage.rest(1)
             stage.record(Event("a", {}, event_id="bad", key="bad"))
@@ -47,8 +47,8 @@ def test_a_retry_comes_when_its_delay_is_over(busy: bool) -> None:
                 if busy:
                     stage.record(Event("a", {}, key=f"{number}"))
                 await stage.rest(0.01)
-        assert len(refusing.gaps) == 5
-        assert max(refusing.gaps) < 0.15
+        assert len(rejecting.gaps) == 5
+        assert max(rejecting.gaps) < 0.15
 
     simulate(story, seed=1)
 
@@ -56,15 +56,15 @@ def test_a_retry_comes_when_its_delay_is_over(busy: bool) -> None:
 def test_retries_that_are_written_one_after_another_come_when_their_delays_are_over() -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
-        refusing = Refusing(stage, times=1)
+        rejecting = Rejecting(stage, times=1)
         async with stage.running(retry=FixedDelay(wait="103ms", max_attempts=0)):
             await stage.rest(1)
             for number in range(100):
                 name = f"{'bad' if number < 8 else 'good'}{number}"
                 stage.record(Event("a", {}, event_id=name, key=name), Event("a", {}, key=f"{number}"))
                 await stage.rest(0.01)
-        assert len(refusing.gaps) == 8
-        assert max(refusing.gaps) < 0.15
+        assert len(rejecting.gaps) == 8
+        assert max(rejecting.gaps) < 0.15
 
     simulate(story, seed=1)
 
@@ -72,12 +72,12 @@ def test_retries_that_are_written_one_after_another_come_when_their_delays_are_o
 def test_an_idle_relay_does_not_sleep_past_a_retry() -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
-        refusing = Refusing(stage, times=1)
+        rejecting = Rejecting(stage, times=1)
         async with stage.running(tuned={"poll_interval": "10s"}, retry=FixedDelay(wait="6s", max_attempts=0)):
             await stage.rest(1)
             stage.record(Event("a", {}, event_id="bad", key="bad"))
-            await stage.until(lambda: len(refusing.gaps) == 1)
-        assert refusing.gaps[0] < 6.1
+            await stage.until(lambda: len(rejecting.gaps) == 1)
+        assert rejecting.gaps[0] < 6.1
 
     simulate(story, seed=1)
 
@@ -85,7 +85,7 @@ def test_an_idle_relay_does_not_sleep_past_a_retry() -> None:
 def test_a_due_event_behind_many_that_are_held_back_is_found_at_once() -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
-        Refusing(stage, times=1)
+        Rejecting(stage, times=1)
         async with stage.running(tuned={"batch_size": 10, "in_flight": 4}, retry=FixedDelay(wait="1h")):
             stage.record(Event("a", {}, event_id="bad", key="stuck"))
             await stage.rest(1)

@@ -30,7 +30,7 @@ from tests.unit.relay.contexts import relay_context
 
 
 class Watched(MemoryWakeup):
-    """A wake-up that remembers when the relay asked to be notified, and when no longer; answers take `latency`."""
+    """A wake-up that records when the relay asked to be notified, and when no longer; answers take `latency`."""
 
     asleep: list[float]
     awake: list[float]
@@ -65,7 +65,7 @@ async def waiting(simulation: Simulation) -> AsyncIterator[tuple[Stage, IdleWait
 
 
 async def fetch(idle: IdleWait, stage: Stage, *, until: float, found: int = 0, takes: float = 0.0) -> list[float]:
-    """Fetch again and again with one result; returns the times of the fetches."""
+    """Fetch repeatedly with one result; return the times of the fetches."""
     at = []
     while stage.now < until:
         at.append(stage.now)
@@ -106,7 +106,7 @@ def test_after_a_fetch_that_left_nothing_behind_it_waits_for_a_notification(noti
 
 
 async def notified_fetch(idle: IdleWait, stage: Stage) -> None:
-    """A fetch that a notification causes, up to its end: it brings one event and leaves none behind."""
+    """A fetch caused by a notification, until its end: it returns one event and leaves none."""
     stage.record(Event("a", {}))
     await stage.rest(0.001)
     idle.begin_fetch()
@@ -190,7 +190,7 @@ def test_notified_in_vain_many_times_it_fetches_by_itself_for_a_while() -> None:
                 stage.record(Event("another.relays", {}))
                 recorded += 1
                 await fetch(idle, stage, until=stage.now + 0.2)
-            assert MOST_EMPTY // 2 <= recorded <= MOST_EMPTY + 1  # the memory store may notify twice of one
+            assert MOST_EMPTY // 2 <= recorded <= MOST_EMPTY + 1  # The memory store may notify twice of one event.
             asked, since = len(wakeup.asleep), stage.now
             at = await fetch(idle, stage, until=since + AWAKE_FOR - 0.5)
             assert wakeup.awake
@@ -270,7 +270,7 @@ def test_a_relay_at_a_fixed_delay_carries_everything() -> None:
 
 
 class Slow(MemoryMessages):
-    """Fetches of ready events that take `latency` seconds after they saw the table."""
+    """Fetches of ready events that take `latency` seconds after they have read the table."""
 
     latency = 0.0
     fetching: asyncio.Event
@@ -296,7 +296,7 @@ def test_a_notification_during_a_fetch_is_not_lost() -> None:
         messages = slow(stage)
         async with stage.running() as relay:
             for number in range(5):
-                await stage.rest(300)  # idle for so long that the pauses are as long as they get
+                await stage.rest(300)  # Idle until the pauses have their maximum.
                 messages.latency = 0.01
                 messages.fetching.clear()
                 relay._context.wakeups.fetch()

@@ -1,4 +1,4 @@
-"""How long a send took is kept with what became of it; what was never sent took no time that anybody knows."""
+"""The duration of a send is stored with its outcome; a message that was never sent has no duration."""
 
 from __future__ import annotations
 

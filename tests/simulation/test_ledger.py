@@ -1,4 +1,4 @@
-"""A relay with a ledger: what was sent is not sent again; what may have been sent is, unless it must not be twice."""
+"""A relay with a ledger: what was sent is not sent again; what may have been sent is, unless at_most_once is set."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_an_event_for_two_destinations_reaches_both_though_one_was_cut_off() -> 
         stage.transport.fail_when(lambda one: one.address == places["right"], UnavailableError("cut off"))
         await stage.relay(**ways).run_until_empty()
         assert ids(stage.transport.delivered("left")) == ["1"]
-        # One destination done, the other begun: as a crash leaves it, too.
+        # One destination delivered, the other begun, as after a crash.
         assert noted(stage) == {("1", "left"): "SUCCESS", ("1", "right"): "PROCESSING"}
         stage.transport.succeed()
         async with stage.running(**ways):
@@ -69,7 +69,7 @@ def test_an_event_for_two_destinations_reaches_both_though_one_was_cut_off() -> 
 
 
 class Unsteady(MemoryLedger):
-    """Fails before or after it wrote, as a database that is torn away does."""
+    """Fails before or after it wrote, like a database whose connection is lost."""
 
     failures = 0
 
@@ -99,7 +99,7 @@ def test_a_ledger_that_fails_loses_nothing_and_keeps_the_order() -> None:
 
 
 class Overtaken(MemoryLedger):
-    """Answers its first question only when told to."""
+    """Delays its first answer until told to continue."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage.store._tables)
@@ -122,7 +122,7 @@ def test_what_was_lost_and_taken_back_while_the_ledger_wrote_is_not_sent_twice()
         stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(3)))
         async with stage.running() as relay:
             await stage.until(lambda: slow.asked == 1)
-            # As another relay does that takes this one for dead: it joins again and takes its lanes back.
+            # Like a relay that another one has expired: it joins again and acquires its lanes again.
             await stage.store.lanes.release(relay.id)
             await stage.until(lambda: len(stage.transport.deliveries) == 3)
             slow.answer.set()

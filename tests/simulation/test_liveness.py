@@ -1,4 +1,4 @@
-"""What is owed is also carried soon: nobody waits for a relay that cannot send, nor for the next round of looks."""
+"""Liveness: a due event is delivered soon; it waits neither for a relay that cannot send nor for the next poll."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.simulation.plan import CONFIG, Plan
 from tests.simulation.world import World
 
 RECOVERED_WITHIN = 3.0
-"""Seconds of virtual time, as the documentation promises."""
+"""Seconds of virtual time, as documented."""
 CALM = Plan(
     relays=2,
     keys=20,
@@ -50,7 +50,7 @@ def test_the_lanes_of_a_relay_that_cannot_send_are_taken_by_one_that_can() -> No
 
 
 async def hold_all_behind(world: World) -> None:
-    """Record events of many keys whose heads are gone, as a relay leaves them that ended after it settled those."""
+    """Record events of many orphaned queues, as a relay leaves them that ended right after their settlement."""
     await world.store.lanes.join(RelayCard(id="before"), lease=60)
     epochs = epochs_of(await world.store.lanes.take("before", most=8))
     with world.store.transaction() as transaction:
@@ -66,7 +66,7 @@ async def hold_all_behind(world: World) -> None:
 
 @pytest.mark.parametrize("crashes", [0, CRASHES_TO_QUARANTINE], ids=["in bulk", "one at a time"])
 def test_lines_that_a_full_look_did_not_come_to_are_read_by_the_next_one(crashes: int) -> None:
-    """Also where a lane whose owners crashed sends one message at a time, so that most of a look is left alone."""
+    """Also if a lane whose owners crashed sends one message at a time, so that most of a fetch is not sent."""
 
     async def story(simulation: Simulation) -> None:
         world = World(simulation, CALM)

@@ -1,4 +1,4 @@
-"""The memory store, walked at random in virtual time."""
+"""State machines on the memory store, in virtual time."""
 
 from __future__ import annotations
 

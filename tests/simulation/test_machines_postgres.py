@@ -1,4 +1,4 @@
-"""The PostgreSQL store, walked at random; a database of its own for every walk."""
+"""State machines on the PostgreSQL store; each run has its own database."""
 
 from __future__ import annotations
 

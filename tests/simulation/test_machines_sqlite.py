@@ -1,4 +1,4 @@
-"""The SQLite store, walked at random; shorter walks than in memory, since every step is real."""
+"""State machines on the SQLite store; fewer steps than in memory, because every step is real."""
 
 from __future__ import annotations
 

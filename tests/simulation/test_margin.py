@@ -1,5 +1,6 @@
-"""A send begins only while enough of the lease is left for it to end within: not for an event that comes late, nor
-after a slow ledger, nor once the session has ended."""
+"""A send begins only if enough of the lease is left for it to end: not for a late event, nor after a slow ledger, nor
+after the session has ended.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +23,11 @@ from tests.simulation.stage import Stage, ids
 LONGEST_SEND = 5.0 + 1.0
 """The send timeout of the stage, and a second."""
 TOO_LATE = 5.0
-"""Seconds after a renewal: the lease of ten is not over, but a send might outlive it."""
+"""Seconds after a renewal: the lease of ten has not ended, but a send might outlive it."""
 
 
 class Watched(Stage):
-    """Renewals fail at will, and every send tells how much of the lease is left."""
+    """Renewals fail on demand, and every send records how much of the lease is left."""
 
     watched: Relay
     renewing = True
@@ -85,7 +86,7 @@ def test_a_relay_whose_session_ended_begins_no_send_until_its_lease_was_renewed(
         async with stage.running() as stage.watched:
             stage.record(Event("a", {}, event_id="before", key="k"))
             await stage.until(lambda: ids(stage.transport.deliveries) == ["before"])
-            # Others may take it for dead from now on, whatever is left of its lease.
+            # Other relays may expire it from now on, whatever is left of its lease.
             stage.renewing = False
             ended.set()
             await stage.until(lambda: not stage.watched._context.ownership.may_send(), within=0.5)
@@ -102,7 +103,7 @@ def test_a_relay_whose_session_ended_begins_no_send_until_its_lease_was_renewed(
 
 
 class Slow(MemoryLedger):
-    """Answers its first question too late."""
+    """Gives its first answer too late."""
 
     stage: Watched
     asked = 0
@@ -131,7 +132,7 @@ def test_after_a_ledger_that_was_slow_the_lease_is_looked_at_again(at_most_once:
             assert stage.left == []
             stage.renewing = True
             await stage.until(lambda: len(stage.transport.deliveries) == 3)
-        # It was noted and not sent: it goes now, in its place, also where nothing may go twice.
+        # It was noted and not sent: it is sent now, in its position, also with at_most_once.
         assert ids(stage.transport.deliveries) == ["0", "1", "2"]
         assert min(stage.left) >= LONGEST_SEND
 

@@ -1,7 +1,7 @@
-"""Many producers and relays on one memory store, in every order that a few hundred seeds give.
+"""Many producers and relays on one memory store, in a few hundred random orders.
 
-Relays stall for longer than their lease with messages in hand and write when they wake: what they write must count for
-nothing, and whatever was committed must be delivered once.
+Relays freeze for longer than their lease with messages in flight and write when they continue: these writes must have
+no effect, and every committed event must be delivered once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class World:
             self.committed.append(event_id)
 
     async def relay(self, name: str) -> None:
-        """Comes back under a new name whenever it was declared dead."""
+        """A relay that joins again under a new name whenever it was expired."""
         for life in range(1000):
             await self._live(f"{name}/{life}")
 

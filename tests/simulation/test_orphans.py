@@ -42,7 +42,7 @@ def test_the_search_for_orphaned_queues_goes_on_while_events_arrive(monkeypatch:
             while "orphan" not in ids(stage.transport.deliveries):
                 stage.record(Event("a", {}))
                 await stage.rest(0.02)
-                # A round with an unfinished search is followed by another at once: two steps per interval, not one.
+                # A poll with an unfinished search is followed by another at once: two steps per interval, not one.
                 assert stage.now - began < 4.5
 
     simulate(story, seed=1)

@@ -1,4 +1,4 @@
-"""Pipelined and strict ordering side by side: what an event that is refused does to those behind it."""
+"""Pipelined and strict ordering side by side: the effect of a rejected event on later ones of its key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BOTH: list[Ordering] = ["strict", "pipelined"]
 
 
 class Noted(MemoryTransport):
-    """A transport that notes its batches."""
+    """A transport that records its batches."""
 
     batches: list[list[str]]
 
@@ -43,7 +43,7 @@ def to(ordering: Ordering) -> dict[str, Any]:
 
 @pytest.mark.parametrize("ordering", BOTH)
 def test_an_event_that_is_unavailable_alone_is_overtaken_by_its_own_batch_only(ordering: Ordering) -> None:
-    """As RabbitMQ answers where the queue of an event cannot be declared and those of others can."""
+    """Responds like RabbitMQ if the queue of one event cannot be declared and the others can."""
 
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
@@ -71,7 +71,7 @@ def test_at_most_once_an_event_that_blocks_holds_back_all_but_its_own_batch(orde
         transport = noted(stage)
         stage.record(*(Event("a", {}, event_id=f"{number}", key="k") for number in range(5)))
         [second] = [row.message for row in stage.store._tables.waiting.values() if row.message.event_id == "1"]
-        # As a relay leaves it that died in the send of event 1.
+        # As after a crash of a relay during the send of event 1.
         stage.store._tables.note(("1", "d"), "PROCESSING", send_number=send_number(second))
         async with stage.running(tuned={"at_most_once": True, "on_exhausted": "block"}, **to(ordering)):
             await stage.rest(3)

@@ -1,4 +1,4 @@
-"""A probe that tells nothing of its destination is over: the next one goes at once."""
+"""After a probe without information about its destination the next one is sent at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TO = {"destinations": {"d": Destination(MemoryTransport.to("d"))}, "routes": [Ro
 
 
 async def delivered_soon(stage: Stage, **options: Any) -> None:
-    """Event 1 opens the breaker, the next event is its probe, and then all flow."""
+    """Event 1 opens the breaker, the next event is its probe, then all are delivered."""
     async with stage.running(retry=FixedDelay(wait="200ms", max_attempts=0), **TO, **options):
         stage.record(Event("a", {}, event_id="1", key="k1"))
         await stage.rest(0.1)
@@ -53,7 +53,7 @@ def test_a_probe_that_the_ledger_knows() -> None:
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         stage.store = MemoryStore(lanes=8, clock=simulation.clock, ledger=True)
-        # Event 2 was sent before: a relay died between the confirm and the settlement.
+        # Event 2 was sent before: a relay crashed between the confirm and the settlement.
         stage.store._tables.note(("2", "d"), "SUCCESS")
 
         def full(one: Outgoing) -> NackedError | None:

@@ -1,5 +1,6 @@
-"""In quarantine a relay writes each attempt before its send: a message that ends its relays is given up on, and nobody
-who merely happened to be on its way while a relay lost its lanes, its database or its destination."""
+"""In quarantine a relay writes each attempt before its send: a message that crashes its relays is dead-lettered, and no
+other message that was in flight while a relay lost its lanes, its database or its destination.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ AGAIN_AND_AGAIN = MAX_CRASHES + 2
 
 
 def quarantined(simulation: Simulation, *, ledger: bool = False) -> Stage:
-    """Every lane was taken from owners that did not leave, again and again."""
+    """Take every lane from owners that did not leave, several times."""
     stage = Stage(simulation)
     stage.store = MemoryStore(lanes=1, clock=simulation.clock, ledger=ledger)
     for lane in stage.store._tables.lanes:
@@ -107,7 +108,7 @@ def test_a_database_that_fails_again_and_again_convicts_nobody(what: str, writte
 
 
 class Host(MachineTransport):
-    """The transport of a machine: it says when a message reaches it."""
+    """The transport of a machine: it records when a message reaches it."""
 
     slow = False
     """Whether sends that begin now never end."""
@@ -181,7 +182,7 @@ def test_a_message_that_ends_its_relays_is_given_up_on_and_nobody_else() -> None
         stage.record(*(Event("a", {}, event_id=str(number), key=f"{number % 7}") for number in range(50)))
         for _ in range(CRASHES_TO_QUARANTINE + MAX_CRASHES):
             host = Host(stage)
-            host.slow = True  # a settlement of any other one would be progress, and the crashes before it forgotten
+            host.slow = True  # A settlement of another message would be progress and reset the count of crashes.
             process = host.run(stage)
             await stage.until(lambda host=host: "killer" in host.sending)  # type: ignore[misc]
             await process.kill()

@@ -44,7 +44,7 @@ async def rate_limited(stage: Stage) -> None:
 
 
 async def rate_limited_in_flight(stage: Stage) -> None:
-    """The limit is set when many are fetched already: they wait for it in flight."""
+    """The limit is set after many messages were fetched: they wait in flight."""
     transport = MemoryTransport(clock=stage.simulation.clock, latency=1, pace=Pace(batch_size=1, concurrency=1))
     async with waiting(stage, transports={"memory": transport}):
         stage.record(*(Event("a", {}, event_id=str(number)) for number in range(50)))
@@ -68,7 +68,7 @@ async def blocked_key(stage: Stage) -> None:
 
 
 async def long_handlers(stage: Stage) -> None:
-    """One send at a time, and the first takes for ever: others wait, of its key and of other keys."""
+    """One send at a time, and the first never ends: others of its key and of other keys wait."""
     pace = Pace(batch_size=1, concurrency=1, bounded=True)
     transport = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
     async with waiting(stage, transports={"memory": transport}, tuned={"drain_timeout": "1s"}):
@@ -77,7 +77,7 @@ async def long_handlers(stage: Stage) -> None:
 
 
 async def long_calls_of_one_handler(stage: Stage) -> None:
-    """They occupy its whole share of the threads, and others would still find one."""
+    """The calls occupy the whole share of the threads of one handler; others would still find one."""
     pace = Pace(batch_size=1, concurrency=8, bounded=True, window=lambda address, sending: 2 - sending.get(address, 0))
     transport = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
     async with waiting(stage, transports={"memory": transport}, tuned={"drain_timeout": "1s"}):
@@ -87,7 +87,7 @@ async def long_calls_of_one_handler(stage: Stage) -> None:
 
 
 async def long_sends_beside_an_idle_transport(stage: Stage) -> None:
-    """The transport that is free has nothing to send."""
+    """The idle transport has nothing to send."""
     pace = Pace(batch_size=1, concurrency=1, bounded=True)
     slow = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
     options: dict[str, Any] = {
@@ -102,7 +102,7 @@ async def long_sends_beside_an_idle_transport(stage: Stage) -> None:
 
 
 async def one_long_handler(stage: Stage) -> None:
-    """Senders are free, and what waits is behind the one that runs."""
+    """Senders are free, and the pending messages wait for the one in flight."""
     pace = Pace(batch_size=1, concurrency=10, bounded=True)
     transport = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
     async with waiting(stage, transports={"memory": transport}, tuned={"drain_timeout": "1s"}):
@@ -111,7 +111,7 @@ async def one_long_handler(stage: Stage) -> None:
 
 
 async def no_store(stage: Stage) -> None:
-    """Everything fails, the renewal of the lease too; then it is back."""
+    """Everything fails, also the renewal of the lease; then the store is available again."""
     over = asyncio.Event()
     over.set()
     for of, verbs in (
@@ -147,7 +147,7 @@ async def ledger_failed(stage: Stage) -> None:
 
 
 async def draining(stage: Stage) -> None:
-    """A relay that stops waits for its last decision, as long as it may."""
+    """A relay that stops waits for its last decision until its drain timeout."""
     over = asyncio.Event()
     settle_fails(stage, over)
     relay = stage.relay(tuned={"drain_timeout": LONG})

@@ -1,4 +1,4 @@
-"""After an outage, in virtual time: how soon events flow again, how often it is probed, and who may send meanwhile."""
+"""After an outage, in virtual time: how soon events flow again, how often relays probe, and which relay may send."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_breaker_that_probes_every_second_sends_a_second_after_the_broker_is_b
             healed = stage.now
             await stage.until(lambda: len(stage.transport.deliveries) == 1, within=FLOWS_WITHIN)
             assert stage.now - healed <= 1.1
-        # The first send and one probe each second: no more, and not many fewer, as each takes its time.
+        # The first send and one probe each second: no more, and not many fewer, because each takes some time.
         assert OUTAGE * 0.9 < len(stage.seen(Sending)) <= OUTAGE + 3
 
     told(story)
@@ -70,7 +70,7 @@ def test_a_breaker_that_probes_every_second_sends_a_second_after_the_broker_is_b
 
 def test_a_reconnected_transport_closes_the_breaker_although_no_event_waits() -> None:
     async def story(stage: Stage) -> None:
-        # No probe would go out for an hour.
+        # No probe would be sent for an hour.
         async with stage.running(tuned={"breaker": BreakerConfig(probe="1h", max="1h")}):
             stage.transport.outage()
             stage.record(Event("a", {}, event_id="1"))
@@ -102,7 +102,7 @@ def test_a_relay_waits_for_a_broker_that_is_not_there_yet_and_says_so_at_once() 
 
 
 def unreachable_store(stage: Stage) -> asyncio.Event:
-    """A store that cannot be reached before the event is set."""
+    """A store that is unavailable until the event is set."""
     back, check = asyncio.Event(), stage.store.schema.check
 
     async def asked() -> None:
@@ -158,7 +158,7 @@ def test_fail_fast_waits_for_neither() -> None:
 
 
 class CutOff(World):
-    """Relays that live, and send, while others take them for dead."""
+    """Relays that run, and send, while others have expired them."""
 
     async def _freeze_some(self) -> None:
         await asyncio.gather(super()._freeze_some(), self._end_sessions())
@@ -167,7 +167,7 @@ class CutOff(World):
         for _ in range(4):
             await self.simulation.clock.sleep(self.simulation.chance.random() * 10)
             for process in self.processes:
-                # Every relay but itself may end a lease, and a beat later it is too late.
+                # Every other relay may end its lease, and a heartbeat later it is too late.
                 if self.simulation.chance.random() < 0.7:
                     self.faults += 1
                     self.expired.add(process.relay.id)

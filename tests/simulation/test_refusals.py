@@ -1,4 +1,4 @@
-"""Decisions that the database refuses, in virtual time: they wait without the others, and no longer than it refuses."""
+"""Decisions that the database rejects, in virtual time: they are retried without delaying others."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.simulation.test_ways_to_run import told
 
 LONG = 30.0
 WRITE = 0.3
-"""Seconds that a settlement takes."""
+"""Seconds of a settlement."""
 
 
 def refuse(stage: Stage, *event_ids: str, takes: float = 0.0) -> set[str]:
-    """The store refuses to settle these, as stores do: once all others are written. Returns those it still refuses."""
+    """The store rejects these after it has written all others, as stores do. Returns those that it still rejects."""
     settle, refused = stage.store.writes.settle, set(event_ids)
 
     async def refusing(epochs: Any, verdicts: Any) -> Any:
@@ -66,7 +66,7 @@ def test_no_decision_waits_for_a_refused_one() -> None:
             await stage.rest(LONG)
             for number in range(20):
                 stage.record(Event("a", {}))
-                await stage.rest(0.2)  # twice the poll interval
+                await stage.rest(0.2)  # Twice the poll interval.
                 assert settled(stage) == number + 1
         assert LONG / LONGEST_PAUSE < len(stage.seen(StoreFailed)) < 4 * LONG, "neither asleep nor in a hot loop"
 
@@ -75,7 +75,7 @@ def test_no_decision_waits_for_a_refused_one() -> None:
 
 def test_refused_decisions_beyond_a_batch_have_their_turn() -> None:
     async def story(stage: Stage) -> None:
-        names = [str(number) for number in range(25)]  # a settlement writes two batches at most
+        names = [str(number) for number in range(25)]  # A settlement writes at most two batches.
         refused = refuse(stage, *names)
         stage.record(*(Event("a", {}, event_id=name) for name in names))
         async with stage.running(tuned={"batch_size": 5, "in_flight": 8}):

@@ -1,8 +1,8 @@
-"""Relays under seeded schedules: crashes at any point, outages, late and lost answers, machines that freeze, relays
+"""Relays under seeded schedules: crashes at any point, outages, late and lost results, machines that freeze, relays
 that join and leave.
 
-A failing seed prints its plan; `python -m tests.simulation.replay SEED` replays it alone. The last tests take a
-guard out of the relay and show that the judge would notice.
+A failing seed prints its plan; `python -m tests.simulation.replay SEED` replays it alone. The last tests remove a guard
+of the relay and show that the checker detects it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.simulation.replay import run
 SCHEDULES = int(os.environ.get("SIMULATION_SCHEDULES", "200"))
 AT_ONCE = 50
 FOUND_A_DEFECT = (24, 54, 233, 264, 268, 305, 675, 888)
-"""Seeds that once did. They are run however few the schedules."""
+"""Seeds that failed once. They always run."""
 ENOUGH_TO_NOTICE = 60
 
 
@@ -42,7 +42,7 @@ def test_schedules_that_found_a_defect_find_none_any_more(seed: int) -> None:
 
 
 def noticed(*, pipelined: bool = False) -> bool:
-    """Whether any of a few schedules fails."""
+    """Return whether any of a few schedules fails."""
     for seed in range(ENOUGH_TO_NOTICE):
         try:
             run(seed, pipelined=pipelined)

@@ -1,4 +1,4 @@
-"""The schedules that users bring along, through a whole relay in virtual time: each send at its moment, no more."""
+"""Common retry schedules through a whole relay in virtual time: each send at its time, and no others."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tests.simulation.stage import Stage
 
 CALM = RelayConfig(poll_interval="1s", lease="60s", heartbeat="20s", send_timeout="5s", wakeup="none")
 LATE = 1.5
-"""A look comes at most this much after its moment."""
+"""A fetch is at most this late."""
 DAY = 86_400.0
 UNHURRIED = RelayConfig(
     poll_interval="5m", lease="3h", heartbeat="30m", send_timeout="5s", stall_limit="3h", wakeup="none"
 )
-"""For days: fewer looks, the same decisions."""
+"""For days: fewer fetches, the same decisions."""
 
 
 def waits_between_sends(policy: RetryPolicy, *, sends: int) -> tuple[list[float], bool]:
-    """Seconds between the sends of an event that is always rejected, and whether it died after the last of them."""
+    """Return the seconds between the sends of an event that is always rejected, and whether it was dead-lettered."""
 
     async def story(simulation: Simulation) -> tuple[list[float], bool]:
         stage = Stage(simulation, CALM)
@@ -94,7 +94,7 @@ def test_an_outage_of_a_day_kills_nothing_and_charges_nobody() -> None:
         stage = Stage(simulation, UNHURRIED)
         stage.transport.outage()
         stage.record(*(Event("doc.uploaded", {}, event_id=f"{n}", key=f"{n % 3}") for n in range(9)))
-        # Rare probes: a day of them is not what is tested.
+        # Rare probes: this test does not test a day of them.
         rarely = {"breaker": BreakerConfig(max="10m")}
         async with stage.running(retry=ExponentialBackoff(base="1s", max="10s", max_attempts=3), tuned=rarely):
             await stage.rest(DAY)

@@ -1,4 +1,4 @@
-"""How sends begin and end: none outlives its relay, and none waits for a timer."""
+"""The begin and end of sends: none outlives its relay, and none waits for a timer."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.simulation.stage import Stage, ids
 
 
 class Raising:
-    """A retry policy of the application's, which ends the relay."""
+    """A retry policy of the application that raises, which ends the relay."""
 
     def delay(self, failures: int, chance: Chance) -> float | None:
         raise ZeroDivisionError
 
 
 class EndsSlowly(MemoryTransport):
-    """Refuses the event `bad`, and takes its time to end where it is cancelled."""
+    """Rejects the event `bad`, and ends slowly if it is cancelled."""
 
     under_way = 0
 
@@ -50,7 +50,7 @@ class EndsSlowly(MemoryTransport):
 
 
 class AnswersAnyway(MemoryTransport):
-    """Answers although it is cancelled, as one whose confirm was there already."""
+    """Returns results although it is cancelled, as if the confirm had arrived already."""
 
     begun = 0
 
@@ -65,7 +65,7 @@ class AnswersAnyway(MemoryTransport):
 
 
 class AnswersWithPauses(MemoryTransport):
-    """Answers message by message, with an empty list of answers before each."""
+    """Returns results message by message, with an empty list before each."""
 
     async def answers(self, batch: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
         for position, result in enumerate(await self.send(batch)):

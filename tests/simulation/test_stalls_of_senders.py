@@ -22,7 +22,7 @@ from tests.simulation.stalls import BOUND, LONG, SOON, told, waiting
 
 
 def never_woken(monkeypatch: pytest.MonkeyPatch, over: Callable[[], asyncio.Event]) -> None:
-    """Senders that hear of nothing new."""
+    """Senders that are never woken."""
     pause = Sender._pause
 
     async def asleep(dispatch: Sender) -> None:
@@ -68,7 +68,7 @@ def test_a_sender_that_begins_no_send_because_what_it_had_is_gone_is_no_stall(
             stage.record(Event("a", {}, event_id="1", key="k"))
             await stage.until(lambda: relay._context.in_flight.has_sendable("a"), within=SOON)
             if gone == "let go of":
-                # To be discarded it is let go of, and it never comes again.
+                # It is released in order to be discarded, and is never fetched again.
                 await stage.store.admin.requests.add("discard", [("1", "")])
             else:
                 stage.store._tables.take_out(("1", ""))

@@ -92,7 +92,7 @@ def test_a_decision_whose_row_is_refused_is_a_stall_although_others_are_written(
         async def refusing(epochs: Any, verdicts: Any) -> Any:
             written = await settle(epochs, [one for one in verdicts if one.message.event_id != "refused"])
             if places := [one.message.position for one in verdicts if one.message.event_id == "refused"]:
-                # As stores do: once all others are written.
+                # As stores do: after all others are written.
                 raise RowsRefusedError("a trigger says no", positions=places)
             return written
 

@@ -1,4 +1,4 @@
-"""How many fetches and settlements a relay needs: few per batch, and fewer than events on one hot key."""
+"""The number of fetches and settlements of a relay: few per batch, and fewer than events on one hot key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pillarbox.transports.memory import MemoryAddress, MemoryTransport
 from tests.simulation.stage import CONFIG, Stage
 
 STATEMENT = 0.001
-"""Seconds that every statement takes."""
+"""Seconds of every statement."""
 CONFIRM = 0.001
 SETTLEMENTS = 50
 """Per second, while fewer than an eighth of the window wait for each."""
@@ -32,7 +32,7 @@ LARGE = replace(CONFIG, batch_size=500, in_flight=3)
 
 
 class Counted:
-    """The statements of one relay."""
+    """Counts the statements of one relay."""
 
     def __init__(self, stage: Stage) -> None:
         self.fetches: Counter[type[FetchQuery]] = Counter()
@@ -143,7 +143,7 @@ def test_a_trickle_is_settled_at_most_fifty_times_a_second() -> None:
 
 
 def test_a_failure_is_written_at_once() -> None:
-    """The rest of its key waits for that, and a dead letter is what an operator looks for."""
+    """The rest of its key waits for it, and operators look for a dead letter."""
 
     async def story(simulation: Simulation) -> None:
         stage, _ = staged(simulation)
@@ -155,7 +155,7 @@ def test_a_failure_is_written_at_once() -> None:
                 stage.record(Event("a", {}, key=f"{number}", event_id=f"{'bad' if bad else 'good'}-{number}"))
                 await stage.rest(0.002)
                 if bad:
-                    # A fetch, a refusal, and a settlement that may be under way before its own.
+                    # A fetch, a rejection, and a settlement that may be in progress before its own.
                     dead = number // 7
                     await stage.until(lambda dead=dead: len(stage.store._tables.dead) == dead, within=4 * STATEMENT)  # type: ignore[misc]
 

@@ -1,4 +1,4 @@
-"""Destinations that event types make: as many as are allowed, met although others are shut, and forgotten again."""
+"""Destinations derived from event types: as many as allowed, found during outages of others, and removed again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.simulation.stage import Stage, ids
 
 
 class Counter:
-    """A lock that counts how often it is taken."""
+    """A lock that counts its acquisitions."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -117,7 +117,7 @@ def test_an_outage_puts_nothing_aside_for_the_sake_of_destinations_that_may_not_
 
         async def read_slowly(look: FetchQuery) -> Fetched:
             found = await read(look)
-            # Long enough for an outage to begin while what was found is on its way.
+            # Long enough for an outage to begin while fetched messages are in flight.
             await simulation.clock.sleep(simulation.chance.uniform(0, 0.2))
             return found
 
@@ -146,7 +146,7 @@ def test_an_idle_relay_asks_as_little_of_the_store_whatever_the_number_of_types(
         return simulate(story, seed=1)
 
     few, many = asked(3), asked(900)
-    assert abs(many - few) <= 2  # rounds do not begin at the same time
+    assert abs(many - few) <= 2  # Polls do not begin at the same time.
 
 
 def test_what_a_relay_remembers_is_bounded_whatever_the_number_of_types() -> None:
@@ -173,7 +173,7 @@ def test_however_many_have_no_route_those_that_have_one_flow(by_type: bool) -> N
     async def story(simulation: Simulation) -> None:
         stage = Stage(simulation)
         stage.record(Event("known", {}, event_id="first"))
-        # A store that takes its time, so that every row that is looked at again is paid for.
+        # A slow store, so that every row that is read again costs time.
         store = MachineStore(stage.store, Machine(simulation, store_latency=0.1))
         async with stage.running(store=store, tuned={"max_destinations": 1, "batch_size": 100}, **ways):
             await stage.until(lambda: ids(stage.transport.deliveries) == ["first"])

@@ -98,7 +98,7 @@ def test_a_relay_that_leaves_says_which_lanes_it_gave_back() -> None:
 
 
 class Faulty(MemoryTransport):
-    """Breaks its contract now and then."""
+    """Violates its contract sometimes."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -129,7 +129,7 @@ def test_a_transport_that_breaks_its_contract_loses_nothing() -> None:
 
 def test_what_no_outage_explains_stops_the_relay_with_its_cause() -> None:
     class Broken(MemoryStore):
-        """Its reads fail as no store may fail."""
+        """Its fetches raise an error that no store may raise."""
 
         async def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
             raise ZeroDivisionError("a mistake of its author")
@@ -157,7 +157,7 @@ def test_what_was_put_aside_for_a_destination_nobody_met_is_found() -> None:
             await stage.rest(2)
         assert [name for lane in stage.store._tables.lanes for name in lane.parked] != []
         await stage.store.admin.requests.override("shut", paused=False)
-        await stage.relay().run_until_empty()  # it has met nobody
+        await stage.relay().run_until_empty()  # It has met no destination.
         assert sorted(ids(stage.transport.delivered("shut"))) == ["s", "t"]
 
     told(story)
@@ -251,7 +251,7 @@ def test_a_cancelled_relay_drains() -> None:
         await stage.until(lambda: stage.transport.latch.held == 1)
         running.cancel()
         await stage.rest(1)
-        assert not running.done()  # it waits for what is in flight
+        assert not running.done()  # It waits for what is in flight.
         stage.transport.latch.open()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -273,7 +273,7 @@ def test_a_drain_waits_no_longer_than_it_may() -> None:
         [stopped] = stage.seen(RelayStopped)
         assert not stopped.drained
         [row] = await find_event(stage.store, "1")
-        assert row.status == "PENDING"  # nothing is lost: somebody sends it again
+        assert row.status == "PENDING"  # Nothing is lost: another relay sends it again.
 
     told(story)
 
@@ -288,7 +288,7 @@ def test_after_a_death_the_key_goes_on_or_waits_for_a_person(on_exhausted: str, 
         assert bad.status == "FAILED"
         assert following.status == ("PUBLISHED" if goes_on else "PENDING")
         if not goes_on:
-            await stage.store.admin.requests.add("discard", [("bad", "a")], by="a person")
+            await stage.store.admin.requests.add("discard", [("bad", "a")], by="an operator")
             async with stage.running():
                 await stage.until(lambda: ids(stage.transport.deliveries) == ["next"])
 
@@ -297,7 +297,7 @@ def test_after_a_death_the_key_goes_on_or_waits_for_a_person(on_exhausted: str, 
 
 def test_what_people_ask_for_by_the_thousand_is_done_by_the_thousand() -> None:
     async def story(stage: Stage) -> None:
-        await stage.store.admin.requests.add("retry", [(f"gone {n}", "") for n in range(1500)], by="a person")
+        await stage.store.admin.requests.add("retry", [(f"gone {n}", "") for n in range(1500)], by="an operator")
         async with stage.running():
             await stage.until(lambda: len(stage.seen(OperatorRequestsApplied)) == 2)
         assert [seen.count for seen in stage.seen(OperatorRequestsApplied)] == [1000, 500]

@@ -1,5 +1,5 @@
-"""A small world to lose events in: writers, operators, relays that come, go and die, a wire that fails, and an
-independent judge (`judge.py`).
+"""A simulated system: writers, operators, relays that start, stop and crash, a transport that fails, and an independent
+checker (`checker.py`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.simulation import Simulation
 from pillarbox.transports.memory import MemoryTransport
+from tests.simulation.checker import judge, until_delivered
 from tests.simulation.hosts import Identity, Machine, MachineStore, MachineTransport, Process, identity
-from tests.simulation.judge import judge, until_delivered
 from tests.simulation.plan import CONFIG, EDITED, Plan
 
 LONGEST_SEND = 4.0
-"""What a send of a transport that does not bound itself may take: `send_timeout` and a second."""
+"""Seconds of a send of a transport without its own timeout, at most: `send_timeout` and a second."""
 LONGEST_RETRY = 10.0
 LONGEST_FAULT = 18.0
 """Three leases."""
@@ -38,10 +38,10 @@ class World:
     plan: Plan
     committed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     moved: set[str] = field(default_factory=set)
-    """Events without a fixed place in their key: delayed, or sent again after they were dead-lettered."""
+    """Events without a fixed position in their key: delayed, or sent again after they were dead-lettered."""
     vanished: set[str] = field(default_factory=set)
     discarded: dict[Identity, int] = field(default_factory=dict)
-    """Events that a relay discarded, with how much had arrived by then; -1 where that was not seen."""
+    """Events that a relay discarded, with the number of deliveries until then; -1: unknown."""
     edited: set[Identity] = field(default_factory=set)
     deliveries: list[Outgoing] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
@@ -53,7 +53,7 @@ class World:
     expired: set[str] = field(default_factory=set)
     """Relays that lost a lease before it ended: they cannot know, and may begin sends until they do."""
     calm: bool = False
-    """Every fault has ended; nothing is rejected any more, except for good."""
+    """Every fault has ended; nothing is rejected any more, except permanently."""
     faults: int = 0
     """Crashes, cuts, freezes, partitions and lost leases: each may repeat what one relay had in flight."""
 
@@ -84,7 +84,7 @@ class World:
         await self.finish()
 
     async def finish(self) -> None:
-        """Every fault is over: wait until all is delivered, stop the relays, and judge."""
+        """End every fault, wait until all is delivered, stop the relays, and check."""
         self.calm = True
         await until_delivered(self)
         for process in list(self.processes):
@@ -126,7 +126,7 @@ class World:
         self.processes.append(Process(relay, machine, transport, asyncio.create_task(relay.run())))
 
     def _check_lease(self, relay: str) -> None:
-        """A send begins only where enough of the lease is left for it to end within."""
+        """Check that a send begins only if enough of the lease is left for it to end."""
         row = self.store._tables.relays.get(relay)
         if row is not None and relay not in self.expired:
             left = row.lease_end - self.simulation.clock.monotonic()
@@ -134,13 +134,13 @@ class World:
                 self.violations.append(f"lease: a send began with {left:.2f} s of lease left")
 
     def _note_refused(self, batch: Sequence[Outgoing], answers: Sequence[Result]) -> None:
-        """Pipelined, a refused event arrives after those sent behind it in its batch."""
+        """Pipelined, a rejected event arrives after those sent after it in its batch."""
         for position, answer in enumerate(answers):
             if isinstance(answer, RejectedError | PermanentError):
                 self.excused.update((identity(batch[position]), identity(later)) for later in batch[position + 1 :])
 
     def _loses(self, size: int) -> tuple[int, int] | None:
-        """A connection lost in the middle of every tenth send: some arrived, some of those are known to have."""
+        """Lose the connection in every tenth send: some messages arrived, some of those are confirmed."""
         chance = self.simulation.chance
         if self.calm or chance.random() > 0.1:
             return None
@@ -149,7 +149,7 @@ class World:
         return arrive, chance.randint(0, arrive)
 
     def _refuses(self, one: Outgoing) -> SendError | None:
-        """A message refused a few times, or for good; decided once per message and destination."""
+        """Reject a message a few times, or permanently; decided once per message and destination."""
         which = identity(one)
         chance = self.simulation.chance
         if which not in self.refusals:
@@ -164,7 +164,7 @@ class World:
         return None
 
     async def write(self, key: str) -> None:
-        """Record events of one key: several in one transaction, some later than others, some rolled back."""
+        """Record events of one key: several in one transaction, some delayed, some rolled back."""
         chance, clock = self.simulation.chance, self.simulation.clock
         total = self.plan.events // self.plan.keys + 1
         number = 0
@@ -234,7 +234,7 @@ class World:
                 await leaver.stop()
 
     async def _freeze_some(self) -> None:
-        """As SIGSTOP and SIGCONT do."""
+        """Freeze and continue, as SIGSTOP and SIGCONT do."""
         for _ in range(self.plan.freezes):
             await self._pause(20)
             if self.processes:
@@ -245,7 +245,7 @@ class World:
                 victim.machine.thaw()
 
     async def _partition_some(self) -> None:
-        """The network between one relay and the store fails; what the relay sends still arrives."""
+        """Cut the network between one relay and the store; what the relay sends still arrives."""
         for _ in range(self.plan.partitions):
             await self._pause(20)
             if self.processes:
@@ -256,7 +256,7 @@ class World:
                 victim.machine.cut_off = False
 
     async def _expire_some(self) -> None:
-        """The store takes a relay for dead that is not: the relay learns it at its next heartbeat."""
+        """Let the store expire a live relay: the relay learns it at its next heartbeat."""
         for _ in range(self.plan.expiries):
             await self._pause(8)
             if self.processes:
@@ -302,7 +302,7 @@ class World:
                     self.edited.add(which)
 
     async def _closed(self, request: int) -> bool:
-        """Wait until a relay carried out a request, for a while."""
+        """Wait until a relay has executed a request, for a while."""
         for _ in range(400):
             if request not in self.store._tables.requests:
                 return True

@@ -1,4 +1,4 @@
-"""Figures over time: what a relay says it carried is what it carried, also when the store is away in between."""
+"""Statistics over time: a relay reports exactly what it delivered, also if the store is unavailable in between."""
 
 from __future__ import annotations
 

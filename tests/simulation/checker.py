@@ -1,7 +1,7 @@
-"""The judge of a simulated world: it knows only what the writers committed, what operators did, and what arrived.
+"""Checks a simulated run from what the writers committed, what operators did, and what arrived.
 
-It asks no relay and no counter. Each violation begins with the guarantee that was broken: lost, phantom, order,
-duplicates, attempts, lease, discarded, edited, liveness.
+It reads no state of a relay and no counter. Each violation begins with the guarantee: lost, phantom, order, duplicates,
+attempts, lease, discarded, edited, liveness.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 BEYOND_THE_LEASE = 15.0
-"""The bound of guarantee 8: once faults ended, the first pending event of a key is delivered within the lease and these
-seconds, besides the time that sends take and, in quarantine, the calls to the store around each of them."""
+"""The bound of guarantee 8: after the faults, the first pending event of a key is delivered within the lease and these
+seconds, plus the time of sends and, in quarantine, of the calls to the store around each of them.
+"""
 CALLS_PER_SEND = 4
-"""Of a relay in quarantine, as guarantee 8 says: two fetches, the attempt, the settlement."""
+"""Calls of a relay in quarantine, as guarantee 8 says: two fetches, the attempt, the settlement."""
 GIVE_UP = 900.0
 
 
 async def until_delivered(world: World) -> None:
     """Wait until nothing is pending. The first pending event of each key may take no longer than the bound."""
     clock, plan = world.simulation.clock, world.plan
-    # A relay in quarantine sends one message at a time: the sends of all that it may have in flight come first.
+    # A relay in quarantine sends one message at a time: all messages that it may have in flight are sent first.
     quarantined = 0 if world.faults < 2 else CONFIG.max_in_flight
-    call = 2 * plan.store_latency  # there and back
+    call = 2 * plan.store_latency  # There and back.
     sends = 2 * plan.latency + quarantined * (plan.latency + CALLS_PER_SEND * call)
     bound = seconds(CONFIG.lease) + BEYOND_THE_LEASE + sends
     first_since: dict[tuple[str, str], tuple[int, float]] = {}
@@ -55,7 +56,7 @@ async def until_delivered(world: World) -> None:
 
 
 def _firsts(world: World) -> dict[Identity, int]:
-    """The first pending message of each key and destination that is due: by key and destination, its place."""
+    """Return the first due message of each key and destination: key and destination → its sequence."""
     queues: dict[str, list[Message]] = defaultdict(list)
     for stored in world.store._tables.waiting.values():
         m = stored.message
@@ -65,7 +66,7 @@ def _firsts(world: World) -> dict[Identity, int]:
         (key, m.destination): m.id
         for key, queue in queues.items()
         for m in queue
-        # What has no destination yet stands for all of them.
+        # A message without a destination counts for all destinations.
         if not any(o.id < m.id and (o.destination in (m.destination, "") or not m.destination) for o in queue)
     }
 
@@ -93,7 +94,7 @@ async def judge(world: World) -> None:
     allowed = (world.faults + lost_leases) * CONFIG.max_in_flight * len(names) + len(world.edited) * len(names)
     if len(everything) - len(arrived) > allowed:
         found.append(f"duplicates: {len(everything) - len(arrived)} of at most {allowed}")
-    # Pipelined, the last message of a batch may be the only one without an answer twice: then it is charged.
+    # Pipelined, the last message of a batch may be the only one without a result twice: then it counts an attempt.
     if (
         world.plan.rejected == 0
         and not world.plan.pipelined
@@ -112,12 +113,12 @@ async def judge(world: World) -> None:
 
 
 def _for_all(world: World, identities: set[Identity]) -> set[Identity]:
-    """An event without a destination yet stands for all of them."""
+    """Return whether two destinations match; an event without a destination matches all."""
     return {(event_id, name) for event_id, at in identities for name in ([at] if at else world.names)}
 
 
 def _judge_order(world: World, key: str, ids: list[str], name: str, everything: list[Identity]) -> None:
-    """First deliveries follow the order of the commits."""
+    """Yield keys whose first deliveries are not in commit order."""
     first = list(
         dict.fromkeys(
             event_id
