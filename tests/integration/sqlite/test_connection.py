@@ -76,7 +76,7 @@ def no_database(path: Path) -> Path:
 
 async def test_a_file_that_is_not_a_database_is_unavailable(no_database: Path) -> None:
     store = SqliteStore(no_database)
-    with pytest.raises(StoreUnavailableError, match=r"not a database\): is store.url the right file\?"):
+    with pytest.raises(StoreUnavailableError, match=r"not a database; is store.url the right file\?"):
         await store.schema.status()
     await store.aclose()
 

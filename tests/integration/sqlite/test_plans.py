@@ -24,14 +24,14 @@ READS: dict[str, tuple[Given, set[str]]] = {
     "pick_due": (LOOK, {"outbox_message_due_idx"}),
     "pick_parked": (LOOK | {"destinations": '["x"]'}, {"outbox_message_parked_idx"}),
     "pick_waiting": (
-        LOOK | {"slots": '[["k", "x"]]'},
+        LOOK | {"queues": '[["k", "x"]]'},
         {"outbox_message_waiting_idx", "outbox_message_holding_idx", "outbox_message_delayed_idx"},
     ),
     "has_earlier": (
         {"probes": '[["k", "x", 5]]'},
         {"outbox_message_waiting_idx", "outbox_message_holding_idx", "outbox_message_delayed_idx"},
     ),
-    "fetch_rows": ({"rows": "[1]", "check_held": True}, HOLD_BACK),
+    "fetch_rows": ({"rows": "[1]", "check_order": True}, HOLD_BACK),
     "find_orphaned_queues": (
         {"key": "k", "destination": "x", "limit": 5},
         {"outbox_message_waiting_idx", "outbox_message_holding_idx", "outbox_message_delayed_idx"},
@@ -118,7 +118,7 @@ async def test_a_fetch_uses_its_indexes_and_scans_no_large_table(planner: sqlite
 @pytest.mark.parametrize("name", ["ready", "due", "parked", "waiting"])
 async def test_a_single_statement_fetch_uses_the_same_indexes(planner: sqlite3.Connection, name: str) -> None:
     given, indexes = READS[f"pick_{name}"]
-    plan = _plan(planner, f"fetch_{name}", given | {"check_held": True, "most": 1})
+    plan = _plan(planner, f"fetch_{name}", given | {"check_order": True, "most": 1})
     assert {found for step in plan for found in re.findall(r"outbox_message_\w+_idx", step)} == indexes | HOLD_BACK
     assert _scanned(plan) <= SMALL, plan
 

@@ -42,7 +42,7 @@ def test_a_concurrent_admission_is_retryable_and_then_sees_the_result() -> None:
     with store.transaction() as second:
         with store.transaction() as first:
             assert inbox.admit(first, "billing", "e1")
-            with pytest.raises(InboxError, match="e1 is just being handled for billing in another transaction"):
+            with pytest.raises(InboxError, match="e1 is being processed for billing in another open transaction"):
                 inbox.admit(second, "billing", "e1")
             assert inbox.admit(second, "search", "e1")
         assert not inbox.admit(second, "billing", "e1")

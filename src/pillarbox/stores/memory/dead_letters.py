@@ -29,9 +29,9 @@ class MemoryDeadLetters:
         self, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, limit: int, before: int | None = None
     ) -> DeadLetterPage:
         found = [
-            FoundDeadLetter(letter, True, False)
+            FoundDeadLetter(listed, True, False)
             for number, dead_letter in reversed(self._tables.dead.items())
-            if _is_wanted(letter := _letter(number, dead_letter), wanted) and (before is None or number < before)
+            if _is_wanted(listed := _listed(number, dead_letter), wanted) and (before is None or number < before)
         ]
         return dead_letter_page(found, limit=limit)
 
@@ -69,12 +69,12 @@ class MemoryDeadLetters:
             m = m._replace(payload=amendment.payload, headers_json=amendment.headers_json)
         again = m._replace(id=self._tables.draw(), available_at=None, held=None, attempts=0, deferrals=1)
         self._tables.put(Stored(message=again))
-        # An operator wants it sent, whatever the ledger says; the one try does the same for the history.
+        # The relay sends what an operator retries, whatever the ledger says; the deferral says so to the history.
         self._tables.processed.pop(m.identity, None)
         return True
 
 
-def _letter(number: int, dead_letter: DeadLetter) -> ListedDeadLetter:
+def _listed(number: int, dead_letter: DeadLetter) -> ListedDeadLetter:
     m = dead_letter.stored.message
     return ListedDeadLetter(
         id=number,
@@ -90,12 +90,12 @@ def _letter(number: int, dead_letter: DeadLetter) -> ListedDeadLetter:
     )
 
 
-def _is_wanted(letter: ListedDeadLetter, wanted: DeadLetterFilter) -> bool:
+def _is_wanted(dead_letter: ListedDeadLetter, wanted: DeadLetterFilter) -> bool:
     return (
-        wanted.event_id in (None, letter.event_id)
-        and wanted.event_type in (None, letter.event_type)
-        and wanted.key in (None, letter.key)
-        and wanted.destination in (None, letter.destination)
-        and (wanted.since is None or letter.dead_lettered_at >= wanted.since)
-        and (wanted.error is None or wanted.error in letter.error)
+        wanted.event_id in (None, dead_letter.event_id)
+        and wanted.event_type in (None, dead_letter.event_type)
+        and wanted.key in (None, dead_letter.key)
+        and wanted.destination in (None, dead_letter.destination)
+        and (wanted.since is None or dead_letter.dead_lettered_at >= wanted.since)
+        and (wanted.error is None or wanted.error in dead_letter.error)
     )

@@ -1,4 +1,4 @@
-"""What people leaf through: everything is at hand, so that a page is a look at all of it."""
+"""Lists and shows events. Each page scans all of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pillarbox.core.message import Held, Message, Status
 from pillarbox.stores.memory.tables import DeadLetter, Identity, Published, Stored, Tables, verb
 
 MOST = 100
-"""Failures, and requests, that one story tells at most, as in the statements of the databases."""
+"""The most failures, and the most requests, of one event, as in the statements of the SQL stores."""
 
 
 class MemoryEvents:
@@ -67,7 +67,7 @@ class MemoryEvents:
     def _pending(self, stored: Stored) -> EventDetail:
         if stored.message.held == Held.BLOCKED:
             return _detail(stored, Status.FAILED)._replace(last_error=stored.last_error, next_retry_at=None)
-        relay = self._hand(stored.message.identity)
+        relay = self._in_flight_at(stored.message.identity)
         error, next_attempt = self._outage(stored.message)
         return _detail(stored, Status.PENDING if relay is None else Status.PROCESSING)._replace(
             last_error=stored.last_error or error,
@@ -79,33 +79,33 @@ class MemoryEvents:
         """The error and the next attempt of the destination that the message waits for."""
         if m.held == Held.WAITING or not (m.destination == "" or m.held == Held.PARKED or m.deferrals):
             return None, None
-        failing = {name: row for name, row in self._tables.destinations.items() if row.steering.last_error is not None}
+        failing = {name: row for name, row in self._tables.destinations.items() if row.override.last_error is not None}
         if m.destination:
             row = failing.get(m.destination)
-            return (row.steering.last_error, row.next_attempt_at) if row else (None, None)
+            return (row.override.last_error, row.next_attempt_at) if row else (None, None)
         # Not routed yet: it waits for all of them while no relay can send anywhere.
         states = [relay.breakers for relay in self._tables.living()]
         if any(state == "closed" for breakers in states for state in breakers.values()):
             return None, None
         shut = [row for name, row in failing.items() if any(name in breakers for breakers in states)]
         first = min(shut, key=lambda row: row.next_attempt_at or self._tables.now(), default=None)
-        return (first.steering.last_error, first.next_attempt_at) if first else (None, None)
+        return (first.override.last_error, first.next_attempt_at) if first else (None, None)
 
-    def _hand(self, identity: Identity) -> str | None:
-        """The relay that has a message in hand, by its label and its id."""
+    def _in_flight_at(self, identity: Identity) -> str | None:
+        """The relay that has a message in flight: its label and its id."""
         for relay in self._tables.living():
-            if any((hand.event_id, hand.destination) == identity for hand in relay.in_flight):
+            if any((one.event_id, one.destination) == identity for one in relay.in_flight):
                 return f"{relay.card.name} {relay.card.id}".strip()
         return None
 
 
 def delivered(row: Published) -> EventDetail:
-    """A row of the history, whole."""
+    """A row of the history with its content."""
     return _detail(row.stored, Status.PUBLISHED)._replace(published_at=row.published_at, seconds=row.seconds)
 
 
 def dead_letter_detail(number: int, row: DeadLetter) -> EventDetail:
-    """A dead letter, whole."""
+    """A dead letter with its content."""
     return _detail(row.stored, Status.FAILED)._replace(
         last_error=row.error,
         dead_letter_id=number,

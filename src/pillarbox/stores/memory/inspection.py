@@ -1,4 +1,4 @@
-"""How the outbox and the inbox fare."""
+"""The state of the outbox and the inbox."""
 
 from __future__ import annotations
 
@@ -28,26 +28,24 @@ class MemoryInspection:
 
     @verb
     def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
-        receipts = Counter(receipt.consumer for receipt in self._tables.inbox)
-        names = sorted({*receipts, *(tally.consumer for _, tally in self._tables.consumer_statistics)})
-        return [self._consumer(name, min(receipts[name], COUNTED + 1)) for name in names[:limit]]
+        records = Counter(record.consumer for record in self._tables.inbox)
+        names = sorted({*records, *(one.consumer for _, one in self._tables.consumer_statistics)})
+        return [self._consumer(name, min(records[name], COUNTED + 1)) for name in names[:limit]]
 
-    def _consumer(self, name: str, receipts: int) -> ConsumerView:
+    def _consumer(self, name: str, records: int) -> ConsumerView:
         limit = self._tables.after(-LATELY)
-        lately = [
-            (at, tally) for at, tally in self._tables.consumer_statistics if tally.consumer == name and at > limit
-        ]
+        lately = [(at, one) for at, one in self._tables.consumer_statistics if one.consumer == name and at > limit]
         if not lately:
-            return ConsumerView(name, receipts)
-        failures = [_failure(at, tally) for at, tally in lately if tally.failed_ago is not None]
+            return ConsumerView(name, records)
+        failures = [_failure(at, one) for at, one in lately if one.failed_ago is not None]
         last_failed_at, last_error = max(failures, default=(None, None))
         return ConsumerView(
             name,
-            receipts,
-            sum(tally.processed for _, tally in lately),
-            sum(tally.duplicates for _, tally in lately),
-            sum(tally.failures for _, tally in lately),
-            sum(tally.dead_lettered for _, tally in lately),
+            records,
+            sum(one.processed for _, one in lately),
+            sum(one.duplicates for _, one in lately),
+            sum(one.failures for _, one in lately),
+            sum(one.dead_lettered for _, one in lately),
             last_error,
             last_failed_at,
         )
@@ -91,10 +89,10 @@ def _relays(tables: Tables) -> list[RelayView]:
     ]
 
 
-def _failure(at: datetime, tally: ConsumerStatistics) -> tuple[datetime, str]:
-    return at - timedelta(seconds=tally.failed_ago or 0.0), tally.last_error or ""
+def _failure(at: datetime, statistics: ConsumerStatistics) -> tuple[datetime, str]:
+    return at - timedelta(seconds=statistics.failed_ago or 0.0), statistics.last_error or ""
 
 
 def _since(m: Message) -> datetime:
-    """From when on it could have left: a delayed one once it is due."""
+    """Since when it could have been sent: a delayed event since it is due."""
     return m.recorded_at if m.available_at is None or m.held or m.attempts + m.deferrals else m.available_at

@@ -1,4 +1,4 @@
-"""What there is to do. Lanes (or lines) are served in turn, so that a full one leaves room for the others."""
+"""Fetches messages from lanes, or ordering queues, in turn, so that a full one does not starve the others."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, assert_never
 
 from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, OrphanedQueues, Parked, Ready
 from pillarbox.core.message import Held, KeyQueue, Message, Probe
-from pillarbox.stores.memory.tables import Place, Stored, Tables, concerns, verb
+from pillarbox.stores.memory.tables import Position, Stored, Tables, concerns, verb
 
-_by_place = attrgetter("id", "destination")
+_by_position = attrgetter("id", "destination")
 _by_time = attrgetter("available_at", "id", "destination")
 
 
@@ -26,17 +26,17 @@ class MemoryMessages:
     def read(self, query: FetchQuery) -> Fetched:
         match query:
             case Ready():
-                lines = (self._rows(self._tables.lanes[lane].ready) for lane in query.lanes)
-                return self._fetched(self._bounded(lines, query.bounds), key=_by_place)
+                sources = (self._rows(self._tables.lanes[lane].ready) for lane in query.lanes)
+                return self._fetched(self._bounded(sources, query.bounds), key=_by_position)
             case Due():
-                lines = (self._due(lane) for lane in query.lanes)
-                return self._fetched(self._bounded(lines, query.bounds), key=_by_time)
+                sources = (self._due(lane) for lane in query.lanes)
+                return self._fetched(self._bounded(sources, query.bounds), key=_by_time)
             case Parked():
-                lines = (self._aside(lane, query.destinations) for lane in query.lanes)
-                return self._fetched(self._bounded(lines, query.bounds), key=_by_place)
+                sources = (self._parked(lane, query.destinations) for lane in query.lanes)
+                return self._fetched(self._bounded(sources, query.bounds), key=_by_position)
             case NextInQueues():
-                lines = (self._tables.waiting_in(queue) for queue in query.queues)
-                return self._fetched(self._bounded(lines, query.bounds), key=_by_place, flag=False)
+                sources = (self._tables.waiting_in(queue) for queue in query.queues)
+                return self._fetched(self._bounded(sources, query.bounds), key=_by_position, flag=False)
             case _:
                 assert_never(query)
 
@@ -46,14 +46,16 @@ class MemoryMessages:
 
     @verb
     def orphaned_queues(self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None) -> OrphanedQueues:
-        lines = sorted(queue for queue in self._lines(lanes) if after is None or queue > after)
-        looked_at = lines[:limit]
-        found = [queue for queue in looked_at if any(True for _ in self._tables.waiting_in(queue))]
-        return OrphanedQueues(found, looked_at[-1] if len(lines) > limit else None)
+        queues = sorted(queue for queue in self._waiting_queues(lanes) if after is None or queue > after)
+        checked = queues[:limit]
+        found = [queue for queue in checked if any(True for _ in self._tables.waiting_in(queue))]
+        return OrphanedQueues(found, checked[-1] if len(queues) > limit else None)
 
     @verb
     def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
-        return sorted({name for lane in lanes for name, places in self._tables.lanes[lane].parked.items() if places})
+        return sorted(
+            {name for lane in lanes for name, positions in self._tables.lanes[lane].parked.items() if positions}
+        )
 
     def _fetched(
         self, found: tuple[list[Stored], Stored | None], *, key: Callable[[Message], Any], flag: bool = True
@@ -65,15 +67,16 @@ class MemoryMessages:
             fetched.left_out = left_out.message.without_content()
         return fetched
 
-    def _bounded(self, lines: Iterable[Iterator[Stored]], bounds: Bounds) -> tuple[list[Stored], Stored | None]:
+    def _bounded(self, sources: Iterable[Iterator[Stored]], bounds: Bounds) -> tuple[list[Stored], Stored | None]:
         in_flight = frozenset(bounds.in_flight)
         open_to = self._range(bounds)
         return _in_turn(
-            ((s for s in line if s.message.position not in in_flight and open_to(s.message)) for line in lines), bounds
+            ((s for s in source if s.message.position not in in_flight and open_to(s.message)) for source in sources),
+            bounds,
         )
 
     def _range(self, bounds: Bounds) -> Callable[[Message], bool]:
-        """Whether a message lies in the range, and everything before it in its line too."""
+        """Whether a message, and all earlier ones of its ordering queue, are in the range of times."""
         if bounds.recorded_after is None and bounds.recorded_before is None:
             return lambda _: True
         outside: defaultdict[str, list[Message]] = defaultdict(list)
@@ -87,19 +90,19 @@ class MemoryMessages:
 
         return open_to
 
-    def _rows(self, places: Iterable[Place]) -> Iterator[Stored]:
-        return (self._tables.places[place] for place in places)
+    def _rows(self, positions: Iterable[Position]) -> Iterator[Stored]:
+        return (self._tables.positions[position] for position in positions)
 
     def _due(self, lane: int) -> Iterator[Stored]:
         now = self._tables.now()
         for available_at, number, destination in self._tables.lanes[lane].scheduled:
             if available_at > now:
                 return
-            yield self._tables.places[number, destination]
+            yield self._tables.positions[number, destination]
 
-    def _aside(self, lane: int, destinations: Sequence[str]) -> Iterator[Stored]:
+    def _parked(self, lane: int, destinations: Sequence[str]) -> Iterator[Stored]:
         parked = self._tables.lanes[lane].parked
-        return self._rows(sorted(place for name in set(destinations) for place in parked.get(name, ())))
+        return self._rows(sorted(position for name in set(destinations) for position in parked.get(name, ())))
 
     def _flagged(self, stored: Stored) -> Message:
         m = stored.message
@@ -107,7 +110,7 @@ class MemoryMessages:
             return m._replace(must_wait=True)
         return m
 
-    def _lines(self, lanes: Sequence[int]) -> set[KeyQueue]:
+    def _waiting_queues(self, lanes: Sequence[int]) -> set[KeyQueue]:
         return {
             KeyQueue(lane, key, stored.message.destination)
             for lane in lanes
@@ -117,16 +120,16 @@ class MemoryMessages:
         }
 
 
-def _in_turn(lines: Iterable[Iterator[Stored]], bounds: Bounds) -> tuple[list[Stored], Stored | None]:
-    """One of each line in turn, until a bound is met, and the first that did not fit into the bytes; a line is never
-    continued past that."""
-    queue: list[Iterator[Stored]] = [islice(line, bounds.quota) for line in lines]
+def _in_turn(sources: Iterable[Iterator[Stored]], bounds: Bounds) -> tuple[list[Stored], Stored | None]:
+    """Take one of each source in turn until a bound is reached; also return the first that did not fit into the bytes.
+    No source is continued after that."""
+    active: list[Iterator[Stored]] = [islice(source, bounds.quota) for source in sources]
     taken: list[Stored] = []
     size = 0
-    while queue:
-        going_on: list[Iterator[Stored]] = []
-        for line in queue:
-            stored = next(line, None)
+    while active:
+        remaining: list[Iterator[Stored]] = []
+        for source in active:
+            stored = next(source, None)
             if stored is None:
                 continue
             if len(taken) == bounds.limit:
@@ -135,6 +138,6 @@ def _in_turn(lines: Iterable[Iterator[Stored]], bounds: Bounds) -> tuple[list[St
             if size > bounds.max_bytes and (taken or not bounds.alone):
                 return taken, stored
             taken.append(stored)
-            going_on.append(line)
-        queue = going_on
+            remaining.append(source)
+        active = remaining
     return taken, None

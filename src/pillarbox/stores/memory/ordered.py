@@ -1,4 +1,4 @@
-"""A list that stays sorted: what an index is to a database."""
+"""A sorted list, like an index of a database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Ordered(Generic[T]):
         insort(self._items, item)
 
     def remove(self, item: T) -> None:
-        """Take out an item that is there."""
+        """Remove an item that is in it."""
         del self._items[bisect_left(self._items, item)]
 
     def __iter__(self) -> Iterator[T]:

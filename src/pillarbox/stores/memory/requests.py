@@ -51,4 +51,4 @@ class MemoryRequests:
     ) -> None:
         changed: dict[str, Any] = changes(paused=paused, breaker=breaker, rate_limit=rate_limit)
         row = row_of(self._tables, destination)
-        row.steering = row.steering._replace(**changed)
+        row.override = row.override._replace(**changed)

@@ -22,7 +22,7 @@ from pillarbox.stores.memory.writes import MemoryWrites
 
 
 class MemoryStore:
-    """Messages in this process, gone with it.
+    """Messages in the memory of this process.
 
     Record with `with store.transaction() as tx: outbox.record(tx, event)`. May be used from several threads.
     """
@@ -73,7 +73,7 @@ class MemoryStore:
 
     def transaction(self) -> MemoryTransaction:
         """A producer's transaction, to be used as a context manager."""
-        return MemoryTransaction(self._tables, self.wakeup.ring)
+        return MemoryTransaction(self._tables, self.wakeup.notify)
 
     async def aclose(self) -> None:
-        """Nothing to close; what was recorded stays as long as the store does."""
+        """Nothing to close: recorded events stay as long as the store."""

@@ -1,7 +1,7 @@
-"""The tables: what a database would hold, with the indexes that keep the reader off whatever waits.
+"""The tables that a database would have, with indexes that keep messages on hold out of a fetch.
 
-Whoever touches them holds `lock`: a heartbeat lives in a thread of its own and a producer may be anywhere. Each kind of
-waiting has its own index, and a row stands in exactly those that its state calls for; `put` and `take_out` see to it.
+Callers hold `lock`: a heartbeat runs in its own thread, and a producer in any thread. Each state of a message has its
+own index, and a row is in exactly the indexes of its state; `put` and `take_out` maintain them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,15 @@ from pillarbox.stores.memory.ordered import Ordered
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Place = tuple[int, str]
+Position = tuple[int, str]
+"""The sequence and the destination of a pending message."""
 Identity = tuple[str, str]
+"""The event id and the destination of a pending message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A row of the hot table: the message, and what only people want to know of it."""
+    """A row of the message table: the message, and what only operators read."""
 
     message: Message
     last_error: str | None = None
@@ -46,11 +48,11 @@ class Stored:
 
     @property
     def retry_count(self) -> int:
-        """What people see: a message that a person moved counts a try, and nothing was tried."""
+        """Failed sends. A retry by an operator counts a deferral without a send."""
         return 0 if self.first_failed_at is None else self.message.failures
 
-    def stands_in_the_way(self, now: datetime) -> bool:
-        """Does it hold back later messages of its line?"""
+    def holds_queue(self, now: datetime) -> bool:
+        """Whether it holds back later messages of its ordering queue."""
         m = self.message
         if m.held is not None:
             return True
@@ -77,7 +79,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A send of an event that failed."""
+    """A failed send of an event."""
 
     event_id: str
     failure: Failure
@@ -90,12 +92,12 @@ class Processed:
     status: str
     created_at: datetime
     send_number: int | None
-    """Which send is under way, or was."""
+    """The last started send; see `pillarbox.core.store.send_number`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a person asked for."""
+    """An operator request."""
 
     action: Action
     identity: Identity
@@ -106,7 +108,7 @@ class Request:
 
 @dataclass(slots=True, kw_only=True)
 class Relay:
-    """A relay that lives, or whose death nobody has noticed yet."""
+    """A relay that runs, or whose crash no other relay has detected yet."""
 
     card: RelayCard
     started_at: datetime
@@ -120,34 +122,34 @@ class Relay:
 
 @dataclass(slots=True, kw_only=True)
 class Destination:
-    """What people set for a destination, and how it fares."""
+    """The override of a destination, and what relays report of it."""
 
-    steering: Override
+    override: Override
     next_attempt_at: datetime | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class LaneTable:
-    """One lane: its owner, and the places of its messages by the way they wait."""
+    """One lane: its owner, and the positions of its messages by their state."""
 
     owner: str | None = None
     epoch: int = 0
     crashes: int = 0
-    ready: Ordered[Place] = field(default_factory=Ordered)
+    ready: Ordered[Position] = field(default_factory=Ordered)
     scheduled: Ordered[tuple[datetime, int, str]] = field(default_factory=Ordered)
-    parked: defaultdict[str, Ordered[Place]] = field(default_factory=lambda: defaultdict(Ordered))
-    keys: defaultdict[str, Ordered[Place]] = field(default_factory=lambda: defaultdict(Ordered))
-    """Key → places of its messages that are not ready, whatever their destination."""
+    parked: defaultdict[str, Ordered[Position]] = field(default_factory=lambda: defaultdict(Ordered))
+    keys: defaultdict[str, Ordered[Position]] = field(default_factory=lambda: defaultdict(Ordered))
+    """Key → positions of its messages that are not ready, for all destinations."""
 
 
 class Tables:
-    """Everything a store knows."""
+    """All data of a memory store."""
 
     def __init__(self, *, lanes: int, clock: Clock) -> None:
         self.lock = RLock()
         self.lanes = [LaneTable() for _ in range(lanes)]
         self.waiting: dict[Identity, Stored] = {}
-        self.places: dict[Place, Stored] = {}
+        self.positions: dict[Position, Stored] = {}
         self.history: dict[int, Published] = {}
         self.dead: dict[int, DeadLetter] = {}
         self.attempts: list[Attempt] = []
@@ -155,7 +157,7 @@ class Tables:
         """The ledger, by event and destination."""
         self.inbox: dict[InboxRecord, datetime] = {}
         self.admitting: dict[InboxRecord, object] = {}
-        """Receipts of transactions that are still open, with whose each is."""
+        """Inbox records of open transactions → the transaction that wrote each."""
         self.consumer_statistics: list[tuple[datetime, ConsumerStatistics]] = []
         self.relays: dict[str, Relay] = {}
         self.requests: dict[int, Request] = {}
@@ -177,16 +179,16 @@ class Tables:
         return self._clock.monotonic()
 
     def living(self) -> Iterator[Relay]:
-        """The relays whose lease runs."""
+        """The relays whose lease is valid."""
         now = self.elapsed()
         return (relay for relay in self.relays.values() if relay.lease_end > now)
 
     def after(self, seconds: float) -> datetime:
-        """So many seconds from now, or before now if negative; at most as far as every calendar goes."""
+        """So many seconds from now, negative: ago; at most a hundred years away."""
         return self.now() + timedelta(seconds=max(-LONGEST_DELAY, min(seconds, LONGEST_DELAY)))
 
     def draw(self) -> int:
-        """The next number: drawn once, never given back, like a database's sequence."""
+        """The next number, like that of a database's sequence: never returned twice."""
         return next(self._sequence)
 
     def lane_of(self, key: str | None, event_id: str) -> int:
@@ -195,7 +197,7 @@ class Tables:
     def put(self, stored: Stored) -> None:
         """Add a row whose identity is free."""
         m = stored.message
-        self.waiting[m.identity] = self.places[m.position] = stored
+        self.waiting[m.identity] = self.positions[m.position] = stored
         lane = self.lanes[m.lane]
         if m.held is None and m.available_at is None:
             lane.ready.add(m.position)
@@ -211,7 +213,7 @@ class Tables:
         """Remove a row that is there."""
         stored = self.waiting.pop(identity)
         m = stored.message
-        del self.places[m.position]
+        del self.positions[m.position]
         lane = self.lanes[m.lane]
         if m.held is None and m.available_at is None:
             lane.ready.remove(m.position)
@@ -231,7 +233,7 @@ class Tables:
         self.dead[self.draw()] = DeadLetter(stored=stored, error=error, dead_lettered_at=self.now())
 
     def note(self, identity: Identity, status: str, *, send_number: int | None = None) -> bool:
-        """Write to the ledger; False, and nothing, if it knows of a success."""
+        """Write to the ledger; False, without writing, if the entry is SUCCESS."""
         known = self.processed.get(identity)
         if known is not None and known.status == "SUCCESS":
             return False
@@ -241,38 +243,38 @@ class Tables:
         return True
 
     def of_key(self, lane: int, key: str) -> Iterator[Stored]:
-        """The rows of a key that are not ready, in order of their place."""
-        return (self.places[place] for place in self.lanes[lane].keys.get(key, ()))
+        """The rows of a key that are not ready, in order of their position."""
+        return (self.positions[position] for position in self.lanes[lane].keys.get(key, ()))
 
-    def earlier(self, slot: KeyQueue, before: int) -> bool:
-        """Does anything stand in the way of place `before` in this line?"""
+    def earlier(self, queue: KeyQueue, before: int) -> bool:
+        """Whether a message before sequence `before` holds this ordering queue back."""
         now = self.now()
-        for stored in self.of_key(slot.lane, slot.key):
+        for stored in self.of_key(queue.lane, queue.key):
             m = stored.message
             if m.id >= before:
                 return False
-            if concerns(slot.destination, m) and stored.stands_in_the_way(now):
+            if concerns(queue.destination, m) and stored.holds_queue(now):
                 return True
         return False
 
-    def waiting_in(self, slot: KeyQueue) -> Iterator[Stored]:
-        """What waits behind in this line, up to the first message that still heads it."""
+    def waiting_in(self, queue: KeyQueue) -> Iterator[Stored]:
+        """The waiting messages of this ordering queue, up to the first message that holds it back."""
         now = self.now()
-        for stored in self.of_key(slot.lane, slot.key):
+        for stored in self.of_key(queue.lane, queue.key):
             m = stored.message
-            if m.destination == slot.destination and m.held == Held.WAITING:
+            if m.destination == queue.destination and m.held == Held.WAITING:
                 yield stored
-            elif concerns(slot.destination, m) and stored.stands_in_the_way(now):
+            elif concerns(queue.destination, m) and stored.holds_queue(now):
                 return
 
 
 def concerns(destination: str, message: Message) -> bool:
-    """Lines of one key are apart, except that '' counts for all, in both directions."""
+    """Whether a message is in this ordering queue of its key: destination '' counts for all, in both directions."""
     return message.destination in (destination, "") or destination == ""
 
 
 class Facet(Protocol):
-    """A part of a store: it has the tables."""
+    """A part of a store."""
 
     _tables: Tables
 
@@ -280,16 +282,16 @@ class Facet(Protocol):
 F = TypeVar("F", bound=Facet)
 
 
-def verb(act: Callable[Concatenate[F, P], R]) -> Callable[Concatenate[F, P], CoroutineType[Any, Any, R]]:
-    """A verb of a facet: atomic in itself, and giving way before and after, so that others come in between."""
+def verb(method: Callable[Concatenate[F, P], R]) -> Callable[Concatenate[F, P], CoroutineType[Any, Any, R]]:
+    """Make a method of a facet an atomic coroutine that yields to the event loop before and after, like a database."""
 
-    @wraps(act)
-    async def turn(facet: F, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    @wraps(method)
+    async def locked(facet: F, /, *args: P.args, **kwargs: P.kwargs) -> R:
         await asyncio.sleep(0)
         with facet._tables.lock:  # pyright: ignore[reportPrivateUsage]  # it decorates the methods of facets
-            result = act(facet, *args, **kwargs)
+            result = method(facet, *args, **kwargs)
         await asyncio.sleep(0)
         return result
 
     # Pyright gives an `async def` this type, and compares it with the protocols; mypy does not.
-    return cast("Callable[Concatenate[F, P], CoroutineType[Any, Any, R]]", turn)
+    return cast("Callable[Concatenate[F, P], CoroutineType[Any, Any, R]]", locked)

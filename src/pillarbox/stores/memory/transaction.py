@@ -1,7 +1,7 @@
-"""A producer's or a consumer's transaction: what is written in it becomes visible when it commits.
+"""The transaction of a producer or a consumer. Its writes become visible when it commits.
 
-Rows get their place when they are appended. Several transactions may be open at once, so one that commits late carries
-places lower than what was read already.
+Rows get their sequence when they are appended. Several transactions may be open at once, so one that commits late has
+lower sequences than messages that were fetched already.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pillarbox.stores.memory.tables import Identity, Stored, Tables
 class MemoryTransaction:
     """See `InProcessTransaction` and `InProcessInbox` of the core. Commits when its block ends, unless that raises."""
 
-    def __init__(self, tables: Tables, ring: Callable[[], None]) -> None:
+    def __init__(self, tables: Tables, notify: Callable[[], None]) -> None:
         self._tables = tables
-        self._ring = ring
+        self._notify = notify
         self._open = False
         self._rows: list[Message] = []
         self._ignored: set[Identity] = set()
-        self._receipts: list[InboxRecord] = []
-        self._tallies: list[ConsumerStatistics] = []
+        self._records: list[InboxRecord] = []
+        self._statistics: list[ConsumerStatistics] = []
 
     def __enter__(self) -> Self:
         self._open = True
@@ -41,22 +41,22 @@ class MemoryTransaction:
             if kind is None:
                 self._commit()
         finally:
-            self._forget_receipts(0)
+            self._release_records(0)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """What is written in this block is undone if it raises; the places drawn are lost."""
-        mark, admitted, tallied = len(self._rows), len(self._receipts), len(self._tallies)
+        """Undo the writes of this block if it raises; their sequences are not used again."""
+        rows, records, statistics = len(self._rows), len(self._records), len(self._statistics)
         try:
             yield
         except BaseException:
-            del self._rows[mark:]
-            del self._tallies[tallied:]
-            self._forget_receipts(admitted)
+            del self._rows[rows:]
+            del self._statistics[statistics:]
+            self._release_records(records)
             raise
 
     def append_rows(self, rows: Sequence[Row], *, ignore_duplicates: bool) -> None:
-        """Add rows, visible to nobody before the transaction commits. Raises DuplicateEventError, adding none."""
+        """Add rows that become visible with the commit. Raises DuplicateEventError, adding none."""
         self._check_open()
         with self._tables.lock:
             taken = {message.identity for message in self._rows}
@@ -75,8 +75,8 @@ class MemoryTransaction:
     def admit_record(self, record: InboxRecord) -> bool:
         """Write an inbox record that counts once the transaction commits; False if there is one already.
 
-        Raises InboxError while another open transaction has written the same: to wait for it would stop whatever
-        shares this thread with it.
+        Raises InboxError while another open transaction has written the same record: waiting for it would block
+        all other code of this thread.
         """
         self._check_open()
         with self._tables.lock:
@@ -85,27 +85,27 @@ class MemoryTransaction:
                 return False
             if whose is not None:
                 raise InboxError(
-                    f"event {record.event_id} is just being handled for {record.consumer} in another transaction; "
-                    "try again when that has ended"
+                    f"event {record.event_id} is being processed for {record.consumer} in another open transaction; "
+                    "retry when that transaction has ended"
                 )
             self._tables.admitting[record] = self
-        self._receipts.append(record)
+        self._records.append(record)
         return True
 
     def add_statistics(self, statistics: ConsumerStatistics) -> None:
         """Add to the consumer statistics; it counts once the transaction commits."""
         self._check_open()
-        self._tallies.append(statistics)
+        self._statistics.append(statistics)
 
     def _check_open(self) -> None:
         if not self._open:
             raise NotInTransactionError("this transaction is not open; use it inside `with store.transaction() as tx:`")
 
-    def _forget_receipts(self, mark: int) -> None:
+    def _release_records(self, mark: int) -> None:
         with self._tables.lock:
-            for receipt in self._receipts[mark:]:
-                del self._tables.admitting[receipt]
-        del self._receipts[mark:]
+            for record in self._records[mark:]:
+                del self._tables.admitting[record]
+        del self._records[mark:]
 
     def _message(self, row: Row) -> Message:
         self._tables.recorded += 1
@@ -115,24 +115,24 @@ class MemoryTransaction:
     def _commit(self) -> None:
         with self._tables.lock:
             clashes = {message.identity for message in self._rows if message.identity in self._tables.waiting}
-            # Somebody else committed the same id since it was appended.
+            # Another transaction has committed the same id since it was appended.
             if refused := clashes - self._ignored:
                 raise _duplicate(min(refused))
             for message in self._rows:
                 if message.identity not in clashes:
                     self._tables.put(Stored(message=message))
             now = self._tables.now()
-            self._tables.inbox |= dict.fromkeys(self._receipts, now)
-            self._tables.consumer_statistics += [(now, tally) for tally in self._tallies]
+            self._tables.inbox |= dict.fromkeys(self._records, now)
+            self._tables.consumer_statistics += [(now, statistics) for statistics in self._statistics]
         if self._rows:
-            self._ring()
+            self._notify()
 
 
 def _duplicate(identity: Identity) -> DuplicateEventError:
     event_id, destination = identity
     where = f" for {destination!r}" if destination else ""
     return DuplicateEventError(
-        f"an event with the id {event_id!r} already waits{where}; "
+        f"an event with the id {event_id!r} is already pending{where}; "
         "give each event an id of its own, or record with duplicate='ignore'",
         field="event_id",
     )

@@ -1,4 +1,4 @@
-"""Retention in small bites: the oldest goes first, and nothing that waits is looked at."""
+"""Deletes data past its retention period in small batches, the oldest first; never pending messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MemoryUpkeep:
         if kept.inbox is not None:
             limit = self._tables.after(-kept.inbox)
             self._tables.consumer_statistics = [
-                (at, tally) for at, tally in self._tables.consumer_statistics if at > limit
+                (at, statistics) for at, statistics in self._tables.consumer_statistics if at > limit
             ]
         if kept.attempts is not None:
             limit = self._tables.after(-kept.attempts)
@@ -39,7 +39,7 @@ class MemoryUpkeep:
 
 
 def stale(tables: Tables, kept: Retention) -> Iterator[tuple[dict[Any, Any], Iterator[Any]]]:
-    """History, dead letters, receipts and ledger, each with the keys of its rows that are old enough to go."""
+    """History, dead letters, inbox and ledger, each with the keys of its rows past their retention period."""
     kinds: tuple[dict[Any, Any], ...] = (tables.history, tables.dead, tables.inbox, tables.processed)
     ends: tuple[Callable[[Any], datetime | None], ...] = (
         lambda row: row.published_at,

@@ -14,34 +14,34 @@ class MemoryWakeup:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        # A dict for its order: a simulation is to wake them in the same order every time.
+        # A dict, because it is ordered: a simulation must wake them in the same order every time.
         self._sleepers: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
-        self._rung_since_doze = False
+        self._notified = False
 
-    def ring(self) -> None:
-        """Wake everybody; called by a commit, in whatever thread that is."""
+    def notify(self) -> None:
+        """Wake all relays; called by a commit, in any thread."""
         with self._tables.lock:
-            self._rung_since_doze = True
-            for bell, loop in self._sleepers.items():
-                loop.call_soon_threadsafe(bell.set)
+            self._notified = True
+            for event, loop in self._sleepers.items():
+                loop.call_soon_threadsafe(event.set)
 
     @verb
     def request(self, relay: str, seconds: float) -> None:
         if seconds:
-            self._rung_since_doze = False
+            self._notified = False
 
     async def wait(self, seconds: float) -> bool:
-        bell = asyncio.Event()
+        event = asyncio.Event()
         with self._tables.lock:
-            if self._rung_since_doze:
-                self._rung_since_doze = False
+            if self._notified:
+                self._notified = False
                 return True
-            self._sleepers[bell] = asyncio.get_running_loop()
+            self._sleepers[event] = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(seconds):
-                return await bell.wait()
+                return await event.wait()
         except TimeoutError:
             return False
         finally:
             with self._tables.lock:
-                del self._sleepers[bell]
+                del self._sleepers[event]

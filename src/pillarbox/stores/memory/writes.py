@@ -1,4 +1,4 @@
-"""What became of it: every write compares epochs first and then happens as a whole."""
+"""Settles and holds messages. Each write compares epochs first and is atomic."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ W = TypeVar("W", Decision, Resolved, Split)
 
 
 @dataclass(slots=True)
-class Tally:
-    """What one write has done so far."""
+class Written:
+    """How many rows one write has changed so far."""
 
     count: int = 0
     duplicates: int = 0
@@ -37,46 +37,46 @@ class MemoryWrites:
         held, mine = self._fence(epochs, decisions)
         for lane in held:
             self._tables.lanes[lane].crashes = 0
-        tally, now = Tally(), self._tables.now()
-        # Those that leave make room for those that change their destination.
+        written, now = Written(), self._tables.now()
+        # Messages that are removed first: others may get their identity by a change of destination.
         for decision in sorted(mine, key=lambda decision: not _leaves(decision.outcome)):
             if self._waits(decision.message, counted=not _leaves(decision.outcome)):
-                self._write(self._tables.take_out(decision.message.identity), decision, tally, now)
-        return _settled(held, decisions, tally)
+                self._write(self._tables.take_out(decision.message.identity), decision, written, now)
+        return _settled(held, decisions, written)
 
     @verb
     def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
         lanes, mine = self._fence(epochs, messages)
-        tally = Tally()
+        written = Written()
         for message, destination in mine:
             if self._waits(message, counted=False):
                 stored = self._tables.take_out(message.identity)
-                self._place(_changed(stored, destination=destination, held=held.value), tally)
-        return _settled(lanes, messages, tally)
+                self._place(_changed(stored, destination=destination, held=held.value), written)
+        return _settled(lanes, messages, written)
 
     @verb
     def split(self, epochs: Epochs, splits: Sequence[Split]) -> Settled:
         held, mine = self._fence(epochs, splits)
-        tally = Tally()
+        written = Written()
         for message, destinations in mine:
             if self._waits(message, counted=False):
                 whole = self._tables.take_out(message.identity)
                 for destination in destinations:
-                    self._place(_changed(whole, destination=destination), tally)
-        return _settled(held, splits, tally)
+                    self._place(_changed(whole, destination=destination), written)
+        return _settled(held, splits, written)
 
     @verb
     def note(
         self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, counted: bool = False, noted: bool = False
     ) -> Settled:
         held, mine = self._fence(epochs, messages)
-        tally = Tally()
+        written = Written()
         for message, destination in mine:
             if self._waits(message, counted=True):
                 stored = self._tables.take_out(message.identity)
                 stored = self._failed(stored, error, attempts=counted - noted, deferrals=int(not counted))
-                self._place(_changed(stored, destination=destination), tally)
-        return _settled(held, messages, tally)
+                self._place(_changed(stored, destination=destination), written)
+        return _settled(held, messages, written)
 
     @verb
     def carry_out(self, epochs: Epochs, *, limit: int = 100, in_flight: Collection[tuple[int, str]] = ()) -> CarriedOut:
@@ -102,13 +102,13 @@ class MemoryWrites:
             )
 
     def _fence(self, epochs: Epochs, writes: Sequence[W]) -> tuple[frozenset[int], list[W]]:
-        """The lanes that are still ours, and what is to be written to them."""
+        """The lanes whose epoch is still valid, and the writes to them."""
         lanes = {write.message.lane for write in writes}
         held = frozenset(lane for lane in lanes if self._tables.lanes[lane].epoch == epochs.get(lane))
         return held, [write for write in writes if write.message.lane in held]
 
     def _waits(self, message: Message, *, counted: bool) -> bool:
-        """Whether the row is still there; and where a try is counted, whether that was not done before."""
+        """Whether the row is still pending; if a failed send is counted, also whether it was not counted before."""
         stored = self._tables.waiting.get(message.identity)
         if stored is None or stored.message.id != message.id:
             return False
@@ -117,12 +117,12 @@ class MemoryWrites:
             message.deferrals,
         )
 
-    def _write(self, stored: Stored, decision: Decision, tally: Tally, now: datetime) -> None:
-        """What becomes of a row that was taken out."""
+    def _write(self, stored: Stored, decision: Decision, written: Written, now: datetime) -> None:
+        """Write the outcome of a row that was taken out."""
         stored = _changed(stored, destination=decision.destination)
         match decision.outcome:
             case Delivered():
-                tally.count += 1
+                written.count += 1
                 self._note(stored, "SUCCESS")
                 if self._history:
                     self._tables.history[self._tables.draw()] = Published(
@@ -130,17 +130,17 @@ class MemoryWrites:
                     )
             case Retry(delay=delay, error=error, counted=counted, noted=noted):
                 stored = self._failed(stored, error, attempts=counted - noted, deferrals=int(not counted))
-                self._remember(stored, decision.outcome, decision.seconds)
-                self._place(_changed(stored, held=None, available_at=self._tables.after(delay)), tally)
+                self._record_attempt(stored, decision.outcome, decision.seconds)
+                self._place(_changed(stored, held=None, available_at=self._tables.after(delay)), written)
             case Dead(error=error, block=True, counted=counted, noted=noted):
                 stored = self._failed(stored, error, attempts=counted - noted)
-                self._remember(stored, decision.outcome, decision.seconds)
-                self._place(_changed(stored, held=Held.BLOCKED.value), tally)
+                self._record_attempt(stored, decision.outcome, decision.seconds)
+                self._place(_changed(stored, held=Held.BLOCKED.value), written)
             case Dead(error=error, counted=counted, noted=noted):
-                tally.count += 1
+                written.count += 1
                 self._note(stored, "FAILED")
                 stored = self._failed(stored, error, attempts=counted - noted)
-                self._remember(stored, decision.outcome, decision.seconds)
+                self._record_attempt(stored, decision.outcome, decision.seconds)
                 self._tables.dead_letter(stored, legible(error))
             case _:
                 assert_never(decision.outcome)
@@ -149,14 +149,14 @@ class MemoryWrites:
         if self._ledger:
             self._tables.note(stored.message.identity, status)
 
-    def _place(self, stored: Stored, tally: Tally) -> None:
-        """Put a row back, unless its event already waits there."""
+    def _place(self, stored: Stored, written: Written) -> None:
+        """Put a row back, unless its event is already pending there."""
         first = self._tables.waiting.get(stored.message.identity)
         if first is None:
-            tally.count += 1
+            written.count += 1
             self._tables.put(stored)
         elif first.message.payload == stored.message.payload:
-            tally.duplicates += 1
+            written.duplicates += 1
         else:
             event_id, destination = stored.message.identity
             clash = f"event id {event_id} is already pending for {destination} with another payload"
@@ -171,8 +171,8 @@ class MemoryWrites:
             first_failed_at=stored.first_failed_at or self._tables.now(),
         )
 
-    def _remember(self, stored: Stored, outcome: Retry | Dead, seconds: float | None) -> None:
-        """One more failed attempt; to give up without a send is none."""
+    def _record_attempt(self, stored: Stored, outcome: Retry | Dead, seconds: float | None) -> None:
+        """Record a failed send. A message that is dead-lettered without a send has none."""
         if isinstance(outcome, Dead) and not outcome.counted:
             return
         m, error = stored.message, legible(outcome.error)
@@ -184,7 +184,7 @@ class MemoryWrites:
             return
         stored = self._tables.take_out(request.identity)
         self._tables.carried_out[number] = request.action
-        # It counts a try at least, so that it stays the head of its line meanwhile.
+        # It counts a deferral at least, so that it keeps its position in its ordering queue.
         deferrals = max(stored.message.deferrals, 1)
         then = self._tables.after(request.delay)
         match request.action:
@@ -208,6 +208,6 @@ def _changed(stored: Stored, **fields: Any) -> Stored:
     return replace(stored, message=stored.message._replace(**fields))
 
 
-def _settled(held: frozenset[int], writes: Iterable[Decision | Resolved | Split], tally: Tally) -> Settled:
+def _settled(held: frozenset[int], writes: Iterable[Decision | Resolved | Split], written: Written) -> Settled:
     lanes = frozenset(write.message.lane for write in writes)
-    return Settled(held=held, count=tally.count, duplicates=tally.duplicates, lost=lanes - held)
+    return Settled(held=held, count=written.count, duplicates=written.duplicates, lost=lanes - held)

@@ -236,7 +236,7 @@ def translated(error: Any, where: str) -> PillarboxError:
     detail = f"{type(error).__name__}: {said}".rstrip(": ")
     if isinstance(error, ssl.SSLError) or "rejected SSL upgrade" in said:
         return StoreUnavailableError(f"PostgreSQL at {where} cannot be trusted ({detail}): {tls.ADVICE}")
-    return StoreUnavailableError(f"PostgreSQL at {where} did not do it ({detail})")
+    return StoreUnavailableError(f"PostgreSQL at {where} failed: {detail}")
 
 
 def primary_message(error: BaseException) -> str:

@@ -1,6 +1,6 @@
-"""What PostgreSQL can say of itself: is it the right server, may we do what we must, and can vacuum keep up?
+"""Checks of a PostgreSQL server for `pillarbox doctor`: the right server, its privileges, its settings, vacuum.
 
-Every question is one statement in a read-only transaction, bounded by a short statement_timeout.
+Every check is one statement in a read-only transaction with a short statement_timeout.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ from pillarbox.stores.postgres.vacuum import VacuumChecks, oldest_transaction, s
 if TYPE_CHECKING:
     import asyncpg
 
-PATIENCE = {"statement_timeout": "5s", "lock_timeout": "1s", "default_transaction_read_only": ""}
-"""Somebody waits for the answer, and nobody else is to wait for the question. The last is what producers meet."""
+TIMEOUTS = {"statement_timeout": "5s", "lock_timeout": "1s", "default_transaction_read_only": ""}
+"""Short, because an operator waits and no other session should. The last one keeps the default of the server, which
+producers have as well."""
 
 _POOLER = ("unsupported startup parameter", "pooling mode", "prepared statement")
-"""What errors are about that only a pooler between us and the server makes."""
+"""Parts of errors that only a connection pooler raises."""
 _POOLER_FIX = (
     "give relays and operators the server's own address; behind PgBouncer, a database of their own with "
     "pool_mode = session and ignore_startup_parameters. Producers may stay behind transaction pooling"
@@ -215,7 +216,7 @@ class PostgresDiagnosis:
             return await connection.fetch(self._statements.get(statement), *arguments)
 
     def _rights(self) -> Iterator[Right]:
-        """What the script of grants gives to a relay's role."""
+        """The rights that `roles.sql` grants to the role of a relay."""
         script = self._schema.roles_sql(producer="p", relay=_RELAY, reader="r", migrator="m", owner="o")
         for privileges, kind, things in _GRANT.findall(script):
             names = [things.strip('"')] if kind == "SCHEMA" else [name for _, name in _QUALIFIED.findall(things)]

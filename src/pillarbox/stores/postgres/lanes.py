@@ -1,4 +1,4 @@
-"""Who works: leases, lanes and epochs."""
+"""Leases, lanes and epochs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was sent before: one statement per batch."""
+"""The ledger: one statement per batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is to do: reads that lock nothing, walk over nothing that waits, and never continue from a position."""
+"""Fetches messages. Fetches lock nothing, scan no messages on hold, and never continue from a position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pillarbox.stores.postgres.statements import PostgresStatements
 
 _BEFORE_ALL = KeyQueue(-1, "", "")
 _ANY_SIZE = 1 << 62
-_by_place = attrgetter("id")
+_by_sequence = attrgetter("id")
 _by_time = attrgetter("available_at", "id")
 
 
@@ -33,11 +33,11 @@ class PostgresMessages:
         self._connection = connection
         self._ready = _Read(statements, "fetch_ready")
         self._due = _Read(statements, "fetch_due")
-        self._aside = _Read(statements, "fetch_parked")
-        self._behind = _Read(statements, "fetch_waiting")
+        self._parked = _Read(statements, "fetch_parked")
+        self._waiting = _Read(statements, "fetch_waiting")
         self._earlier = statements.get("has_earlier")
         self._orphaned_queues = statements.get("find_orphaned_queues")
-        self._put_aside = statements.get("parked_destinations")
+        self._parked_destinations = statements.get("parked_destinations")
 
     async def read(self, query: FetchQuery) -> Fetched:
         match query:
@@ -48,12 +48,12 @@ class PostgresMessages:
                 found.sort(key=_by_time)
                 return found
             case Parked():
-                return await self._read(self._aside, query.lanes, query.bounds, literal(query.destinations))
+                return await self._read(self._parked, query.lanes, query.bounds, literal(query.destinations))
             case NextInQueues():
                 lanes = [queue.lane for queue in query.queues]
                 keys = [queue.key for queue in query.queues]
                 destinations = [queue.destination for queue in query.queues]
-                return await self._read(self._behind, lanes, query.bounds, literal(keys), literal(destinations))
+                return await self._read(self._waiting, lanes, query.bounds, literal(keys), literal(destinations))
             case _:
                 assert_never(query)
 
@@ -78,7 +78,7 @@ class PostgresMessages:
         found = Fetched(map(message_of, [row for row in rows if row["payload"] is not None] if left_out else rows))
         if left_out:
             found.left_out = message_of(left_out[0]).without_content()
-        found.sort(key=_by_place)
+        found.sort(key=_by_sequence)
         return found
 
     async def earlier(self, probes: Sequence[Probe]) -> list[bool]:
@@ -100,7 +100,7 @@ class PostgresMessages:
         return OrphanedQueues(queues, seen[-1] if len(seen) == limit else None)
 
     async def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
-        rows = await self._connection.fetch(self._put_aside, literal(lanes))
+        rows = await self._connection.fetch(self._parked_destinations, literal(lanes))
         return [row["destination"] for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""The tables themselves: versioned migrations, applied by one process at a time, never downwards."""
+"""The schema: versioned migrations, each applied once, by one process at a time; there are no down migrations."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     Driver = asyncpg.Connection[asyncpg.Record]
 
 CONCURRENTLY = "(concurrently:"
-"""Mark in a migration's first line: its statements run one by one, outside a transaction."""
+"""In the first line of a migration: its statements run one by one, outside a transaction."""
 
-PATIENCE = 600
-"""How often to ask for the lock, ten times a second."""
+LOCK_ATTEMPTS = 600
+"""Attempts to get the lock, ten per second."""
 
 
 DAYS_AHEAD = 7
@@ -48,7 +48,7 @@ class PostgresSchema:
         self._limit = statements.get("schema_limit", max_payload=str(int(max_payload)))
         self._aliases = statements.script("compatibility_views")
         self._migrations = migrations or statements.migrations()
-        self._wanted = max(self._migrations)
+        self._required = max(self._migrations)
 
     def sql(self, *, aliases: bool = False) -> str:
         parts = [f'CREATE SCHEMA IF NOT EXISTS "{self._statements.names.schema}";']
@@ -71,7 +71,7 @@ class PostgresSchema:
         async with self._connection.open() as connection:
             await self._lock(connection)
             try:
-                # An index of a large table takes as long as it takes.
+                # An index of a large table may take long.
                 await connection.execute("SET statement_timeout = 0")
                 return await self._apply(connection, aliases=aliases)
             finally:
@@ -89,25 +89,27 @@ class PostgresSchema:
             version = await self._version(connection)
             pending = tuple(name for number, (name, _) in self._migrations.items() if number > version)
             problems = await self._problems(connection) if version else []
-        return SchemaStatus(version=version, required=self._wanted, pending=pending, problems=tuple(problems))
+        return SchemaStatus(version=version, required=self._required, pending=pending, problems=tuple(problems))
 
     def statements(self) -> StatementSet:
         return self._statements
 
     async def _lock(self, connection: Driver) -> None:
-        """One process at a time. Asked again and again: a statement that waits holds a snapshot, and the other
-        process's concurrent index would wait for that snapshot in turn, for ever."""
-        for _ in range(PATIENCE):
+        """Become the only process that applies migrations. It polls: a statement that waits has a snapshot, and
+        the concurrent index of the other process would wait for that snapshot, for ever."""
+        for _ in range(LOCK_ATTEMPTS):
             if await self._ask(connection, "schema_lock"):
                 return
             await asyncio.sleep(0.1)
-        raise SchemaError("another process has been applying the schema for a minute: wait for it, then try again")
+        raise SchemaError(
+            "another process has been applying the schema for a minute: wait for it, then repeat the command"
+        )
 
     async def _apply(self, connection: Driver, *, aliases: bool) -> list[str]:
         if not await self._ask(connection, "schema_exists"):
             await connection.execute(self._statements.get("schema_create"))
         version = await self._version(connection)
-        SchemaStatus(version=version, required=self._wanted).refuse_newer()
+        SchemaStatus(version=version, required=self._required).refuse_newer()
         ran: list[str] = []
         for number, (name, script) in self._migrations.items():
             if number > version:
@@ -147,7 +149,7 @@ class PostgresSchema:
                 "then rewrite the column `lane`"
             )
         if await self._ask(connection, "schema_lanes") != LANES:
-            problems.append(f"the table of lanes does not have its {LANES} rows: somebody changed it; restore them")
+            problems.append(f"the table of lanes does not have its {LANES} rows: restore them")
         if (limit := await self._ask(connection, "schema_limit_now")) != self._max_payload:
             problems.append(
                 f"the table takes payloads up to {limit} bytes, the settings say {self._max_payload}: "

@@ -11,7 +11,7 @@ from pillarbox.plugins import StoreOptions
 from pillarbox.stores.admin.admin import SqlAdmin
 from pillarbox.stores.postgres.connection import Connection
 from pillarbox.stores.postgres.destinations import PostgresDestinations
-from pillarbox.stores.postgres.diagnosis import PATIENCE, PostgresDiagnosis
+from pillarbox.stores.postgres.diagnosis import TIMEOUTS, PostgresDiagnosis
 from pillarbox.stores.postgres.dialect import PostgresDialect
 from pillarbox.stores.postgres.lanes import PostgresLanes
 from pillarbox.stores.postgres.ledger import ledger_of
@@ -28,7 +28,7 @@ KEPT_PLANS = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", 
 """One plan for each statement, by the indexes made for it, whatever the tables hold when it is made: a plan made for an
 empty table would otherwise read all of it, and sort it, once it is full."""
 GRACE = 5.0
-"""Seconds beyond the server's own timeout that its answer is waited for."""
+"""Seconds to wait for a response after the timeout of the server."""
 
 
 class PostgresStore:
@@ -64,17 +64,19 @@ class PostgresStore:
         self._ledger: LedgerKind = ledger
         statements = PostgresStatements(tables.postgres)
         longest = seconds(statement_timeout, field="statement_timeout")
-        bound, given_up = f"{longest * 1000:.0f}ms", longest + GRACE
+        bound, client_timeout = f"{longest * 1000:.0f}ms", longest + GRACE
         reading, writing = (
-            Connection(url, statement_timeout=bound, answer_within=given_up, internal=True, **KEPT_PLANS)
+            Connection(url, statement_timeout=bound, answer_within=client_timeout, internal=True, **KEPT_PLANS)
             for _ in range(2)
         )
-        living = Connection(url, statement_timeout=bound, answer_within=given_up)
+        living = Connection(url, statement_timeout=bound, answer_within=client_timeout)
         listening = Connection(url, statement_timeout=bound)
         # Opened only for lists and replays: which plan is good depends on the filter.
-        listing = Connection(url, plan_cache_mode="force_custom_plan", statement_timeout=bound, answer_within=given_up)
-        # Opened only for whoever asks how the server itself fares.
-        asking, asking_too = (Connection(url, answer_within=GRACE * 2, internal=True, **PATIENCE) for _ in range(2))
+        listing = Connection(
+            url, plan_cache_mode="force_custom_plan", statement_timeout=bound, answer_within=client_timeout
+        )
+        # Opened only for the checks of the server.
+        asking, asking_too = (Connection(url, answer_within=GRACE * 2, internal=True, **TIMEOUTS) for _ in range(2))
         self._connections = (reading, writing, living, listening, listing, asking, asking_too)
         self.lanes = PostgresLanes(living, statements)
         self.messages = PostgresMessages(reading, statements)

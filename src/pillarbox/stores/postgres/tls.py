@@ -1,6 +1,6 @@
-"""Encryption on the way to PostgreSQL: beyond this machine the server proves who it is, unless the URL says otherwise.
+"""TLS for connections to PostgreSQL: the certificate of a remote server is verified, unless the URL says otherwise.
 
-The driver's own default, `prefer`, gives the password to whoever answers, in clear if that is what they ask for.
+The default of the driver, `prefer`, sends the password to any server that responds, in clear text if the server asks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ADVICE = (
     "does not trust who signed it, add sslrootcert=FILE to store.url, or say there what else you want: "
     "sslmode=require (encrypted, not verified) or sslmode=disable"
 )
-"""What to do where that fails."""
+"""What to do if the verification fails."""
 
 _ROOT = Path("~/.postgresql/root.crt")
 """Where every client of PostgreSQL looks for the authorities it trusts."""

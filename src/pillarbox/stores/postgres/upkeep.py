@@ -20,8 +20,8 @@ class PostgresUpkeep:
         self._history = statements.get("prune_history")
         self._dead = statements.get("prune_dead")
         self._attempts = statements.get("prune_attempts")
-        self._receipts = statements.get("prune_inbox")
-        self._tallies = statements.get("prune_consumer_statistics")
+        self._inbox = statements.get("prune_inbox")
+        self._consumer_statistics = statements.get("prune_consumer_statistics")
         self._ledger = statements.get("prune_ledger")
         self._audit = statements.get("prune_audit")
         self._samples = statements.get("prune_statistics")
@@ -31,8 +31,8 @@ class PostgresUpkeep:
             (self._history, kept.history),
             (self._dead, kept.dead),
             (self._attempts, kept.attempts),
-            (self._receipts, kept.inbox),
-            (self._tallies, kept.inbox),
+            (self._inbox, kept.inbox),
+            (self._consumer_statistics, kept.inbox),
             (self._ledger, kept.ledger),
             (self._audit, kept.audit),
             (self._samples, kept.samples),

@@ -1,6 +1,6 @@
-"""Can vacuum keep up with a table through which everything passes, or does somebody hold it back?
+"""Checks whether vacuum keeps up with the message table, or what holds it back.
 
-A queue's table is all deletions: where dead rows stay, every read walks over them.
+Every delivery deletes a row: if dead rows stay, every fetch scans them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import asyncpg
 
 MANY_DEAD_ROWS = 20_000
-"""Four times what vacuum was told to wait for: it does not come, or it comes in vain."""
+"""Four times the threshold of autovacuum: it does not run, or cannot remove the rows."""
 
 _LITERAL = re.compile(r"'(?:[^']|'')*'?|\$\w*\$.*", re.DOTALL)
 
@@ -32,7 +32,7 @@ async def server_settings(ask: Ask) -> dict[str, str]:
 
 
 async def oldest_transaction(ask: Ask) -> OpenTransaction | None:
-    """The one that has kept dead rows for the longest time, as far as this role may see."""
+    """The transaction that has kept dead rows for the longest time, among those that this role may see."""
     [row, *_] = await ask("diagnosis_transactions", 0)
     if row["pid"] is None:
         return None
@@ -47,7 +47,7 @@ async def oldest_transaction(ask: Ask) -> OpenTransaction | None:
 
 
 class VacuumChecks:
-    """Four questions."""
+    """The checks of vacuum."""
 
     def __init__(self, ask: Ask, names: Names) -> None:
         self._ask = ask
@@ -94,7 +94,7 @@ class VacuumChecks:
             )
             return warned(
                 f"transactions are open for long, and dead rows stay as long as they are: {told}",
-                "end them where they were begun, or SELECT pg_terminate_backend(pid); set "
+                "end them where they were started, or SELECT pg_terminate_backend(pid); set "
                 "idle_in_transaction_session_timeout for that role",
             )
         if hidden := rows[0]["hidden"]:
@@ -116,5 +116,5 @@ class VacuumChecks:
 
 
 def _told(query: str) -> str:
-    """A query of somebody else: short, and without what is written into it."""
+    """A query of another session, shortened and without its literals."""
     return shortened(_LITERAL.sub("'…'", query))

@@ -1,7 +1,7 @@
 """Wake-up by NOTIFY, on a connection of its own: the session listens, and holds a lock while the relay sleeps.
 
 Producers try this advisory lock when they record, and notify where they do not get it. The lock costs no write, needs
-no grant, and ends with the session of a relay that dies.
+no grant, and ends with the session of a relay that crashes.
 
 Commits that notify run one after another in the whole database. So while many notifications arrive, the session lets go
 of the lock for a moment, whatever the relay asked for; when it takes the lock again, it wakes the relay, because the

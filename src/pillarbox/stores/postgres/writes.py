@@ -1,8 +1,7 @@
-"""What became of it: each verb is one or a few statements whatever the batch, and every one is fenced.
+"""Settles and holds messages: one or a few statements per batch, each of them fenced.
 
-Nothing that takes locks stays open across a round trip: a statement locks its lanes, compares their epochs, writes and
-commits. A relay runs its writes one after another, since a statement that waited for a lock still judges by its old
-snapshot.
+No lock is held across a round trip: a statement locks its lanes, compares their epochs, writes and commits. A relay
+runs its writes one after another, because a statement that waited for a lock still uses its old snapshot.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ NOTHING = Settled(held=frozenset(), count=0)
 
 
 class Placement(NamedTuple):
-    """Where one message waits from now on; the columns of `requeue`."""
+    """The next state of a message; the columns of `requeue`."""
 
     event_id: str
     destination: str
@@ -37,7 +36,7 @@ class Placement(NamedTuple):
     error: str | None = None
     stays: bool = False
     attempts: int | None = None
-    """Those before this one, where one is counted."""
+    """Attempts before this one, if one is counted."""
     deferrals: int | None = None
     recorded: bool = False
     """Whether it is written to the failed attempts."""

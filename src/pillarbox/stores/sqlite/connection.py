@@ -33,8 +33,8 @@ Work = Callable[[sqlite3.Connection], T]
 OLDEST = (3, 35, 0)
 """RETURNING and UPDATE … FROM."""
 
-LET_GO = "end its transaction, or the process that stays in it (`fuser FILE` names who has the file open)"
-"""What to do about a writer that does not let go."""
+LET_GO = "end its transaction, or the process that stays in it (`fuser FILE` names the processes)"
+"""What to do about a writer that keeps the lock."""
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _FACTS_ABOUT_ROWS = (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
@@ -50,7 +50,7 @@ _PAUSE = 0.01
 
 
 class Connection:
-    """The connection, opened when first needed: whoever looks makes no file. ConfigurationError: SQLite is too old."""
+    """The connection, opened when first needed; a read creates no file. ConfigurationError: SQLite is too old."""
 
     def __init__(self, path: Path, statements: SqliteStatements, *, busy_timeout: float, clock: Clock) -> None:
         if sqlite3.sqlite_version_info < OLDEST:
@@ -68,7 +68,7 @@ class Connection:
 
     @property
     def has_file(self) -> bool:
-        """Did anybody make it?"""
+        """Whether the file exists."""
         return self._path.exists()
 
     async def read(self, work: Work[T]) -> T:
@@ -82,7 +82,7 @@ class Connection:
     async def write(self, work: Work[T], *, make: bool = False) -> T:
         """Run `work` as the only writer; if it raises, it wrote nothing. Raises StoreUnavailableError or SchemaError.
 
-        `make` makes the file, if there is none.
+        make: create the file if it does not exist.
         """
         return await self._run("BEGIN IMMEDIATE", work, make=make)
 
@@ -122,9 +122,9 @@ class Connection:
                 raise SchemaError(f"there is no file {self._path}: name the right one, or run `pillarbox schema apply`")
             connection = sqlite3.connect(self._path, timeout=self._busy_timeout, isolation_level=None)
             try:
-                # Text that somebody cast from bytes must not make a whole read fail.
+                # A text that was cast from bytes must not fail a whole read.
                 connection.text_factory = _text
-                # Asked inside a statement: after whatever the statement sees was committed.
+                # Called inside a statement: later than every commit that the statement sees.
                 connection.create_function("elapsed", 0, self._clock.monotonic)
                 self._set_up(connection)
             except BaseException:
@@ -134,7 +134,7 @@ class Connection:
         return self._connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
-        # Going over to WAL does not wait for others by itself, whatever the timeout.
+        # The change to WAL does not wait for other connections, whatever the timeout.
         end = time.monotonic() + self._busy_timeout
         while True:
             try:
@@ -161,8 +161,8 @@ class Connection:
             )
         if _code(error) in _FACTS_ABOUT_ROWS:
             return RowsRefusedError(f"SQLite refuses a row in {self._path}: {error}")
-        told = f"SQLite did not do it on {self._path} ({type(error).__name__}: {error})"
-        return StoreUnavailableError(f"{told}: {_NEXT.get(_code(error), _ANY)}")
+        failure = f"SQLite failed on {self._path}: {type(error).__name__}: {error}"
+        return StoreUnavailableError(f"{failure}; {_NEXT.get(_code(error), _ANY)}")
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
@@ -176,7 +176,7 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def legible_rows(db: sqlite3.Connection, statement: str, given: Mapping[str, object]) -> list[tuple[Any, ...]]:
-    """All rows of a read. Strict decoding comes first, since it costs a third; illegible text makes it read again."""
+    """All rows of a read. Strict decoding first, because it costs a third; after invalid text it reads again."""
     db.text_factory = str
     try:
         return db.execute(statement, given).fetchall()

@@ -1,7 +1,7 @@
-"""What a SQLite file can say of itself.
+"""Checks of a SQLite file for `pillarbox doctor`, and the sizes of its parts.
 
-The file is first looked at through a connection of its own that cannot write: the store's own would make a file that is
-not there, and change the journal of one that is.
+The checks first open the file read-only: the connection of the store would create a missing file, and change the
+journal of an existing one.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from pillarbox.stores.sqlite.schema import SqliteSchema
 from pillarbox.stores.sqlite.statements import SqliteStatements
 
 MUCH_ROOM = 10 << 20
-"""Bytes of a file that nothing uses and that are worth a word."""
+"""Unused bytes of a file above which the check warns."""
 LONG_LOG = 64 << 20
-"""Bytes of a write-ahead log that somebody keeps from being taken over into the file."""
-_PATIENCE = 5.0
+"""Bytes of a write-ahead log above which the check warns: a reader prevents the checkpoint."""
+_TIMEOUT = 5.0
 
 
 class FileFacts(NamedTuple):
-    """How a file is kept."""
+    """Facts of a file."""
 
     journal: str
     pages: int
@@ -110,7 +110,7 @@ class SqliteDiagnosis:
             await self._connection.write(lambda _: None)
         except StoreUnavailableError as error:
             return failed(str(error), "what it says; nothing is recorded or sent until then")
-        return passed("whoever wants to write gets the lock in time")
+        return passed("writers get the lock in time")
 
     async def _bloat(self) -> CheckResult:
         facts = await self._file()
@@ -126,7 +126,7 @@ class SqliteDiagnosis:
         if (size := self._log()) > LONG_LOG:
             return warned(
                 f"the write-ahead log has grown to {size >> 20} MiB: a reader stays in its transaction",
-                "end the process that reads for so long; the log is taken over when nobody reads",
+                "end the process that reads for so long; SQLite truncates the log when no reader is left",
             )
         return passed("no reader holds the write-ahead log")
 
@@ -140,7 +140,7 @@ class SqliteDiagnosis:
     def _look(self) -> FileFacts:
         try:
             address = f"file:{quote(str(self._path))}?mode=ro"
-            with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as file:
+            with closing(sqlite3.connect(address, uri=True, timeout=_TIMEOUT)) as file:
                 return FileFacts._make(file.execute(self._facts).fetchone())
         except sqlite3.Error as error:
             raise StoreUnavailableError(f"{self._path} cannot be read ({type(error).__name__}: {error})") from error

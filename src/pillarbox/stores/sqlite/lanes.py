@@ -1,4 +1,4 @@
-"""Who works: one lane, its owner, and the relays that live by their leases."""
+"""The lane, its owner, and the leases of the relays."""
 
 from __future__ import annotations
 

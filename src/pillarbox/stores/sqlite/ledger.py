@@ -1,4 +1,4 @@
-"""What was sent before: at most two statements per batch."""
+"""The ledger: at most two statements per batch."""
 
 from __future__ import annotations
 

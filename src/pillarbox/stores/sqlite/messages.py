@@ -1,7 +1,7 @@
-"""What there is to do. A look picks rows, in order and within its bounds, and fetches them from the same snapshot: in
-one statement, or, where that would take too much memory, row by row.
+"""Fetches messages. A fetch picks rows, in order and within its bounds, and reads them from the same snapshot: in one
+statement or, if that would take too much memory, row by row.
 
-It walks over nothing that waits, locks nothing, and never continues from a position.
+It scans no messages on hold, locks nothing, and never continues from a position.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pillarbox.stores.sqlite.connection import Connection, legible_rows
 from pillarbox.stores.sqlite.lanes import LANE
 from pillarbox.stores.sqlite.moments import moment, moment_or_none
 from pillarbox.stores.sqlite.statements import SqliteStatements
-from pillarbox.stores.sqlite.wakeup import Bell
+from pillarbox.stores.sqlite.wakeup import Arrivals
 
 TOGETHER = 4 * 1024 * 1024
 """Bytes of messages that are fetched in one statement, which copies them a few times."""
@@ -41,18 +41,18 @@ class _Read:
 class SqliteMessages:
     """See `pillarbox.core.fetch.Messages`."""
 
-    def __init__(self, connection: Connection, statements: SqliteStatements, bell: Bell) -> None:
+    def __init__(self, connection: Connection, statements: SqliteStatements, arrivals: Arrivals) -> None:
         self._connection = connection
-        self._bell = bell
+        self._arrivals = arrivals
         self._ready = _Read(statements, "ready")
         self._due = _Read(statements, "due")
-        self._aside = _Read(statements, "parked")
-        self._behind = _Read(statements, "waiting")
+        self._parked = _Read(statements, "parked")
+        self._waiting = _Read(statements, "waiting")
         self._fetch = statements.get("fetch_rows")
         self._left_out = statements.get("fetch_oversized")
         self._earlier = statements.get("has_earlier")
         self._orphaned_queues = statements.get("find_orphaned_queues")
-        self._put_aside = statements.get("parked_destinations")
+        self._parked_destinations = statements.get("parked_destinations")
 
     async def read(self, query: FetchQuery) -> Fetched:
         match query:
@@ -61,21 +61,21 @@ class SqliteMessages:
             case Due(lanes=lanes, bounds=bounds):
                 pick, given = self._due, _within_one_lane(lanes, bounds)
             case Parked(lanes=lanes, destinations=destinations, bounds=bounds):
-                pick = self._aside
+                pick = self._parked
                 given = _within_one_lane(lanes, bounds) | {"destinations": json.dumps(list(destinations))}
             case NextInQueues(queues=queues, bounds=bounds):
-                pick = self._behind
-                lines = [[queue.key, queue.destination] for queue in queues if queue.lane == LANE]
-                given = {"limit": bounds.limit, "quota": bounds.quota, "slots": json.dumps(lines)}
+                pick = self._waiting
+                names = [[queue.key, queue.destination] for queue in queues if queue.lane == LANE]
+                given = {"limit": bounds.limit, "quota": bounds.quota, "queues": json.dumps(names)}
             case _:
                 assert_never(query)
-        given["unrouted"] = json.dumps([place for place, destination in bounds.in_flight if not destination])
+        given["unrouted"] = json.dumps([sequence for sequence, destination in bounds.in_flight if not destination])
         given["in_flight"] = json.dumps(
-            [f"{place} {destination}" for place, destination in bounds.in_flight if destination]
+            [f"{sequence} {destination}" for sequence, destination in bounds.in_flight if destination]
         )
         given |= {"after": _time(bounds.recorded_after), "before": _time(bounds.recorded_before)}
-        # What is read on in a line was found to have nothing in front of it but its own line.
-        given |= {"check_held": not isinstance(query, NextInQueues), "most": min(bounds.max_bytes, TOGETHER)}
+        # Queues that are fetched further have no earlier message than their own waiting ones.
+        given |= {"check_order": not isinstance(query, NextInQueues), "most": min(bounds.max_bytes, TOGETHER)}
         read, at_once = (
             (pick.ranged, pick.ranged_at_once)
             if bounds.recorded_after or bounds.recorded_before
@@ -87,14 +87,14 @@ class SqliteMessages:
             if count and facts is None:
                 return None
             if isinstance(query, Ready):
-                self._bell.heed(arrivals)
+                self._arrivals.fetched(arrivals)
             return Fetched(_apart(json.loads(facts), payloads) if count else ())
 
         def large(db: sqlite3.Connection) -> Fetched:
             if isinstance(query, Ready):
-                self._bell.rang(db)
+                self._arrivals.has_new(db)
             rows, left_out = _cut(db.execute(read, given), bounds)
-            fetch = {"rows": json.dumps(rows), "check_held": given["check_held"]}
+            fetch = {"rows": json.dumps(rows), "check_order": given["check_order"]}
             fetched = Fetched(
                 _message(json.loads(facts), payload) for facts, payload in legible_rows(db, self._fetch, fetch)
             )
@@ -129,7 +129,7 @@ class SqliteMessages:
     async def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
         if LANE not in lanes:
             return []
-        rows = await self._connection.read(lambda db: db.execute(self._put_aside).fetchall())
+        rows = await self._connection.read(lambda db: db.execute(self._parked_destinations).fetchall())
         return [destination for (destination,) in rows]
 
 
@@ -138,11 +138,11 @@ def _within_one_lane(lanes: Sequence[int], bounds: Bounds) -> dict[str, Any]:
 
 
 def _time(at: datetime | None) -> str | None:
-    """The text with which `recorded_at` is compared, whose milliseconds a time in between two must not cut in half."""
+    """The text with which `recorded_at` is compared, which has milliseconds only."""
     if at is None:
         return None
     utc = at.astimezone(UTC).replace(tzinfo=None)
-    # A letter beyond the Z that ends the text of a time: later than that millisecond, earlier than the next.
+    # "~" sorts after the "Z" that ends a time: later than that millisecond, earlier than the next.
     return utc.isoformat(timespec="milliseconds") + ("Z" if utc.microsecond % 1000 == 0 else "~")
 
 
@@ -159,7 +159,7 @@ def _cut(picked: Iterable[tuple[int, int]], bounds: Bounds) -> tuple[list[int], 
 
 
 def _apart(all_facts: list[list[Any]], payloads: bytes) -> list[Message]:
-    """The messages whose payloads stand one after another."""
+    """The messages, whose payloads are concatenated."""
     messages: list[Message] = []
     end = 0
     for facts in all_facts:

@@ -1,4 +1,4 @@
-"""The tables themselves: versioned migrations, each run once by whoever comes first, never downwards."""
+"""The schema: versioned migrations, each applied once, by one process at a time; there are no down migrations."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class SqliteSchema:
         """migrations: version → (name, SQL); by default those of the package."""
         self._connection = connection
         self._statements = statements
-        self._ledger = statements.script("schema_migrations")
-        self._guard = statements.script("schema_limit", max_payload=str(int(max_payload)))
+        self._versions_table = statements.script("schema_migrations")
+        self._payload_limit = statements.script("schema_limit", max_payload=str(int(max_payload)))
         self._aliases = statements.compatibility_views()
         self._objects = statements.get("schema_objects")
-        self._version_now = statements.get("schema_version")
+        self._version_query = statements.get("schema_version")
         self._migrations = migrations or statements.migrations()
-        self._wanted = max(self._migrations)
+        self._required = max(self._migrations)
 
     def sql(self, *, aliases: bool = False) -> str:
-        parts = ["BEGIN IMMEDIATE;\n", self._ledger, *self._missing(0), self._guard]
+        parts = ["BEGIN IMMEDIATE;\n", self._versions_table, *self._missing(0), self._payload_limit]
         if aliases:
             parts.append(self._aliases)
         return "\n".join([*parts, "COMMIT;\n"])
@@ -42,15 +42,15 @@ class SqliteSchema:
     async def apply(self, *, aliases: bool = False) -> list[str]:
         def work(db: sqlite3.Connection) -> list[str]:
             version = self._version(db)
-            SchemaStatus(version=version, required=self._wanted).refuse_newer()
-            scripts = [] if self._has_ledger(db) else [self._ledger]
-            scripts += [*self._missing(version), self._guard]
+            SchemaStatus(version=version, required=self._required).refuse_newer()
+            scripts = [] if self._has_versions_table(db) else [self._versions_table]
+            scripts += [*self._missing(version), self._payload_limit]
             if aliases:
                 scripts.append(self._aliases)
             for script in scripts:
                 for statement in each(script):
                     db.execute(statement)
-            return self._names_beyond(version)
+            return self._names_after(version)
 
         return await self._connection.write(work, make=True)
 
@@ -63,7 +63,7 @@ class SqliteSchema:
     async def status(self) -> SchemaStatus:
         if self._connection.has_file:
             return await self._found()
-        return SchemaStatus(version=0, required=self._wanted, pending=tuple(self._names_beyond(0)))
+        return SchemaStatus(version=0, required=self._required, pending=tuple(self._names_after(0)))
 
     def statements(self) -> StatementSet:
         return self._statements
@@ -73,9 +73,9 @@ class SqliteSchema:
             version = self._version(db)
             return SchemaStatus(
                 version=version,
-                required=self._wanted,
-                pending=tuple(self._names_beyond(version)),
-                problems=tuple(self._problems(db)) if version == self._wanted else (),
+                required=self._required,
+                pending=tuple(self._names_after(version)),
+                problems=tuple(self._problems(db)) if version == self._required else (),
             )
 
         return await self._connection.read(work)
@@ -86,28 +86,28 @@ class SqliteSchema:
                 yield script
                 yield self._statements.script("schema_register", version=str(number), migration=name)
 
-    def _names_beyond(self, version: int) -> list[str]:
+    def _names_after(self, version: int) -> list[str]:
         return [name for number, (name, _) in self._migrations.items() if number > version]
 
     def _version(self, db: sqlite3.Connection) -> int:
-        return int(db.execute(self._version_now).fetchone()[0]) if self._has_ledger(db) else 0
+        return int(db.execute(self._version_query).fetchone()[0]) if self._has_versions_table(db) else 0
 
-    def _has_ledger(self, db: sqlite3.Connection) -> bool:
+    def _has_versions_table(self, db: sqlite3.Connection) -> bool:
         return ("table", f"{self._statements.names.prefix}schema") in self._objects_of(db)
 
     def _objects_of(self, db: sqlite3.Connection) -> dict[tuple[str, str], str]:
         return {(kind, name): sql for kind, name, sql in db.execute(self._objects)}
 
     def _problems(self, db: sqlite3.Connection) -> Iterator[str]:
-        there = self._objects_of(db)
-        for (kind, name), sql in self._objects_wanted().items():
-            if (kind, name) not in there:
-                yield f"the {kind} {name} is missing: somebody dropped it; restore it from `pillarbox schema sql`"
-            elif name.endswith("message_payload_limit") and there[kind, name] != sql:
-                yield "the table's limit for payloads is not that of the settings: run `pillarbox schema apply`"
+        present = self._objects_of(db)
+        for (kind, name), sql in self._objects_required().items():
+            if (kind, name) not in present:
+                yield f"the {kind} {name} is missing: restore it from `pillarbox schema sql`"
+            elif name.endswith("message_payload_limit") and present[kind, name] != sql:
+                yield "the limit for payloads in the table differs from max_payload: run `pillarbox schema apply`"
 
-    def _objects_wanted(self) -> dict[tuple[str, str], str]:
-        """What the script makes of an empty database."""
+    def _objects_required(self) -> dict[tuple[str, str], str]:
+        """What the script creates in an empty database."""
         model = sqlite3.connect(":memory:")
         try:
             model.executescript(self.sql())

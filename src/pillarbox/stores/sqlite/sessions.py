@@ -1,8 +1,8 @@
-"""A relay's sign of life: a lock on a file of its own beside the database, which the kernel releases when its process
-dies, however it dies.
+"""Tells running relays from crashed ones: each relay locks a file of its own beside the database, and the kernel
+releases the lock when the process ends, for whatever reason.
 
-Locks belong to open files, not to processes: several relays of one process do not confuse each other. Where the system
-has no such locks, a relay holds none, and others wait for its lease.
+Locks belong to open files, not to processes, so several relays of one process have separate locks. On systems without
+such locks other relays wait for the lease.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ else:
 
 TOKEN = "lock"  # noqa: S105 - no secret: it says that there is a lock
 
-# Capitals are left out: some file systems take them for small letters.
+# Without capitals: some file systems do not distinguish them.
 _PLAIN = re.compile(r"[a-z0-9_-]{1,64}", re.ASCII)
 
 
@@ -34,7 +34,7 @@ class RelayLocks:
         self._held: dict[str, int] = {}
 
     def hold(self, relay: str) -> str | None:
-        """Hold the relay's lock from now on; None: it cannot be had."""
+        """Lock the file of the relay; None: it cannot be locked."""
         if sys.platform == "win32":
             return None
         if relay in self._held and self._is_the_file(self._held[relay], relay):
@@ -50,11 +50,11 @@ class RelayLocks:
             os.close(file)
             return None
         self._held[relay] = file
-        # Somebody may have removed the file before it was locked: the next renewal makes another one.
+        # Another process may have removed the file before it was locked: the next renewal creates another one.
         return TOKEN if self._is_the_file(file, relay) else None
 
     def ended(self, relay: str) -> bool:
-        """Whether nobody holds the relay's lock any more."""
+        """Whether the lock of the relay is free: the relay has ended."""
         if sys.platform == "win32":
             return False
         try:
@@ -72,12 +72,12 @@ class RelayLocks:
         return True
 
     def remove(self, relay: str) -> None:
-        """Remove the file of a relay that is gone."""
+        """Remove the file of a relay that has ended."""
         with suppress(OSError):
             self._path(relay).unlink()
 
     def release(self, relay: str) -> None:
-        """Hold the relay's lock no more."""
+        """Release the lock of the relay."""
         if (file := self._held.pop(relay, None)) is not None:
             os.close(file)
 
@@ -98,6 +98,6 @@ class RelayLocks:
 
 
 def _suffix(relay: str) -> str:
-    """What a relay's id becomes in a file name: an id that is not plain, its digest, with a dot that plain ids lack."""
-    text = str(relay)  # whoever writes rows may have written bytes
+    """The id of a relay as part of a file name: a plain id itself, otherwise a dot and its digest."""
+    text = str(relay)  # a row that was written by hand may have bytes
     return text if _PLAIN.fullmatch(text) else f".{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()}"

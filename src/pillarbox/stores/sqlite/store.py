@@ -23,7 +23,7 @@ from pillarbox.stores.sqlite.sessions import RelayLocks
 from pillarbox.stores.sqlite.statements import SqliteStatements
 from pillarbox.stores.sqlite.statistics import SqliteStatistics
 from pillarbox.stores.sqlite.upkeep import SqliteUpkeep
-from pillarbox.stores.sqlite.wakeup import Bell, SqliteWakeup
+from pillarbox.stores.sqlite.wakeup import Arrivals, SqliteWakeup
 from pillarbox.stores.sqlite.writes import SqliteWrites
 from pillarbox.table_names import TableNames
 
@@ -34,7 +34,7 @@ class SqliteStore:
     """Messages in a file of SQLite 3.35 or newer: `sqlite:///relative.db`, `sqlite:////absolute.db` or a path.
 
     Opens nothing before it is first used. Raises ConfigurationError for a bad URL or name, for a database in memory
-    (nobody else could write to it), and for a SQLite that is too old.
+    (no producer could write to it), and for a SQLite that is too old.
     """
 
     capabilities = Capabilities(
@@ -61,12 +61,12 @@ class SqliteStore:
         self._history = history
         self._ledger: LedgerKind = ledger
         statements = SqliteStatements(tables.sqlite)
-        bell = Bell(statements)
+        arrivals = Arrivals(statements)
         connection = Connection(path, statements, busy_timeout=seconds(busy_timeout, field="busy_timeout"), clock=clock)
         self._connection = connection
         self._locks = RelayLocks(path)
         self.lanes = SqliteLanes(connection, statements, self._locks)
-        self.messages = SqliteMessages(connection, statements, bell)
+        self.messages = SqliteMessages(connection, statements, arrivals)
         self.writes = SqliteWrites(connection, statements, history=history, ledger=ledger is True)
         self.ledger = ledger_of(ledger, history=history, connection=connection, statements=statements)
         self.destinations = SqliteDestinations(connection, statements)
@@ -74,7 +74,7 @@ class SqliteStore:
         self.statistics = SqliteStatistics(connection, statements)
         self.admin = SqlAdmin(dialect, listing=dialect)
         self.upkeep = SqliteUpkeep(connection, statements)
-        self.wakeup = SqliteWakeup(connection, statements, bell)
+        self.wakeup = SqliteWakeup(connection, statements, arrivals)
         self.schema = SqliteSchema(connection, statements, max_payload=max_payload)
         self.diagnosis = SqliteDiagnosis(path, connection, statements, self.schema)
 
@@ -106,7 +106,7 @@ def path_of(url_or_path: str | os.PathLike[str]) -> Path:
         raise ConfigurationError("the store's URL must begin with sqlite:///, for example sqlite:///shop.db")
     if text in ("", ":memory:"):
         raise ConfigurationError(
-            "a SQLite database in memory belongs to one connection, so nobody could record into it: "
+            "a SQLite database in memory belongs to one connection, so no producer could record into it: "
             "name a file, or use memory://"
         )
     return Path(text).absolute()

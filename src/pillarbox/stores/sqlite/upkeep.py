@@ -1,4 +1,4 @@
-"""Retention in small bites: the oldest goes first, and what waits is never touched."""
+"""Deletes data past its retention period in small batches, the oldest first; never pending messages."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class SqliteUpkeep:
         self._history = statements.get("prune_history")
         self._dead = statements.get("prune_dead")
         self._attempts = statements.get("prune_attempts")
-        self._receipts = statements.get("prune_inbox")
-        self._tallies = statements.get("prune_consumer_statistics")
+        self._inbox = statements.get("prune_inbox")
+        self._consumer_statistics = statements.get("prune_consumer_statistics")
         self._ledger = statements.get("prune_ledger")
         self._audit = statements.get("prune_audit")
         self._requests = statements.get("prune_requests")
@@ -32,14 +32,14 @@ class SqliteUpkeep:
             (self._history, kept.history),
             (self._dead, kept.dead),
             (self._attempts, kept.attempts),
-            (self._receipts, kept.inbox),
-            (self._tallies, kept.inbox),
+            (self._inbox, kept.inbox),
+            (self._consumer_statistics, kept.inbox),
             (self._ledger, kept.ledger),
             (self._audit, kept.audit),
             (self._requests, kept.audit),
             (self._samples, kept.samples),
         )
-        # One transaction for each kind: whoever else writes gets his turn in between.
+        # One transaction for each kind: other writers get their turn in between.
         return await prune_each_kind(
             partial(self._connection.write, partial(_dropped, sql, {"seconds": seconds, "most": most}))
             for sql, seconds in ages

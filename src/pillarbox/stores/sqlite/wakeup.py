@@ -1,6 +1,6 @@
-"""The wake-up: SQLite has no notifications, so a sleeping relay asks at intervals whether an event was recorded.
+"""The wake-up: SQLite has no notifications, so an idle relay polls for recorded events.
 
-Not whether anybody has committed: a relay would be woken by every heartbeat, its own and those of others.
+It does not poll for commits: every heartbeat, its own and those of other relays, would wake it up.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ LONGEST_PAUSE = 0.05
 GROWTH = 1.5
 
 
-class Bell:
-    """Whether anything has come since ready messages were last looked for; used on the store's thread only.
+class Arrivals:
+    """Whether events were recorded since the last fetch of ready messages; used on the store's thread only.
 
-    It counts from that look, not from the beginning of the sleep: what commits in between rings too.
+    It compares with that fetch, not with the beginning of the sleep: an event that commits in between wakes the relay.
     """
 
     def __init__(self, statements: SqliteStatements) -> None:
-        self._arrivals = statements.get("arrivals")
+        self._sql = statements.get("arrivals")
         self._known: str | None = None
 
-    def heed(self, arrivals: str) -> None:
-        """Everything up to these is known."""
+    def fetched(self, arrivals: str) -> None:
+        """A fetch has seen everything up to these arrivals."""
         self._known = arrivals
 
-    def rang(self, db: sqlite3.Connection) -> bool:
-        """Did it ring since it was last heeded or asked?"""
+    def has_new(self, db: sqlite3.Connection) -> bool:
+        """Whether events were recorded since the last fetch, or since the last call."""
         before = self._known
-        [(self._known,)] = db.execute(self._arrivals).fetchall()
+        [(self._known,)] = db.execute(self._sql).fetchall()
         return before is not None and self._known != before
 
 
@@ -42,14 +42,14 @@ class SqliteWakeup:
 
     notifies = False
 
-    def __init__(self, connection: Connection, statements: SqliteStatements, bell: Bell) -> None:
+    def __init__(self, connection: Connection, statements: SqliteStatements, arrivals: Arrivals) -> None:
         self._connection = connection
-        self._bell = bell
-        self._doze = statements.get("sleep")
-        self._rouse = statements.get("wake")
+        self._arrivals = arrivals
+        self._sleep = statements.get("sleep")
+        self._wake = statements.get("wake")
 
     async def request(self, relay: str, seconds: float) -> None:
-        sql = self._doze if seconds else self._rouse
+        sql = self._sleep if seconds else self._wake
         given = {"relay": relay, "seconds": seconds}
         await self._connection.write(lambda db: db.execute(sql, given).close())
 
@@ -57,7 +57,7 @@ class SqliteWakeup:
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         pause = FIRST_PAUSE
-        while not await self._connection.read(self._bell.rang):
+        while not await self._connection.read(self._arrivals.has_new):
             left = end - loop.time()
             if left <= 0:
                 return False

@@ -1,4 +1,4 @@
-"""What became of it: each verb is one transaction that compares the epoch first, whatever the size of the batch.
+"""Settles and holds messages: one transaction per batch, which compares the epoch first.
 
 `BEGIN IMMEDIATE` makes the transaction the only writer, so the epoch it saw is the epoch it commits under. The messages
 of a write go into a temporary table, `settlement`, and every statement works from there: their number is constant. A
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
     delay: float | None = None
     error: str | None = None
     attempts: int | None = None
-    """Those before this one, where one is counted."""
+    """Attempts before this one, if one is counted."""
     deferrals: int | None = None
     seconds: float | None = None
 
@@ -66,13 +66,13 @@ class SqliteWrites:
         self._sql = statements.get
         kept = [name for name, keeps in (("deliver", history), ("ledger_settle", ledger)) if keeps]
         self._keep = [statements.get(name, "at_once") for name in kept]
-        """What a delivery leaves behind."""
+        """Which tables a delivery writes to."""
         self._moved: int | None = None
-        """The epoch under which crashes were forgotten: more are counted only with the next one."""
+        """The epoch under which crashes were reset: only a later epoch counts more."""
 
     async def settle(self, epochs: Epochs, decisions: Sequence[Decision]) -> Settled:
         if decisions and all(decision.outcome is DELIVERED for decision in decisions):
-            with suppress(RowsRefusedError):  # which of them it is comes out below
+            with suppress(RowsRefusedError):  # the statements below find the row
                 if count := await self._deliver(epochs.get(LANE), decisions):
                     return Settled(held=OURS, count=count)
         entries = [_settled(decision) for decision in decisions]
@@ -192,7 +192,7 @@ class SqliteWrites:
         again = request["action"] in ("retry", "reschedule")
         if request["action"] == "dead_letter":
             db.execute(self._sql("request_dead_letter"), request)
-        # An earlier request of the same bite may have discarded the message: only the count tells.
+        # An earlier request of the same batch may have discarded the message: only the count tells.
         done = db.execute(self._sql("request_retry" if again else "request_discard"), request).rowcount
         result = "done" if done else "not found"
         db.execute(self._sql("request_close"), {"request_id": request["request_id"], "result": result})
@@ -254,7 +254,7 @@ class SqliteWrites:
         db.execute(self._sql("fill_settlement"), {"messages": json.dumps(list(entries))})
 
     def _drop_repeats(self, db: sqlite3.Connection) -> int:
-        """Mark what already waits under its new destination; returns how many are mere repeats."""
+        """Mark messages that are already pending for their new destination; returns how many are duplicates."""
         outcomes = db.execute(self._sql("find_duplicates")).fetchall()
         return outcomes.count(("repeat",))
 

@@ -58,7 +58,7 @@ SELECT m.row_id AS row_id, {size} AS size
 SELECT m.row_id AS row_id, {size} AS size
   FROM (SELECT s.key, s.destination, {first_blocker} AS blocker
           FROM (SELECT DISTINCT json_extract(value, '$[0]') AS key, json_extract(value, '$[1]') AS destination
-                  FROM json_each(:slots)) AS s) AS line
+                  FROM json_each(:queues)) AS s) AS line
  CROSS JOIN {message} AS m
  WHERE m.row_id IN (SELECT b.row_id
                       FROM {message} AS b
@@ -94,7 +94,7 @@ SELECT json_array(
          m.id, 0, m.event_id, m.destination, {about:m.}, m.key,
          length(CAST(m.payload AS BLOB)), m.content_type, m.headers, {context:m.},
          CAST(m.occurred_at AS TEXT), CAST(m.recorded_at AS TEXT), CAST(m.available_at AS TEXT), m.held,
-         m.attempts, m.deferrals, CASE WHEN :check_held AND ({any_holds_back}) THEN {waits_for_earlier} ELSE 0 END) AS facts,
+         m.attempts, m.deferrals, CASE WHEN :check_order AND ({any_holds_back}) THEN {waits_for_earlier} ELSE 0 END) AS facts,
        CAST(m.payload AS BLOB) AS payload
   FROM {rows} AS r
  CROSS JOIN {message} AS m

@@ -1,6 +1,6 @@
 -- Views under the names, columns and states that other outboxes use, for their producers' INSERTs and their operators' statements:
 -- `outbox_events` (PENDING, SENT), `event_outbox` (PENDING, PROCESSED) with `event_outbox_dlq` and `event_outbox_archive`,
--- `outbox_integration_event` (NEW, DONE) and `processed_event`, the ledger. Every trigger runs with the rights of whoever executes the statement.
+-- `outbox_integration_event` (NEW, DONE) and `processed_event`, the ledger. Every trigger runs with the rights of the role that executes the statement.
 
 -- Dead letters that an operator has deleted from `event_outbox` after moving them to `event_outbox_dlq`.
 CREATE TABLE IF NOT EXISTS {outbox_moved} (
@@ -32,7 +32,7 @@ FROM {dead_letter};
 
 CREATE TABLE IF NOT EXISTS {outbox_archive} AS SELECT * FROM {outbox_alias} WITH NO DATA;
 
--- FAILED here has been tried and comes again at next_retry_at; without that time it is a dead letter or blocked.
+-- FAILED here means that a send failed and the relay retries it at next_retry_at; without that time it is a dead letter or blocked.
 CREATE OR REPLACE VIEW {integration_event} AS
 SELECT event_id AS id, event_type, payload AS payload_json,
        CASE WHEN status = 'PUBLISHED' THEN 'DONE' WHEN status = 'PENDING' AND retry_count = 0 THEN 'NEW'

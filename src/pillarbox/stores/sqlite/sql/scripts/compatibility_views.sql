@@ -38,7 +38,7 @@ SELECT event_id AS id, event_id, event_type, aggregate_type, aggregate_id, paylo
 
 CREATE TABLE IF NOT EXISTS {outbox_archive} AS SELECT * FROM {outbox_alias} WHERE 0;
 
--- FAILED here has been tried and comes again at next_retry_at; without that time it is a dead letter or blocked.
+-- FAILED here means that a send failed and the relay retries it at next_retry_at; without that time it is a dead letter or blocked.
 DROP VIEW IF EXISTS {integration_event};
 CREATE VIEW {integration_event} AS
 SELECT event_id AS id, event_type, payload AS payload_json,
