@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,16 +11,27 @@ import pytest
 
 from tests.docs.pages import PAGES, ROOT, blocks, name
 
+TYPED = [*PAGES, *sorted((ROOT / "apps").rglob("*.md"))]
+
 
 @pytest.fixture(scope="module")
 def snippets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with each block as a file."""
     folder = tmp_path_factory.mktemp("snippets")
-    for page in PAGES:
+    for page in TYPED:
         for number, code in enumerate(blocks(page, "python"), 1):
             stem = name(page).removesuffix(".md").replace("/", "_").replace("-", "_")
             (folder / f"{stem}_{number}.py").write_text(code, encoding="utf-8")
     return folder
+
+
+def test_every_fence_of_python_is_a_block() -> None:
+    """A fence that is indented or has a title would not be checked."""
+    for page in TYPED:
+        fences = re.findall(
+            r"^\s*(?:```|~~~)\s*(?:py|python3?|pycon)\b", page.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        assert len(fences) == len(blocks(page, "python")), name(page)
 
 
 def test_mypy_accepts_every_block(snippets: Path) -> None:
@@ -36,7 +48,7 @@ def test_mypy_accepts_every_block(snippets: Path) -> None:
 def test_pyright_accepts_every_block(snippets: Path) -> None:
     settings = {
         "include": [str(snippets)],
-        "extraPaths": [str(ROOT / "src")],
+        "extraPaths": [str(ROOT / "src"), str(ROOT)],
         "venvPath": str(Path(sys.prefix).parent),
         "venv": Path(sys.prefix).name,
         "pythonVersion": "3.11",
