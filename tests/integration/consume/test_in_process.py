@@ -17,7 +17,7 @@ OUTBOX = Outbox()
 
 @pytest.fixture
 async def store(tmp_path: Path) -> SqliteStore:
-    store = SqliteStore(tmp_path / "shop.db")
+    store = SqliteStore(tmp_path / "shop.db", ledger=False)
     await store.schema.apply()
     with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
         connection.execute("CREATE TABLE effect (event_id TEXT, attempt INTEGER)")
