@@ -62,7 +62,7 @@ def test_a_call_takes_the_settings_by_the_names_and_with_the_defaults_of_their_d
 
 
 NO_SETTINGS = {
-    "Pace.batch_size": "what a transport wishes for, not what a relay is told",
+    "Pace.batch_size": "what a transport asks for, not a setting of the relay",
     "Consumer.drain_timeout": "of a consumer; the setting is a relay's",
     "QueueFacts.durable": "what a broker says of a queue",
     "StoreOptions.statement_timeout": "of a store; the setting is the console's",

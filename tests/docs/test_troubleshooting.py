@@ -143,11 +143,11 @@ def test_pending_because_the_destination_is_away(shop: Shop) -> None:
     assert "evt-42" in shop.typed("events", "list", "--retrying")
 
 
-def test_pending_behind_an_earlier_one_of_its_key(shop: Shop) -> None:
+def test_pending_after_an_earlier_one_of_its_key(shop: Shop) -> None:
     shop.record(Event("order.paid", {}, event_id="evt-43", key="ORDER:42"))
     shop.deliver(ValueError("not today"))
-    behind = shop.event("evt-43")
-    assert (behind["status"], behind["retry_count"], behind["last_error"]) == ("PENDING", 0, None)
+    later = shop.event("evt-43")
+    assert (later["status"], later["retry_count"], later["last_error"]) == ("PENDING", 0, None)
     shown = shop.typed("events", "list", "--key", "ORDER:42")
     assert "evt-42" in shown
     assert "evt-43" in shown

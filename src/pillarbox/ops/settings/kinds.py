@@ -100,11 +100,11 @@ class Url(Text):
 
 @dataclass(frozen=True, slots=True)
 class Secret(Text):
-    """A key that nobody can guess."""
+    """A key that an attacker cannot guess."""
 
     def check(self, value: Any) -> None:
         if not isinstance(value, str) or len(value) < SHORTEST_SECRET:
-            raise ValueError(f"write at least {SHORTEST_SECRET} characters that nobody can guess")
+            raise ValueError(f"write at least {SHORTEST_SECRET} characters that an attacker cannot guess")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ _WITHOUT_HOST = ("sqlite", "memory", "stdout")
 
 _OPTION = re.compile(r"(?<![\w.-])([\w.-]++)=[^&]*+")
 _SECRET = ("pass", "secret", "token", "key")
-"""What the name of an option has in it whose value nobody may see."""
+"""Parts of the names of options whose values are secret."""
 
 
 def masked(url: str) -> str:
