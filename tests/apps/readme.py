@@ -81,6 +81,8 @@ def fresh_tree(folder: Path) -> Path:
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, tree / name)
     (tree / ".venv").symlink_to(Path(sysconfig.get_path("scripts")).parent)
-    for file in ("requirements/dev.txt", "requirements/sqlalchemy20.txt", "pyproject.toml"):
-        os.utime(tree / file, (0, 0))
+    for file in (*(tree / "requirements").glob("*.txt"), tree / "pyproject.toml"):
+        os.utime(file, (0, 0))
+    # Else a command of the page would install packages into the environment in which other tests run.
+    subprocess.run(["make", "--question", "venv"], cwd=tree, check=True)
     return tree
