@@ -33,11 +33,11 @@ ANALYZE public.outbox_request;
 
 
 async def test_a_batch_of_operator_requests_does_not_read_the_rest(explain: Explainer) -> None:
-    sql, bite = STATEMENTS.get("execute_requests"), 500
-    cost = await explain.cost(sql, LANES, [0] * len(LANES), bite, [], [], prepare=ASKED)
-    assert f"Index Scan outbox_request_open_idx rows={bite} " in cost.plan, cost
+    sql, batch = STATEMENTS.get("execute_requests"), 500
+    cost = await explain.cost(sql, LANES, [0] * len(LANES), batch, [], [], prepare=ASKED)
+    assert f"Index Scan outbox_request_open_idx rows={batch} " in cost.plan, cost
     # Once to see whose they are, once to send them again.
-    assert cost.rows == 2 * bite, cost
+    assert cost.rows == 2 * batch, cost
 
 
 async def test_what_was_asked_of_one_event_is_found_among_all_that_is_open(explain: Explainer) -> None:

@@ -39,7 +39,7 @@ def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
 
 
 async def cost_of(store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay) -> AsyncIterator[Cost]:
-    """Of the first bite and of a later one."""
+    """Of the first batch and of a later one."""
     after: DeliveryPosition | None = plan.start
     for _ in range(2):
         if after is not None:

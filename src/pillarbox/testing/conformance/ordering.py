@@ -245,11 +245,11 @@ class KeyQueueConformance:
         await owner.settle(DELIVERED, *heads[5:])
         await owner.hold(Held.WAITING, *nexts)
         found: list[KeyQueue] = []
-        bite = await harness.store.messages.orphaned_queues(owner.lanes, limit=1)
-        while bite.after is not None:
-            found += bite.queues
-            bite = await harness.store.messages.orphaned_queues(owner.lanes, limit=1, after=bite.after)
-        assert found + bite.queues == [slot(nexts[5])]
+        batch = await harness.store.messages.orphaned_queues(owner.lanes, limit=1)
+        while batch.after is not None:
+            found += batch.queues
+            batch = await harness.store.messages.orphaned_queues(owner.lanes, limit=1, after=batch.after)
+        assert found + batch.queues == [slot(nexts[5])]
 
     async def test_several_queues_are_fetched_at_once_within_their_quotas(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)

@@ -43,12 +43,12 @@ async def delivered(harness: StoreHarness, *events: Event, to: str = "x") -> Own
     return owner
 
 
-async def replayed(store: AdminStore, plan: Replay, *, bite: int = 100, by: str = "") -> Progress:
+async def replayed(store: AdminStore, plan: Replay, *, batch: int = 100, by: str = "") -> Progress:
     """Run the whole replay in chunks; check that the count was right."""
     expected = await _counted(store, plan)
     progress = await store.admin.replays.begin(plan, by=by, expected=expected)
     while not progress.done:
-        progress = await _bite(store, progress, bite)
+        progress = await _replay_batch(store, progress, batch)
     assert progress.copied == progress.expected == expected
     return progress
 
@@ -62,8 +62,8 @@ async def _counted(store: AdminStore, plan: Replay, *, enough: int = 100, scan: 
     return found
 
 
-async def _bite(store: AdminStore, progress: Progress, bite: int) -> Progress:
-    chosen = await _chosen(store, progress, bite)
+async def _replay_batch(store: AdminStore, progress: Progress, batch: int) -> Progress:
+    chosen = await _chosen(store, progress, batch)
     after, done = chosen.after or progress.after, chosen.after is None
     moved = await store.admin.replays.copy(progress, chosen.rows, after=after, done=done)
     assert moved is not None
@@ -120,19 +120,19 @@ class ReplayConformance:
         [row] = await find_event(harness.store, "a")
         assert row.status == "PUBLISHED"
 
-    @pytest.mark.parametrize("bite", [1, 2, 100])
+    @pytest.mark.parametrize("batch", [1, 2, 100])
     async def test_copies_are_created_in_delivery_order_for_every_chunk_size(
-        self, harness: StoreHarness, bite: int
+        self, harness: StoreHarness, batch: int
     ) -> None:
         owner = await delivered(harness, *line("k", "c", "a", "b"), event("without"), *line("l", "d"))
-        await replayed(harness.store, Replay(), bite=bite)
+        await replayed(harness.store, Replay(), batch=batch)
         assert [of(copy) for copy in sorted(await owner.ready())] == ["c", "a", "b", "without", "d"]
 
     async def test_messages_settled_together_keep_their_sequence(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*line("k", *"edcba"))
         await owner.settle(DELIVERED, *reversed(await owner.ready()), to="x")
-        await replayed(harness.store, Replay(), bite=2)
+        await replayed(harness.store, Replay(), batch=2)
         assert [of(copy) for copy in sorted(await owner.ready())] == [*"edcba"]
 
     async def test_copies_are_last_in_their_key(self, harness: StoreHarness) -> None:
@@ -165,7 +165,7 @@ class ReplayConformance:
         self, harness: StoreHarness, wanted: dict[str, Any], more: dict[str, Any], found: list[str]
     ) -> None:
         owner = await delivered(harness, *line("k", "a", "b"), event("c"))
-        progress = await replayed(harness.store, Replay(wanted=EventFilter(**wanted), **more), bite=2)
+        progress = await replayed(harness.store, Replay(wanted=EventFilter(**wanted), **more), batch=2)
         assert [of(copy) for copy in sorted(await owner.ready())] == found
         assert progress.copied == len(found)
 
@@ -186,8 +186,8 @@ class ReplayConformance:
         copies = await owner.ready()
         assert {copy.identity for copy in copies} == {(progress.copy_id("a"), "x"), (progress.copy_id("a"), "y")}
 
-    @pytest.mark.parametrize("bite", [1, 100])
-    async def test_an_event_is_replayed_once_to_one_destination(self, harness: StoreHarness, bite: int) -> None:
+    @pytest.mark.parametrize("batch", [1, 100])
+    async def test_an_event_is_replayed_once_to_one_destination(self, harness: StoreHarness, batch: int) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         [message] = await owner.ready()
@@ -197,7 +197,7 @@ class ReplayConformance:
         progress = await harness.store.admin.replays.begin(Replay(to="z"))
         sent: list[Message] = []
         while not progress.done:
-            progress = await _bite(harness.store, progress, bite)
+            progress = await _replay_batch(harness.store, progress, batch)
             sent += (ready := await owner.ready())
             await owner.settle(DELIVERED, *ready)
         assert [copy.identity for copy in sent] == [(progress.copy_id("a"), "z")]
@@ -213,7 +213,7 @@ class ReplayConformance:
 
     async def test_an_event_that_was_delivered_twice_is_replayed_once(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, event("a"), event("a"))
-        await replayed(harness.store, Replay(), bite=1)
+        await replayed(harness.store, Replay(), batch=1)
         assert len(await owner.ready()) == 1
 
     async def test_a_copy_is_not_replayed_unless_it_is_named(self, harness: StoreHarness) -> None:
@@ -236,12 +236,12 @@ class ReplayConformance:
         await harness.commit(event("later"))
         await owner.settle(DELIVERED, *await owner.ready())
         while not progress.done:
-            progress = await _bite(harness.store, progress, 1)
+            progress = await _replay_batch(harness.store, progress, 1)
         assert [of(copy) for copy in sorted(await owner.ready())] == ["a", "b"]
 
     async def test_a_resumed_replay_copies_every_event_exactly_once(self, harness: StoreHarness) -> None:
         owner = await delivered(harness, *line("k", "a", "b", "c"))
-        progress = await _bite(harness.store, await harness.store.admin.replays.begin(Replay()), 1)
+        progress = await _replay_batch(harness.store, await harness.store.admin.replays.begin(Replay()), 1)
         sent = await owner.ready()
         await owner.settle(DELIVERED, *sent)
         other = await harness.second_store()
@@ -249,7 +249,7 @@ class ReplayConformance:
         assert found is not None
         assert found == progress
         while not found.done:
-            found = await _bite(other, found, 1)
+            found = await _replay_batch(other, found, 1)
         assert [of(copy) for copy in (*sent, *sorted(await owner.ready()))] == ["a", "b", "c"]
         assert found.copied == 3
 
@@ -283,7 +283,7 @@ class ReplayConformance:
 
     async def test_the_audit_has_one_entry_with_the_count(self, harness: StoreHarness) -> None:
         await delivered(harness, event("a"), event("b"), event("c"))
-        progress = await replayed(harness.store, Replay(to="y"), bite=1, by="ada")
+        progress = await replayed(harness.store, Replay(to="y"), batch=1, by="ada")
         [entry] = await entries(harness)
         assert (entry.id, entry.who, entry.what, entry.subject) == (progress.number, "ada", "replay", "y")
         assert (entry.count, entry.detail["done"], entry.detail["asked"]) == (3, True, {"to": "y"})

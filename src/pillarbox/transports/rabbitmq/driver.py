@@ -189,7 +189,7 @@ class Wire(AsyncioConnection):
         confirms, size = leading_confirms(self._frame_buffer, self._on_confirm)
         if confirms:
             self._frame_buffer = self._frame_buffer[size:]
-            # pika's heartbeat checker drops a connection whose byte count stands still.
+            # pika's heartbeat checker drops a connection whose byte count does not grow.
             self.bytes_received += size
             self.frames_received += len(confirms)
             for channel, tag, multiple, accepted in confirms:
