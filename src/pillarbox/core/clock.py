@@ -1,6 +1,6 @@
-"""Time and randomness: the injected clock and chance, durations and timestamps.
+"""Time and randomness: the injected clock and source of randomness, durations and timestamps.
 
-Components use an injected `Clock` and `Chance` for every decision, so that a simulation can repeat a run exactly.
+Components use an injected `Clock` and `RandomSource` for every decision, so that a simulation can repeat a run exactly.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SystemClock:
         await sleep(seconds)
 
 
-class Chance(Protocol):
+class RandomSource(Protocol):
     """A source of randomness; `random.Random` is one."""
 
     def random(self) -> float:
@@ -82,13 +82,13 @@ class Chance(Protocol):
         ...
 
 
-def system_chance() -> Chance:
+def system_rng() -> RandomSource:
     """Randomness of the operating system, for jitter and ids."""
     return random.SystemRandom()
 
 
 def seconds(value: Duration, *, field: str = "duration") -> float:
-    """`value` in seconds. Raises ConfigurationError, naming `field`, if it is negative or no duration."""
+    """`value` in seconds. Raises ConfigurationError, naming `field`, if it is negative or not a duration."""
     if isinstance(value, timedelta):
         return _not_negative(value.total_seconds(), value, field)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -130,3 +130,12 @@ def timestamp(at: datetime | None) -> str | None:
     utc = at if at.tzinfo is UTC or at.tzinfo is None else at.astimezone(UTC)
     # On the hot path: `isoformat` takes 50 % longer, most of it for the zone.
     return _TIMESTAMP % (utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond)
+
+
+def parse_timestamp(text: str | None) -> datetime | None:
+    """The time in UTC that an ISO-8601 text with a zone names, as in a header of a message; None if it names none."""
+    try:
+        found = datetime.fromisoformat(text or "")
+        return found.astimezone(UTC) if found.tzinfo else None
+    except (ValueError, OverflowError):
+        return None

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.message import KeyQueue, Message, Probe
+from pillarbox.core.message import EarlierQuery, KeyQueue, Message
 
 MAX_BYTES = 8 * 1024 * 1024
 """The most bytes of payload and headers that one fetch returns, whatever its limit."""
@@ -108,13 +108,13 @@ class OrphanedQueues(NamedTuple):
 class Messages(Protocol):
     """Fetches messages. Reads take no locks."""
 
-    async def read(self, query: FetchQuery) -> Fetched:
+    async def fetch(self, query: FetchQuery) -> Fetched:
         """Fetch messages within the bounds, each ordering queue in order. If a bound ends the fetch, the earlier lanes
         of the query come first."""
         ...
 
-    async def earlier(self, probes: Sequence[Probe]) -> list[bool]:
-        """For each probe: is an earlier message of that key pending for that destination, or for ''?"""
+    async def earlier(self, queries: Sequence[EarlierQuery]) -> list[bool]:
+        """For each query: is an earlier message of that key pending for that destination, or for ''?"""
         ...
 
     async def orphaned_queues(

@@ -21,7 +21,7 @@ Epochs = Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelayCard:
+class RelayRegistration:
     """The registration of a relay. The id is random per start; the name is only a label."""
 
     id: str
@@ -40,7 +40,7 @@ class InFlightMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class RelaySession:
     """What a relay's heartbeat holds while its process runs: a database session, or a lock on a file.
 
     If the session ends, the process has crashed or is disconnected. Only the epochs decide which relay may write.
@@ -65,7 +65,7 @@ class Renewal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+class OwnedLane:
     """A lane that a relay owns."""
 
     lane: int
@@ -74,23 +74,21 @@ class Lease:
     """How many owners in a row crashed: their lease expired before they settled anything."""
 
 
-def epochs_of(leases: Sequence[Lease]) -> dict[int, int]:
-    """The fencing tokens of `leases`."""
-    return {lease.lane: lease.epoch for lease in leases}
+def epochs_of(lanes: Sequence[OwnedLane]) -> dict[int, int]:
+    """The fencing tokens of these lanes."""
+    return {owned.lane: owned.epoch for owned in lanes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
     """The result of a fenced write."""
 
-    held: frozenset[int]
-    """The lanes of the write that the relay still owned; for all others nothing was written."""
     count: int
     """Rows written."""
     duplicates: int = 0
     """Messages whose (event id, destination) was already pending, dropped as duplicates."""
     lost: frozenset[int] = field(default=frozenset())
-    """The lanes of the write that another relay owns: drop what is in flight for them."""
+    """The lanes of the write that this relay does not own: nothing was written, and what is in flight is void."""
 
 
 class Lanes(Protocol):
@@ -98,7 +96,7 @@ class Lanes(Protocol):
 
     count: int
 
-    async def join(self, card: RelayCard, *, lease: float) -> None:
+    async def join(self, registration: RelayRegistration, *, lease: float) -> None:
         """Register the relay with a lease of `lease` seconds."""
         ...
 
@@ -119,11 +117,11 @@ class Lanes(Protocol):
         """
         ...
 
-    async def ended(self, relay: str) -> list[Session]:
+    async def ended(self, relay: str) -> list[RelaySession]:
         """The sessions of other relays that ended although their lease is valid."""
         ...
 
-    async def expire(self, sessions: Sequence[Session]) -> int:
+    async def expire(self, sessions: Sequence[RelaySession]) -> int:
         """End the leases of relays that have not opened a new session since; returns how many.
 
         A relay that is still alive loses nothing until another one acquires its lanes under a new epoch.
@@ -134,8 +132,8 @@ class Lanes(Protocol):
         """Return when the session of the last renewal has ended; never, if the store cannot detect that."""
         ...
 
-    async def take(self, relay: str, *, most: int) -> list[Lease]:
-        """Acquire up to `most` lanes that are free or whose owner's lease has expired; each under a new epoch.
+    async def acquire(self, relay: str, *, limit: int) -> list[OwnedLane]:
+        """Acquire up to `limit` lanes that are free or whose owner's lease has expired; each under a new epoch.
 
         Skips lanes that another transaction has locked. Returns nothing for a relay that is not alive. A lane whose
         owner did not release it counts one more crash.

@@ -6,8 +6,8 @@
     parked ─────────────── held = parked: its destination is unavailable; the first of its key, or without key
     blocked ────────────── held = blocked: dead-lettered with `on_exhausted = "block"`; an operator must decide; FAILED
 
-Within a key, and per destination ('' counts for all), a message waits for every earlier one that is a retry, due, or
-held. A delayed event that is not due holds back no other event.
+Within a key, and per destination, a message waits for every earlier one that is a retry, due, or held; an unrouted
+message counts for every destination. A delayed event that is not due holds back no other event.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Status(StrEnum):
 
 
 class Held(StrEnum):
-    """Why a fetch for ready messages skips a message that is not scheduled."""
+    """Why a message is held back."""
 
     WAITING = "waiting"
     PARKED = "parked"
@@ -147,7 +147,7 @@ class KeyQueue(NamedTuple):
     destination: str
 
 
-class Probe(NamedTuple):
+class EarlierQuery(NamedTuple):
     """Asks whether a message earlier than `id` is pending in this ordering queue."""
 
     lane: int

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pillarbox.core.message import Message
+from pillarbox.core.transport import Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +24,11 @@ class RelayObservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventObservation(RelayObservation):
-    """What a relay announces about one message for one destination."""
+    """What a relay announces about one message for one destination. `address`: where it was sent; None: it was not."""
 
     message: Message
     destination: str
+    address: Address | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,7 @@ class RelayStalled(RelayObservation):
 
     stage: str
     reason: str
-    """What does not happen, and what to do."""
+    """What is stuck, and the remedy."""
     seconds: float
     """For how long it could have made progress."""
 
@@ -158,9 +160,8 @@ class EventSkipped(EventObservation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventRetried(EventObservation):
-    """A send failed, or there is no route yet; the relay retries after `delay` seconds. `attempt` tells which send it
-    was; `counted` whether it counts as an attempt or as a deferral; `seconds` how long it took, 0 if nothing was sent.
-    """
+    """A send failed, or there is no route yet; the relay retries after `delay` seconds. `attempt`: which send it was;
+    `counted`: whether it is an attempt or a deferral; `seconds`: how long it took, 0 if nothing was sent."""
 
     error: str
     attempt: int
@@ -254,8 +255,8 @@ class Pruned(RelayObservation):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorRequestsApplied(RelayObservation):
-    """The relay carried out operator requests for pending messages."""
+class OperatorRequestsExecuted(RelayObservation):
+    """The relay executed operator requests for pending messages."""
 
     count: int
 
@@ -288,7 +289,7 @@ Observation = (
     | TransportFailed
     | TransportConnected
     | Pruned
-    | OperatorRequestsApplied
+    | OperatorRequestsExecuted
 )
 Observer = Callable[[Observation], None]
 
@@ -300,13 +301,12 @@ class BatchDelivered(RelayObservation):
     destination: str
     messages: tuple[Message, ...]
     seconds: float
+    address: Address | None = None
 
     def events(self) -> list[EventDelivered]:
         """The same, one by one."""
-        return [
-            EventDelivered(relay=self.relay, message=message, destination=self.destination, seconds=self.seconds)
-            for message in self.messages
-        ]
+        same: dict[str, Any] = {"relay": self.relay, "destination": self.destination, "address": self.address}
+        return [EventDelivered(message=message, seconds=self.seconds, **same) for message in self.messages]
 
 
 class BatchObserver(ABC):

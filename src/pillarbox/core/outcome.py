@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from pillarbox.core.errors import primary_text
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
 
@@ -29,8 +30,8 @@ class Retry:
     error: str
     counted: bool = True
     """False counts a deferral (`deferrals`) instead of an attempt: the message is not at fault."""
-    noted: bool = False
-    """The attempt was counted before the send: it is not counted again, or taken back if it is not to count."""
+    counted_before_send: bool = False
+    """The attempt was already counted, before the send; undone if `counted` is False."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class Dead:
     block: bool = False
     counted: bool = True
     """False if it was never sent (no route, cannot be encoded)."""
-    noted: bool = False
+    counted_before_send: bool = False
     """The attempt was counted before the send."""
 
 
@@ -74,20 +75,30 @@ class Resolved(NamedTuple):
     destination: str
 
 
-LONGEST_DELAY = 100 * 365.25 * 86_400
+MAX_DELAY = 100 * 365.25 * 86_400
 """A hundred years in seconds: a longer delay could overflow the database's clock and make a settlement fail."""
 
-LONGEST_ERROR = 8000
-_ILLEGIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+MAX_ERROR_LENGTH = 8000
+_UNSTORABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def legible(error: str) -> str:
+def sanitize_error(error: str) -> str:
     """`error` shortened, with control characters escaped, so that every database and log can store it."""
-    return _ILLEGIBLE.sub(lambda found: f"\\x{ord(found[0]):02x}", error[:LONGEST_ERROR])
+    return _UNSTORABLE.sub(lambda found: f"\\x{ord(found[0]):02x}", error[:MAX_ERROR_LENGTH])
 
 
-class CarriedOut(NamedTuple):
-    """The result of carrying out operator requests."""
+def error_text(error: BaseException) -> str:
+    """`error` for operators: its type and text, shortened and without control characters. Never raises."""
+    name = type(error).__name__
+    try:
+        said = primary_text(error)
+    except Exception as failure:
+        said = f"(no error text: {type(failure).__name__})"
+    return sanitize_error(f"{name}: {said}" if said else name)
+
+
+class RequestResults(NamedTuple):
+    """The result of executing operator requests."""
 
     done: int
     """How many requests were closed."""
@@ -96,7 +107,8 @@ class CarriedOut(NamedTuple):
 
 
 class Writes(Protocol):
-    """Writes the outcomes of messages. Each method locks the lanes, compares the epochs and writes in one statement.
+    """Writes the outcomes of messages. Each method locks the lanes, compares the epochs and
+    writes in one transaction.
 
     A message whose new (event id, destination) is already pending is a duplicate: it is dropped if its content is the
     same, else dead-lettered. Duplicates raise no error.
@@ -109,7 +121,7 @@ class Writes(Protocol):
         position, such as a dead letter that an operator edited and retried meanwhile. This holds for all methods.
 
         A failed send is counted only if the counts of the row equal those of the message: a decision that is written
-        twice, because the first response was lost, counts once. This holds for `note`, too.
+        twice, because the first response was lost, counts once. This holds for `count_attempt`, too.
         """
         ...
 
@@ -121,20 +133,26 @@ class Writes(Protocol):
         """Replace each message by one per destination, at the same position."""
         ...
 
-    async def note(
-        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, counted: bool = False, noted: bool = False
+    async def count_attempt(
+        self,
+        epochs: Epochs,
+        messages: Sequence[Resolved],
+        *,
+        error: str,
+        counted: bool = False,
+        counted_before_send: bool = False,
     ) -> Settled:
         """Count a send that failed or is about to begin; the messages stay where they are.
 
-        `noted`: an attempt was counted before the send; it is taken back now unless `counted` is set. The rows contain
-        the resolved destination from now on: the caller continues with `message.to(…)`.
+        `counted_before_send`: an attempt was counted before the send; it is taken back now unless `counted` is set.
+        The rows contain the resolved destination from now on: the caller continues with `message.to(…)`.
         """
         ...
 
-    async def carry_out(
+    async def execute_requests(
         self, epochs: Epochs, *, limit: int = 100, in_flight: Collection[tuple[int, str]] = ()
-    ) -> CarriedOut:
-        """Carry out operator requests for pending messages of these lanes.
+    ) -> RequestResults:
+        """Execute operator requests for pending messages of these lanes.
 
         A request for a message in flight stays open until that message is settled, because a message that is being
         sent can be neither discarded nor changed.

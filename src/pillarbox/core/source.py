@@ -32,6 +32,9 @@ class Incoming:
     """Failed attempts so far that count towards the limit of the retry policy."""
     deferrals: int = 0
     """Failed attempts so far that do not count, because something else was unavailable."""
+    destination: str = ""
+    """The queue, topic, subject or stream that its producer sent it to, also of a retry and in quarantine; '': unknown.
+    Spans show it."""
 
 
 class Delivery(Protocol):
@@ -76,7 +79,8 @@ class Source(Protocol):
         """Wait for the next message; at most as many as the prefetch are in flight.
 
         Raises UnavailableError while the broker cannot be reached; the next call connects again. Raises
-        ConfigurationError if a queue or an exchange differs from the settings. Can be cancelled without loss.
+        ConfigurationError if a queue or an exchange differs from the settings in a way that would lose events. Can be
+        cancelled without loss.
         """
         ...
 

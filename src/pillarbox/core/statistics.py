@@ -1,21 +1,24 @@
-"""Statistics over time: each relay writes a sample of its deliveries and of the backlog every ten seconds.
+"""Statistics over time: relays write samples of their deliveries and of the backlog, consumers count by the hour.
 
-They are meant for charts: the last seconds of a relay that crashed are missing.
+They are meant for charts: the last seconds before a crash are missing.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, NamedTuple
 
-EVERY = 10.0
+from pillarbox.core.outcome import DELIVERED, Dead, Decision, Retry
+
+SAMPLE_INTERVAL = 10.0
 """Seconds between two samples of a relay."""
-KEPT = 86_400.0
+SAMPLE_RETENTION = 86_400.0
 """Seconds that samples are kept."""
-MOST = 20_000
+MAX_SAMPLES = 20_000
 """The most samples that a query returns: the newest."""
 
 COUNTED = 10_000
@@ -26,7 +29,7 @@ LAGS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.
 
 
 @dataclass(slots=True, kw_only=True)
-class DeliveryStatistics:
+class OutcomeStatistics:
     """Outcomes of messages for one destination since the previous sample."""
 
     published: int = 0
@@ -39,7 +42,7 @@ class DeliveryStatistics:
         self.published += count
         self.lags[bisect_left(LAGS, lag)] += count
 
-    def add(self, other: DeliveryStatistics) -> None:
+    def add(self, other: OutcomeStatistics) -> None:
         self.published += other.published
         self.retried += other.retried
         self.dead += other.dead
@@ -91,7 +94,7 @@ class Sample(NamedTuple):
     at: datetime
     relay: str
     destination: str
-    values: DeliveryStatistics | BacklogStatistics
+    values: OutcomeStatistics | BacklogStatistics
 
     @classmethod
     def read(cls, at: datetime, relay: str, destination: str, values: Mapping[str, Any]) -> Sample:
@@ -99,10 +102,71 @@ class Sample(NamedTuple):
             at,
             relay,
             destination,
-            BacklogStatistics(**values) if destination == OUTBOX else DeliveryStatistics(**values),
+            BacklogStatistics(**values) if destination == OUTBOX else OutcomeStatistics(**values),
         )
 
 
-def to_json(values: DeliveryStatistics | BacklogStatistics) -> dict[str, Any]:
+def to_json(values: OutcomeStatistics | BacklogStatistics) -> dict[str, Any]:
     """The values as a JSON object, for `Sample.read`."""
     return {one.name: getattr(values, one.name) for one in fields(values)}
+
+
+class StatisticsCounter:
+    """Counts the decisions that a relay wrote, by destination, until they are reported."""
+
+    def __init__(self) -> None:
+        self._counts: defaultdict[str, OutcomeStatistics] = defaultdict(OutcomeStatistics)
+
+    def count(self, decisions: Iterable[Decision], now: datetime) -> None:
+        """Count decisions that were written."""
+        recorded: defaultdict[str, list[datetime]] = defaultdict(list)
+        for message, outcome, destination, _ in decisions:
+            if outcome is DELIVERED:
+                recorded[destination].append(message.recorded_at)
+            elif isinstance(outcome, Retry):
+                self._counts[destination].retried += 1
+            elif isinstance(outcome, Dead):
+                self._counts[destination].dead += 1
+        for destination, times in recorded.items():
+            counted = self._counts[destination]
+            longest = bisect_left(LAGS, (now - min(times)).total_seconds())
+            if bisect_left(LAGS, (now - max(times)).total_seconds()) == longest:  # as in most batches
+                counted.published += len(times)
+                counted.lags[longest] += len(times)
+            else:
+                for at in times:
+                    counted.count_delivered((now - at).total_seconds())
+
+    def collect(self) -> dict[str, OutcomeStatistics]:
+        """Return the counts since the previous call, to be reported now."""
+        collected, self._counts = dict(self._counts), defaultdict(OutcomeStatistics)
+        return collected
+
+    def put_back(self, collected: Mapping[str, OutcomeStatistics]) -> None:
+        """Count again what could not be reported."""
+        for destination, counted in collected.items():
+            self._counts[destination].add(counted)
+
+
+CONSUMER_STATISTICS_AGE = 86_400.0
+"""Seconds of consumer statistics that listings show, by the hour."""
+
+
+class ConsumerStatistics(NamedTuple):
+    """Counts of a consumer since its previous write.
+
+    The counts of the last seconds before a crash are lost; those of a write whose response was lost count twice.
+    """
+
+    consumer: str
+    processed: int = 0
+    """Processed events."""
+    duplicates: int = 0
+    """Duplicates, which were skipped."""
+    failures: int = 0
+    """Failed attempts that were counted; the event is redelivered."""
+    dead_lettered: int = 0
+    """Dead-lettered events."""
+    last_error: str | None = None
+    failed_ago: float | None = None
+    """Seconds since an event last failed or was dead-lettered."""

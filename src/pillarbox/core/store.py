@@ -1,14 +1,14 @@
 """The protocol of a store: what a relay needs, in facets of a few methods each.
 
-    lanes          join · renew · ended · expire · session_ended · take · release   ownership of lanes
-    messages       read · earlier · orphaned_queues · parked_destinations           fetches
-    writes         settle · hold · split · note · carry_out · request_retry         outcomes and operator requests
-    destinations   report · overrides                                               errors and overrides
-    statistics     add · backlog                                                    samples of relays
-    upkeep         prune                                                            retention
-    ledger         begin                                                            what was sent before
-    wakeup         request · wait                                                   wakes up idle relays
-    schema         sql · apply · check · status · statements · prepare              the tables
+    lanes          join · renew · ended · expire · session_ended · acquire · release            ownership of lanes
+    messages       fetch · earlier · orphaned_queues · parked_destinations                      fetches
+    writes         settle · hold · split · count_attempt · execute_requests · request_retry     outcomes, requests
+    destinations   report · overrides                                                           errors, overrides
+    statistics     add · backlog                                                                samples of relays
+    pruning        prune                                                                        retention
+    ledger         begin                                                                        earlier sends
+    wakeup         request · wait                                                               idle relays
+    schema         sql · scripts · downgrades · apply · check · status · prepare                the tables
 
 `pillarbox.admin` has the operators' half. Recording needs no store: it runs on the caller's connection. Every method
 raises StoreUnavailableError if the database cannot be reached, and SchemaError if the tables are missing. All times are
@@ -27,13 +27,12 @@ from pillarbox.core.fetch import Messages
 from pillarbox.core.lane import Lanes
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import Resolved, Writes
-from pillarbox.core.statistics import Backlog, BacklogStatistics, DeliveryStatistics
-from pillarbox.statements import StatementSet
+from pillarbox.core.statistics import Backlog, BacklogStatistics, OutcomeStatistics
 
 EVERYWHERE = "*"
 """In place of a destination: an override of all destinations."""
 
-Forced = Literal["open", "closed"]
+ForcedBreakerState = Literal["open", "closed"]
 """The state in which an operator holds a breaker."""
 
 
@@ -43,7 +42,7 @@ class Override(NamedTuple):
     destination: str
     """A destination, or `EVERYWHERE`."""
     paused: bool
-    breaker: Forced | None
+    breaker: ForcedBreakerState | None
     rate_limit: float | None
     """Messages per second, of all relays together."""
     last_error: str | None
@@ -51,7 +50,7 @@ class Override(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """Retention periods in seconds, from the time a row was settled or written; None: keep for ever."""
+    """Retention periods in seconds, from the time a row was settled or written; None: keep forever."""
 
     history: float | None = None
     """Delivered messages."""
@@ -62,7 +61,7 @@ class Retention:
     ledger: float | None = None
     """Entries of the ledger."""
     audit: float | None = None
-    """The audit log, and operator requests that were carried out."""
+    """The audit log, and operator requests that were executed."""
     samples: float | None = None
     """Statistics over time."""
 
@@ -72,9 +71,23 @@ class Retention:
         return None if self.history is None or self.dead is None else max(self.history, self.dead)
 
     def since(self, seconds: float) -> Retention:
-        """The same retention as of so many seconds ago: rows that expired since are kept."""
+        """The same retention as of this many seconds ago: rows that expired since are kept."""
         ages = {field.name: getattr(self, field.name) for field in fields(self)}
         return Retention(**{name: None if age is None else age + seconds for name, age in ages.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationScript:
+    """The statements of one migration for another tool to run: SQL without parameters, one statement each.
+
+    They belong into one transaction. MariaDB commits after each: there, every statement can be repeated.
+    """
+
+    version: int
+    name: str
+    """Such as 0001_initial."""
+    statements: tuple[str, ...]
+    """The last one registers the version in the table `schema`, or removes it from there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +97,8 @@ class SchemaStatus:
     version: int
     """0 = no tables."""
     required: int
+    breaking: int = 0
+    """The newest version that was not additive: a release that needs an older one cannot use the tables."""
     pending: tuple[str, ...] = ()
     """Migrations to run, in order."""
     problems: tuple[str, ...] = ()
@@ -91,18 +106,23 @@ class SchemaStatus:
 
     @property
     def ok(self) -> bool:
-        return self.version == self.required and not self.problems
+        return not (self.too_new or self.pending or self.problems)
+
+    @property
+    def too_new(self) -> bool:
+        """Whether a later release made a change that this release does not know how to handle."""
+        return self.breaking > self.required
 
     def refuse_newer(self) -> None:
-        """Raise SchemaError if the tables come from a later release."""
-        if self.version > self.required:
+        """Raise SchemaError if a later release changed the tables in a way that this release cannot handle."""
+        if self.too_new:
             raise SchemaError(
                 f"the tables are at version {self.version}, this release supports {self.required}: "
                 "upgrade Pillarbox first"
             )
 
     def demand(self) -> None:
-        """Raise SchemaError with a remedy unless the tables are those of this release."""
+        """Raise SchemaError with a remedy unless this release can use the tables."""
         self.refuse_newer()
         if self.pending:
             raise SchemaError(
@@ -118,7 +138,7 @@ LedgerKind = bool | Literal["history"]
 is kept, at the first send only. True: in a ledger, which it writes before every send and at every settlement."""
 
 
-class Before(Enum):
+class PriorSend(Enum):
     """Whether an event was sent before."""
 
     NOT_SENT = "not sent"
@@ -152,7 +172,7 @@ class Destinations(Protocol):
 class Statistics(Protocol):
     """Samples that relays write, and the backlog that they contain."""
 
-    async def add(self, relay: str, values: Mapping[str, DeliveryStatistics | BacklogStatistics]) -> None:
+    async def add(self, relay: str, values: Mapping[str, OutcomeStatistics | BacklogStatistics]) -> None:
         """Add a sample of a relay, by destination; `OUTBOX` for a `BacklogStatistics`."""
         ...
 
@@ -168,10 +188,10 @@ class Ledger(Protocol):
     A history used as ledger distinguishes SENT from NOT_SENT, and never returns UNKNOWN.
     """
 
-    keeps_notes: bool
+    records_sends: bool
     """Whether it writes entries of its own and can return UNKNOWN."""
 
-    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+    async def begin(self, messages: Sequence[Resolved]) -> list[PriorSend]:
         """Write that these messages are about to be sent; returns for each whether it was sent before.
 
         SENT: the relay does not send it again. UNKNOWN: this send began and was never settled, so it may or may not
@@ -180,13 +200,13 @@ class Ledger(Protocol):
         ...
 
 
-class Upkeep(Protocol):
+class Pruning(Protocol):
     """Deletes data past its retention period in small batches."""
 
-    async def prune(self, kept: Retention, *, most: int = 1000) -> int:
+    async def prune(self, kept: Retention, *, limit: int = 1000) -> int:
         """Delete data past its retention period.
 
-        Deletes at most `most` rows of each kind, or whole days of history; returns how many rows or days. Never
+        Deletes at most `limit` rows of each kind, or whole days of history; returns how many rows or days. Never
         deletes pending messages.
         """
         ...
@@ -201,19 +221,34 @@ class Wakeup(Protocol):
         ...
 
     async def request(self, relay: str, seconds: float) -> None:
-        """Ask producers to notify this relay for at least so many seconds; 0: no longer."""
+        """Ask producers to notify this relay for at least this many seconds; 0: no longer."""
         ...
 
     async def wait(self, seconds: float) -> bool:
-        """Wait at most so many seconds for a notification; True if one arrived or may have been missed."""
+        """Wait at most this many seconds for a notification; True if one arrived or may have been missed."""
         ...
 
 
 class Schema(Protocol):
     """Creates and checks the tables."""
 
-    def sql(self, *, aliases: bool = False) -> str:
-        """Everything that `apply` runs on an empty database, as one script for the database's shell."""
+    def sql(self, *, since: int = 0, aliases: bool = False) -> str:
+        """Everything that `apply` runs on tables at version `since`, as one script for the database's shell."""
+        ...
+
+    def scripts(self, *, since: int = 0) -> list[MigrationScript]:
+        """The migrations after version `since`, oldest first, as statements for another migration tool.
+
+        Raises ConfigurationError if there is no such version.
+        """
+        ...
+
+    def downgrades(self, *, to: int, since: int | None = None, discard_pending: bool = False) -> list[MigrationScript]:
+        """What undoes the migrations after version `to`, newest first, beginning with `since` (default: the newest).
+
+        To version 0, which drops the tables, it fails if events are pending, unless `discard_pending`. Raises
+        ConfigurationError if there is no such version.
+        """
         ...
 
     async def apply(self, *, aliases: bool = False) -> list[str]:
@@ -225,15 +260,11 @@ class Schema(Protocol):
         ...
 
     async def check(self) -> None:
-        """Raise SchemaError with a remedy unless the tables are those of this release."""
+        """Raise SchemaError with a remedy unless this release can use the tables."""
         ...
 
     async def status(self) -> SchemaStatus:
         """The version of the tables, pending migrations and problems."""
-        ...
-
-    def statements(self) -> StatementSet | None:
-        """The SQL statements that the store sends, by name; None if it sends no SQL."""
         ...
 
     async def prepare(self) -> None:
@@ -256,9 +287,12 @@ class Capabilities:
     partitions: bool
     """The history is deleted by whole days."""
     admin: bool = False
-    """The store has the whole operators' half, see `pillarbox.admin`."""
+    """The store has the whole operator interface, see `pillarbox.admin`."""
+    listings: bool = False
+    """The store lists events and dead letters, and edits dead letters: the facets `events`, `dead_letters`,
+    `inspection` and `samples` of `Admin`."""
     requests: frozenset[str] = frozenset()
-    """The operator requests that `writes.carry_out` carries out: retry, discard, reschedule, dead_letter."""
+    """The operator requests that `writes.execute_requests` executes: retry, discard, reschedule, dead_letter."""
 
 
 class Store(Protocol):
@@ -277,7 +311,7 @@ class Store(Protocol):
     @property
     def statistics(self) -> Statistics: ...
     @property
-    def upkeep(self) -> Upkeep: ...
+    def pruning(self) -> Pruning: ...
     @property
     def ledger(self) -> Ledger | None:
         """None if the store keeps no ledger."""
@@ -288,8 +322,8 @@ class Store(Protocol):
     @property
     def schema(self) -> Schema: ...
 
-    def beside(self, *, history: bool | None = None, ledger: LedgerKind | None = None) -> Store:
-        """Another store on the same data with its own connections, for another event loop; the caller closes it.
+    def clone(self, *, history: bool | None = None, ledger: LedgerKind | None = None) -> Store:
+        """Return a store on the same data with its own connections, for another event loop; the caller closes it.
 
         It has the settings of this one; `history` and `ledger` override what it keeps.
         """

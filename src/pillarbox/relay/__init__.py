@@ -1,1 +1,1 @@
-"""Wake → read → send → settle: what carries committed events to their destinations."""
+"""Wake → fetch → send → settle: delivers committed events to their destinations."""

@@ -12,11 +12,12 @@ from typing import Literal
 
 from pillarbox.core import statistics
 from pillarbox.core.clock import Duration, seconds
-from pillarbox.core.retry import ExponentialBackoff, Jitter, RetryPolicy
-from pillarbox.core.row import INBOX_RETENTION
+from pillarbox.core.payload import Size, size_in_bytes
+from pillarbox.core.retry import RetryPolicy
+from pillarbox.core.rows import INBOX_RETENTION
 from pillarbox.core.store import Retention
-from pillarbox.core.text import Size, size_in_bytes
-from pillarbox.relay.routing import MOST_BY_TYPE
+from pillarbox.relay.routing import MAX_BY_TYPE
+from pillarbox.retry_policies import ExponentialBackoff, Jitter
 from pillarbox.settings import (
     ByteSize,
     Choice,
@@ -29,12 +30,12 @@ from pillarbox.settings import (
     part,
     setting,
 )
-from pillarbox.settings.shared import SEND_TIMEOUT, Wakeup, wakeup_setting
+from pillarbox.settings.shared import SEND_TIMEOUT, PresetName, WakeupMode, check_preset, wakeup_setting
 
 Outages = Literal["wait", "count"]
 OnExhausted = Literal["skip", "block"]
 
-GRACE = 1.0
+RESULT_GRACE = 1.0
 """Seconds beyond `send_timeout` in which a transport can still report the result of a send."""
 
 
@@ -43,31 +44,34 @@ GRACE = 1.0
 class BreakerConfig:
     """How often a relay probes an unavailable destination.
 
-    The delay doubles from `probe` up to `max`, with jitter. The first success closes the breaker, and so does a
-    transport that reconnects. Raises ConfigurationError for a value that cannot work.
+    The delay doubles from `first_delay` up to `max_delay`, with jitter. The first success closes the breaker, and so
+    does a transport that reconnects. Raises ConfigurationError for a value that cannot work.
     """
 
-    probe: Duration = setting("1s", Span(minimum="10ms"), "The delay before the first probe.")
-    max: Duration = setting("2s", Span(minimum="10ms"), "The longest delay between two probes.")
+    first_delay: Duration = setting("1s", Span(minimum="10ms"), "The delay before the first probe.")
+    max_delay: Duration = setting("2s", Span(minimum="10ms"), "The longest delay between two probes.")
     jitter: Jitter = setting(
         "full",
         Choice.of(Jitter),
         "Randomness: `full` takes any delay from zero to the computed one, so that many relays do not probe at "
-        "once; `additive` adds up to `probe`, `none` adds nothing.",
+        "once; `additive` adds up to `first_delay`, `none` adds nothing.",
     )
 
     def __post_init__(self) -> None:
         check_settings(self)
-        if seconds(self.probe) > seconds(self.max):
+        if seconds(self.first_delay) > seconds(self.max_delay):
             raise InvalidSettingError(
                 self,
-                "{probe} is {probe.value}: it must not be longer than {max} ({max.value}); raise max or lower probe",
+                "{first_delay} is {first_delay.value}: it must not be longer than {max_delay} ({max_delay.value}); "
+                "raise max_delay or lower first_delay",
             )
 
     @property
     def policy(self) -> RetryPolicy:
         """The delays as a policy without an end."""
-        return ExponentialBackoff(base=self.probe, max=self.max, jitter=self.jitter, max_attempts=0)
+        return ExponentialBackoff(
+            base=self.first_delay, max_delay=self.max_delay, jitter=self.jitter, max_attempts="unlimited"
+        )
 
 
 def _kept(default: Duration, help: str) -> Duration:
@@ -98,7 +102,7 @@ class RetentionConfig:
 
     @property
     def in_seconds(self) -> Retention:
-        """What a store is told; None: forever."""
+        """The periods in seconds, for a store; None: forever."""
         history, dead, inbox, ledger, audit = (
             None if kept == "forever" else seconds(kept)
             for kept in (self.history, self.dead, self.inbox, self.ledger, self.audit)
@@ -109,7 +113,7 @@ class RetentionConfig:
             inbox=None if inbox is None or dead is None else max(inbox, dead),
             ledger=ledger,
             audit=audit,
-            samples=statistics.KEPT,
+            samples=statistics.SAMPLE_RETENTION,
         )
 
 
@@ -124,7 +128,7 @@ class RelayConfig:
     enabled: bool = setting(
         True,
         Flag(),
-        "`false`: every way to run the relay returns at once.",
+        "`false`: `pillarbox relay` and the methods that run a relay return at once.",
         formerly={"outbox.publisher.enabled": "", "outbox.processor.enabled": ""},
     )
     batch_size: int = setting(
@@ -138,14 +142,14 @@ class RelayConfig:
             "batch_size": "",
         },
     )
-    in_flight: int = setting(3, Whole("batches"), "Batches that are fetched and not yet settled, at most.")
+    max_in_flight_batches: int = setting(3, Whole("batches"), "Batches that are fetched and not yet settled, at most.")
     max_in_flight_bytes: Size = setting(
         "64 MiB",
         ByteSize(),
         "Payload, headers and ids of all events in flight, at most. A larger event is sent alone.",
     )
     max_destinations: int = setting(
-        MOST_BY_TYPE,
+        MAX_BY_TYPE,
         Whole("destinations"),
         "Without routes: how many destinations event types create. Events of further types have no route and wait.",
     )
@@ -172,22 +176,28 @@ class RelayConfig:
         "How long other relays wait before they take over the lanes of a relay that stopped renewing them.",
         formerly={"outbox.processor.lock-stale-timeout-seconds": "seconds there; 15s is enough here"},
     )
-    heartbeat: Duration = setting("1s", Span(), "How often the lease is renewed. The lease is at least 3 heartbeats.")
+    heartbeat_interval: Duration = setting(
+        "1s", Span(), "How often a relay renews its lease. `lease` is at least 3 times this."
+    )
     send_timeout: Duration = setting(
-        SEND_TIMEOUT, Span(), "How long a send may take. The lease is at least this, 1 s and 2 heartbeats."
+        SEND_TIMEOUT,
+        Span(),
+        "How long a send may take. `lease` is at least the sum of this, 1 s and 2 × `heartbeat_interval`.",
     )
     drain_timeout: Duration = setting(
         "30s", Span(zero="do not wait"), "How long a stopping relay waits for events in flight."
     )
     stall_limit: Duration = setting(
-        "60s", Span(), "A relay whose event loop does not respond for this long releases its lanes."
+        "1m", Span(), "A relay whose event loop does not respond for this long releases its lanes."
     )
     adaptive: bool = setting(
         True,
         Flag(),
         "Fetch more often while there are events. `false` with `wakeup` `none`: fetch every `poll_interval`.",
     )
-    wakeup: Wakeup = wakeup_setting()
+    wakeup: WakeupMode = wakeup_setting(
+        "`notify`: the commit of a producer wakes the relay. `none`: the relay only polls."
+    )
     outages: Outages = setting(
         "wait",
         Choice.of(Outages),
@@ -202,34 +212,41 @@ class RelayConfig:
     at_most_once: bool = setting(
         False,
         Flag(),
-        "Dead-letter, instead of sending again, what a relay was sending when it crashed. The store needs a ledger.",
+        "Dead-letter an event, instead of sending it again, if a relay crashed while it sent it. Requires "
+        "`store.ledger = true`; the default `history` does not suffice.",
     )
     breaker: BreakerConfig = part(BreakerConfig)
     retention: RetentionConfig = part(RetentionConfig)
 
     def __post_init__(self) -> None:
         check_settings(self)
-        lease, beat = seconds(self.lease), seconds(self.heartbeat)
+        lease, beat = seconds(self.lease), seconds(self.heartbeat_interval)
         if beat * 3 > lease:
             raise InvalidSettingError(
                 self,
-                "{lease} is {lease.value}: it must be at least 3 × {heartbeat} ({heartbeat.value}), so that two "
-                "renewals may fail; raise the lease or lower the heartbeat",
+                "{lease} is {lease.value}: it must be at least 3 × {heartbeat_interval} ({heartbeat_interval.value}), "
+                "so that two renewals may fail; raise the lease or lower the heartbeat interval",
             )
         if seconds(self.stall_limit) < 2 * beat:
             raise InvalidSettingError(
                 self,
-                "{stall_limit} is {stall_limit.value}: it must be at least 2 × {heartbeat} ({heartbeat.value}), so "
-                "that a busy event loop keeps its lanes; raise the limit or lower the heartbeat",
+                "{stall_limit} is {stall_limit.value}: it must be at least 2 × {heartbeat_interval} "
+                "({heartbeat_interval.value}), so that a busy event loop keeps its lanes; raise the limit or lower the "
+                "heartbeat interval",
             )
-        if lease < (least := self.longest_send + 2 * beat):
+        if lease < (least := self.max_send_seconds + 2 * beat):
             raise InvalidSettingError(
                 self,
                 "{lease} is {lease.value}: it must be at least {least}s, which is {send_timeout} "
-                "({send_timeout.value}), one second and 2 × {heartbeat} ({heartbeat.value}), so that a send ends "
-                "before another relay takes over its lane; raise the lease or lower the send timeout",
+                "({send_timeout.value}), one second and 2 × {heartbeat_interval} ({heartbeat_interval.value}), so that "
+                "a send ends before another relay takes over its lane; raise the lease or lower the send timeout",
                 least=f"{least:g}",
             )
+
+    @classmethod
+    def preset(cls, name: PresetName) -> RelayConfig:
+        """The values of a preset; `ExponentialBackoff.preset` has its retry policy. Raises ConfigurationError."""
+        return PRESETS[check_preset(name)].config
 
     @property
     def max_bytes(self) -> int:
@@ -237,14 +254,14 @@ class RelayConfig:
         return size_in_bytes(self.max_in_flight_bytes, field="max_in_flight_bytes")
 
     @property
-    def longest_send(self) -> float:
+    def max_send_seconds(self) -> float:
         """Seconds after which a send has ended or was abandoned."""
-        return seconds(self.send_timeout) + GRACE
+        return seconds(self.send_timeout) + RESULT_GRACE
 
     @property
     def max_in_flight(self) -> int:
         """Events in flight, at most."""
-        return self.batch_size * self.in_flight
+        return self.batch_size * self.max_in_flight_batches
 
     @property
     def min_batch(self) -> int:
@@ -252,24 +269,29 @@ class RelayConfig:
         return max(1, self.max_in_flight // 8)
 
 
+_PRESETS: tuple[tuple[PresetName, Duration, int], ...] = (
+    ("development", "5s", 50),
+    ("staging", "5s", 100),
+    ("production", "5s", 100),
+    ("high-volume", "1s", 500),
+)
+"""Name, `poll_interval`, `batch_size`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """Values that belong together, for the kind of place a relay runs in. A setting that is written out wins."""
+    """Values that belong together, for the kind of environment a relay runs in. A setting that is written out wins."""
 
-    poll_interval: Duration
-    batch_size: int
+    config: RelayConfig
     retry: ExponentialBackoff
-
-
-def _retries(number: int, *, longest: Duration) -> ExponentialBackoff:
-    return ExponentialBackoff(base="1s", multiplier=2, max=longest, jitter="none", max_attempts=number + 1)
 
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
-        "development": Preset(poll_interval="5s", batch_size=50, retry=_retries(3, longest="60s")),
-        "staging": Preset(poll_interval="5s", batch_size=100, retry=_retries(5, longest="300s")),
-        "production": Preset(poll_interval="5s", batch_size=100, retry=_retries(10, longest="600s")),
-        "high-volume": Preset(poll_interval="1s", batch_size=500, retry=_retries(10, longest="600s")),
+        name: Preset(
+            config=RelayConfig(poll_interval=poll_interval, batch_size=batch_size),
+            retry=ExponentialBackoff.preset(name),
+        )
+        for name, poll_interval, batch_size in _PRESETS
     }
 )

@@ -1,7 +1,7 @@
-"""What the answer of a transport means for a message and for its destination.
+"""What the result of a send means for a message and for its destination.
 
-`decide` is a pure function: whether to retry is decided there and nowhere else. When is the retry policy's arithmetic,
-and only the store persists the decision.
+`decide` is a pure function: whether to retry is decided there and nowhere else. The retry policy computes the
+delay, and only the store persists the decision.
 
     accepted           Delivered
     PermanentError     Dead
@@ -9,6 +9,7 @@ and only the store persists the decision.
     NackedError        Retry, counted as a deferral
     UnavailableError   OUTAGE: the destination is unavailable, and no attempt is counted. Treated as a rejection where
                        outages are to count, and where the message alone failed while others of its batch were accepted
+    GoneError          OUTAGE, always; the destination is paused until an operator resumes it
     no route           Retry, counted as a deferral, for about an hour; then Dead
 """
 
@@ -21,20 +22,28 @@ from enum import Enum
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, assert_never
 
-from pillarbox.core.clock import Chance
-from pillarbox.core.errors import NackedError, PermanentError, RejectedError, SendError, UnavailableError, primary_text
+from pillarbox.core.clock import RandomSource
+from pillarbox.core.errors import (
+    GoneError,
+    NackedError,
+    PermanentError,
+    RejectedError,
+    SendError,
+    UnavailableError,
+)
 from pillarbox.core.message import Message
 from pillarbox.core.observations import BatchDelivered, EventDeadLettered, EventRetried, Sending, SendOverdue
-from pillarbox.core.outcome import DELIVERED, Dead, Delivered, Outcome, Retry, legible
-from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
-from pillarbox.core.transport import Result
+from pillarbox.core.outcome import DELIVERED, MAX_DELAY, Dead, Delivered, Outcome, Retry, error_text, sanitize_error
+from pillarbox.core.retry import RetryPolicy
+from pillarbox.core.transport import Address, SendResult
 from pillarbox.relay.config import OnExhausted, Outages
+from pillarbox.relay.in_flight import Item, overtaken_items
+from pillarbox.retry_policies import ExponentialBackoff
 
 if TYPE_CHECKING:
-    from pillarbox.relay.breaker import DestinationState
-    from pillarbox.relay.in_flight import Item, QueueKey
+    from pillarbox.relay.destination_state import DestinationState
+    from pillarbox.relay.relay import RelayContext
     from pillarbox.relay.settle import Settlement
-    from pillarbox.relay.supervisor import RelayContext
 
 
 class Outage(Enum):
@@ -45,17 +54,17 @@ class Outage(Enum):
 
 OUTAGE: Final = Outage.OUTAGE
 
-_NACKED = ExponentialBackoff(base="1s", max="60s", jitter="full", max_attempts=0)
+_NACKED = ExponentialBackoff(base="1s", max_delay="60s", jitter="full", max_attempts="unlimited")
 
-_NO_ROUTE = ExponentialBackoff(base="1s", max="60s", jitter="none", max_attempts=66)  # 65 waits
+_NO_ROUTE = ExponentialBackoff(base="1s", max_delay="60s", jitter="none", max_attempts=66)  # 65 waits
 
 
 def decide(
     message: Message,
-    result: Result,
+    result: SendResult,
     *,
     policy: RetryPolicy,
-    chance: Chance,
+    rng: RandomSource,
     on_exhausted: OnExhausted,
     outages: Outages,
     alone: bool,
@@ -68,66 +77,58 @@ def decide(
             return DELIVERED
         case PermanentError():
             return Dead(error=error_text(result), block=on_exhausted == "block")
-        case NackedError():
-            return Retry(
-                delay=_NACKED.delay(message.deferrals + 1, chance) or 0, error=error_text(result), counted=False
-            )
-        case UnavailableError() if overtaken:
-            return Retry(
-                delay=_NACKED.delay(message.deferrals + 1, chance) or 0, error=error_text(result), counted=False
-            )
+        case GoneError():
+            return OUTAGE
+        case UnavailableError() if overtaken or isinstance(result, NackedError):
+            wait = max(_NACKED.delay_after(message.deferrals + 1, rng) or 0, _asked_wait(result))
+            return Retry(delay=wait, error=error_text(result), counted=False)
         case UnavailableError() if outages == "wait" and not alone:
             return OUTAGE
         case SendError():
-            delay = policy.delay(message.attempts + 1, chance)
+            delay = policy.delay_after(message.attempts + 1, rng)
             if delay is None:
                 return Dead(error=error_text(result), block=on_exhausted == "block")
-            return Retry(delay=delay, error=error_text(result))
+            return Retry(delay=max(delay, _asked_wait(result)), error=error_text(result))
+
+
+def _asked_wait(result: SendResult) -> float:
+    """Seconds that the destination asked to wait; 0: it did not."""
+    return min((result.retry_after or 0.0) if isinstance(result, UnavailableError) else 0.0, MAX_DELAY)
 
 
 def no_route(
-    message: Message, chance: Chance, *, on_exhausted: OnExhausted, most_by_type: int | None = None
+    message: Message, rng: RandomSource, *, on_exhausted: OnExhausted, max_by_type: int | None = None
 ) -> Outcome:
     """What becomes of a message that matches no route: a rolling deployment may know its type later.
 
-    Its deferrals are counted, not timed, so no clock matters. `most_by_type`: event types have created as many
+    Its deferrals are counted, not timed, so no clock matters. `max_by_type`: event types have created as many
     destinations as `relay.max_destinations` allows, and this would have been one more.
     """
     error = f"no route for {message.event_type!r}"
     if message.aggregate_type is not None:
         error += f" of {message.aggregate_type!r}"
     if message.destination:
-        error = f"the destination {message.destination!r} is not known here"
+        error = f"the destination {message.destination!r} is not configured on this relay"
     todo = "add it, or discard the event"
-    if most_by_type is not None:
+    if max_by_type is not None:
         todo = (
-            f"event types have made {most_by_type} destinations already, which is relay.max_destinations: add routes, "
-            "raise the bound, or discard the event"
+            f"event types have created {max_by_type} destinations, which is relay.max_destinations: add routes, "
+            "raise the limit, or discard the event"
         )
-    error = legible(f"{error}; {todo}")
-    delay = _NO_ROUTE.delay(message.deferrals + 1, chance)
+    error = sanitize_error(f"{error}; {todo}")
+    delay = _NO_ROUTE.delay_after(message.deferrals + 1, rng)
     if delay is None:
         return Dead(error=error, block=on_exhausted == "block", counted=False)
     return Retry(delay=delay, error=error, counted=False)
 
 
-def error_text(error: BaseException) -> str:
-    """`error` for operators: its type and text, legible and bounded. Never raises."""
-    name = type(error).__name__
-    try:
-        said = primary_text(error)
-    except Exception as unspeakable:
-        said = f"(its text cannot be had: {type(unspeakable).__name__})"
-    return legible(f"{name}: {said}" if said else name)
-
-
-def at_fault(transport: object, error: Exception) -> UnavailableError:
-    """The transport raised what is no send error. What it sent is unknown, so the relay retries: nothing is lost."""
-    return UnavailableError(f"{type(transport).__name__} is at fault: {error_text(error)}")
+def at_fault(transport: object, error: BaseException) -> UnavailableError:
+    """The transport raised what is not a send error. What it sent is unknown, so the relay retries: nothing is lost."""
+    return UnavailableError(f"transport {type(transport).__name__} raised an unexpected error: {error_text(error)}")
 
 
 class Decider:
-    """Turns answers into outcomes, which the settlement writes, and into the state of destinations."""
+    """Turns results into outcomes, which the settlement writes, and into the state of destinations."""
 
     def __init__(self, context: RelayContext, settlement: Settlement) -> None:
         self._context = context
@@ -136,21 +137,21 @@ class Decider:
         self._in_flight = context.in_flight
         self._clock = context.clock
 
-    def answered(self, batch: Sequence[tuple[DestinationState, Item]], results: Sequence[Result]) -> None:
-        """Decide on a batch by what the transport answered to each message."""
-        by_state: defaultdict[DestinationState, list[tuple[Item, Result]]] = defaultdict(list)
+    def decide_batch(self, batch: Sequence[tuple[DestinationState, Item]], results: Sequence[SendResult]) -> None:
+        """Decide on a batch by the result of each message."""
+        by_state: defaultdict[DestinationState, list[tuple[Item, SendResult]]] = defaultdict(list)
         if results.count(None) == len(results):
             for state, accepted in _by_state(batch):
                 self._all_accepted(state, accepted)
             return
         for (state, item), result in zip(batch, results, strict=True):
             by_state[state].append((item, result))
-        for state, answers in by_state.items():
-            self._decide_one(state, answers)
+        for state, own in by_state.items():
+            self._decide_one(state, own)
 
-    def answered_apart(self, answers: Sequence[tuple[tuple[DestinationState, Item], Result]]) -> None:
+    def decide_each(self, results: Sequence[tuple[tuple[DestinationState, Item], SendResult]]) -> None:
         """Decide on each message by itself, in order; on a run that one destination accepted at once."""
-        for (state, accepted), run in groupby(answers, key=lambda answer: (answer[0][0], answer[1] is None)):
+        for (state, accepted), run in groupby(results, key=lambda result: (result[0][0], result[1] is None)):
             if accepted:
                 self._all_accepted(state, [item for (_, item), _ in run])
             else:
@@ -162,31 +163,32 @@ class Decider:
         """The usual case: as `_decide_one` would decide, for all of them at once."""
         current = self._in_flight.accepted(items)
         self._settlement.delivered(current)
-        announce_delivered(self._context, current)
+        announce_delivered(self._context, current, state.endpoint.destination.address)
         self._destinations.accepted(self._destinations.of(state.endpoint))
 
-    def _decide_one(self, state: DestinationState, answers: list[tuple[Item, Result]]) -> None:
+    def _decide_one(self, state: DestinationState, results: list[tuple[Item, SendResult]]) -> None:
         # A state is dropped once nothing is in flight to its destination, as after its lanes were lost.
         state = self._destinations.of(state.endpoint)
-        passed = any(result is None for _, result in answers)
+        passed = any(result is None for _, result in results)
         cut_off = sum(
-            isinstance(result, UnavailableError) and not isinstance(result, NackedError) for _, result in answers
+            isinstance(result, UnavailableError) and not isinstance(result, NackedError) for _, result in results
         )
-        overtaken = _overtaken(answers) if passed and cut_off else ()
+        overtaken = overtaken_items(results) if passed and cut_off else ()
         outage: str | None = None
-        noted: list[Item] = []
-        for item, result in answers:
+        deferred: list[Item] = []
+        address = state.endpoint.destination.address
+        for item, result in results:
             if not self._in_flight.sends(item):
                 # From before its lane was lost, perhaps taken back since: it tells about the destination only.
                 continue
-            # Alone among neighbours that passed, and not for the first time, it is the message: a connection that
-            # broke on the last one of a batch looks the same once.
+            # If only this message fails repeatedly, the message is the cause. Once is not enough: a connection that
+            # broke on the last message of a batch looks the same.
             outcome = decide(
                 # What was written before the send is not to be counted twice.
-                item.message._replace(attempts=item.message.attempts - 1) if item.noted else item.message,
+                item.message._replace(attempts=item.message.attempts - 1) if item.counted_before_send else item.message,
                 result,
                 policy=self._context.retry,
-                chance=self._context.chance,
+                rng=self._context.rng,
                 on_exhausted=self._context.config.on_exhausted,
                 outages=self._context.config.outages,
                 alone=passed and cut_off == 1 and item.message.deferrals > 0,
@@ -195,24 +197,30 @@ class Decider:
             if outcome is OUTAGE:
                 outage = error_text(result) if result is not None else ""
                 self._settlement.defer(item, outage, self._in_flight.stopped(item))
-                noted.append(item)
+                deferred.append(item)
             else:
-                self.settle(item, outcome)
-        if passed:
+                self.settle(item, outcome, address)
+        asked = max(_asked_wait(result) for _, result in results)
+        gone = any(isinstance(result, GoneError) for _, result in results)
+        if passed and (outage is None or not (asked or gone)):
             self._destinations.accepted(state)
         elif outage is not None:
             first = state.is_healthy
-            self.close(state, outage)
+            # What a destination says of itself concerns no other one.
+            self.mark_unavailable(state, outage, at_fault=gone or asked > 0, retry_after=asked)
+            if gone:
+                self._destinations.gone(state)
             # Announce every failed send; the log has one line per event when an outage begins, then one per probe.
-            for item in noted:
+            for item in deferred:
                 delay = state.breaker.next_attempt(self._clock.monotonic())
-                announce(self._context, item, Retry(delay=delay, error=outage, counted=False), probe=not first)
+                failed = Retry(delay=delay, error=outage, counted=False)
+                announce(self._context, item, failed, address, probe=not first)
         else:
-            self._all_refused(state, answers)
+            self._all_refused(state, results)
 
-    def _all_refused(self, state: DestinationState, answers: list[tuple[Item, Result]]) -> None:
-        nacks = [result for _, result in answers if isinstance(result, NackedError)]
-        rejected = [(item, result) for item, result in answers if isinstance(result, RejectedError)]
+    def _all_refused(self, state: DestinationState, results: list[tuple[Item, SendResult]]) -> None:
+        nacks = [result for _, result in results if isinstance(result, NackedError)]
+        rejected = [(item, result) for item, result in results if isinstance(result, RejectedError)]
         if nacks:
             # A full queue: every message is deferred by itself, and the destination is unavailable.
             self._destinations.unavailable(state, error_text(nacks[-1]), at_fault=True)
@@ -220,7 +228,7 @@ class Decider:
             self._destinations.rejected(
                 state, [item.message.event_id for item, _ in rejected], error_text(rejected[-1][1])
             )
-        elif outages := [result for _, result in answers if isinstance(result, UnavailableError)]:
+        elif outages := [result for _, result in results if isinstance(result, UnavailableError)]:
             # Outages count as attempts: they open no breaker, but the destination is shown as failing.
             error = error_text(outages[-1])
             if state.breaker.state(self._clock.monotonic()) == "closed":
@@ -228,9 +236,11 @@ class Decider:
             else:
                 self._destinations.unavailable(state, error)
 
-    def close(self, state: DestinationState, error: str, *, at_fault: bool = False) -> None:
+    def mark_unavailable(
+        self, state: DestinationState, error: str, *, at_fault: bool = False, retry_after: float = 0.0
+    ) -> None:
         """The destination is unavailable: release the messages that wait for it, so that others can be in flight."""
-        self._destinations.unavailable(state, error, at_fault=at_fault)
+        self._destinations.unavailable(state, error, at_fault=at_fault, retry_after=retry_after)
         self._context.release(self._in_flight.unsent(state.endpoint.name))
 
     def overdue(self, batch: Iterable[tuple[DestinationState, Item]], limit: float) -> None:
@@ -241,13 +251,13 @@ class Decider:
             context.announce(
                 SendOverdue(relay=context.relay, message=message, destination=item.destination, seconds=limit)
             )
-            error = f"no answer to event {message.event_id} after {limit:g} s; its key waits for it"
-            self.close(state, error, at_fault=True)
+            error = f"no result for event {message.event_id} after {limit:g} s; later events of its key are waiting"
+            self.mark_unavailable(state, error, at_fault=True)
 
-    def settle(self, item: Item, outcome: Outcome) -> None:
-        """Decide on a message: its settlement writes the outcome."""
-        if item.noted and isinstance(outcome, Retry | Dead):
-            outcome = replace(outcome, noted=True)
+    def settle(self, item: Item, outcome: Outcome, address: Address | None = None) -> None:
+        """Decide on a message: its settlement writes the outcome. `address`: where it was sent."""
+        if item.counted_before_send and isinstance(outcome, Retry | Dead):
+            outcome = replace(outcome, counted_before_send=True)
         match outcome:
             case Delivered():
                 self._in_flight.confirmed(item)
@@ -259,7 +269,7 @@ class Decider:
                 self._settlement.add(item, outcome)
             case _:
                 assert_never(outcome)
-        announce(self._context, item, outcome)
+        announce(self._context, item, outcome, address)
         self._context.wakeups.send()
 
 
@@ -273,20 +283,7 @@ def _by_state(batch: Sequence[tuple[DestinationState, Item]]) -> Iterable[tuple[
     return items.items()
 
 
-def _overtaken(answers: Sequence[tuple[Item, Result]]) -> set[Item]:
-    """Messages that failed although a later one of their key was accepted: a lost connection would have failed that
-    one, too."""
-    found: set[Item] = set()
-    accepted: set[QueueKey] = set()
-    for item, result in reversed(answers):
-        if result is None:
-            accepted.add(item.queue)
-        elif isinstance(result, UnavailableError) and item.queue in accepted:
-            found.add(item)
-    return found
-
-
-def announce_delivered(context: RelayContext, items: Sequence[Item]) -> None:
+def announce_delivered(context: RelayContext, items: Sequence[Item], address: Address | None) -> None:
     """Announce that `items`, sent together to one destination, were delivered; free without observers."""
     if context.announce.observers and items:
         context.announce.delivered(
@@ -295,6 +292,7 @@ def announce_delivered(context: RelayContext, items: Sequence[Item]) -> None:
                 destination=items[0].destination,
                 messages=tuple([item.message for item in items]),
                 seconds=items[0].took or 0.0,
+                address=address,
             )
         )
 
@@ -309,14 +307,16 @@ def announce_sending(context: RelayContext, batch: Iterable[tuple[DestinationSta
             context.announce(Sending(relay=context.relay, destination=name, messages=tuple(messages)))
 
 
-def announce(context: RelayContext, item: Item, outcome: Outcome, *, probe: bool = False) -> None:
-    """Announce what becomes of `item`; free without observers. probe: see `EventRetried`."""
+def announce(
+    context: RelayContext, item: Item, outcome: Outcome, address: Address | None = None, *, probe: bool = False
+) -> None:
+    """Announce what becomes of `item`; free without observers. address, probe: see `EventRetried`."""
     if not context.announce.observers:
         return
     message, destination, took = item.message, item.destination, item.took or 0.0
     match outcome:
         case Delivered():
-            announce_delivered(context, [item])
+            announce_delivered(context, [item], address)
         case Retry(delay=delay, error=error, counted=counted):
             context.announce(
                 EventRetried(
@@ -329,6 +329,7 @@ def announce(context: RelayContext, item: Item, outcome: Outcome, *, probe: bool
                     counted=counted,
                     seconds=took,
                     probe=probe,
+                    address=address,
                 )
             )
         case Dead(error=error, block=block):
@@ -341,6 +342,7 @@ def announce(context: RelayContext, item: Item, outcome: Outcome, *, probe: bool
                     attempt=item.attempt,
                     blocks=block,
                     seconds=took,
+                    address=address,
                 )
             )
         case _:

@@ -1,8 +1,7 @@
-"""The state of every destination on this relay, the operators' overrides, and the connections of the transports.
+"""The state of every destination on this relay, and the operators' overrides.
 
-A transport connects and declares its topology when it is pinged: at the start, and whenever one of its destinations was
-unavailable, not with the first event. While its broker cannot be reached, the relay announces it and retries. As soon
-as the broker answers, the breakers of the transport's destinations close, whether or not an event is pending.
+A destination that says it is gone is paused for all relays: the relay sets the override that an operator would set, and
+only an operator ends it.
 """
 
 from __future__ import annotations
@@ -11,69 +10,64 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from pillarbox.core.clock import Chance, Clock
-from pillarbox.core.errors import UnavailableError
-from pillarbox.core.observations import (
-    Announcer,
-    BreakerChanged,
-    DestinationOverridden,
-    TransportConnected,
-    TransportFailed,
-)
-from pillarbox.core.retry import Backoff
-from pillarbox.core.store import EVERYWHERE, Override
+from pillarbox.admin.admin import AdminStore
+from pillarbox.core.clock import Clock, RandomSource
+from pillarbox.core.observations import Announcer, BreakerChanged, DestinationOverridden
+from pillarbox.core.store import EVERYWHERE, Override, Store
 from pillarbox.core.transport import Transport
-from pillarbox.relay.breaker import NEVER, UNLIMITED, CircuitBreaker, DestinationState
 from pillarbox.relay.config import BreakerConfig
-from pillarbox.relay.routing import Endpoint
+from pillarbox.relay.destination_state import NEVER, UNLIMITED, CircuitBreaker, DestinationState
+from pillarbox.relay.routing import DestinationEndpoint
 
 if TYPE_CHECKING:
-    from pillarbox.relay.supervisor import RelayContext
+    from pillarbox.relay.relay import RelayContext
 
 SEARCH_EVERY = 1.0
-"""Seconds between two rounds that park messages to find destinations not met so far."""
-IDLE = 60.0
+"""Seconds between two rounds that park messages to find destinations that are unknown so far."""
+IDLE_AFTER = 60.0
 """Seconds without a send after which the state of a healthy destination is dropped."""
-MAX_IDLE = 1000
-"""Beyond so many destinations, the states of healthy ones are dropped at once: every round visits all."""
+MAX_IDLE_STATES = 1000
+"""Beyond this many destinations, the states of healthy ones are dropped at once: every round visits all."""
 REPORTED_PER_ROUND = 100
 """Destinations whose state is written, per round; the others follow in the next."""
 
 
-class Destinations:
-    """The state of each destination, created when it is first met."""
+class DestinationStates:
+    """The state of each destination, created when a message for it is fetched."""
 
     def __init__(
         self,
         *,
         relay: str,
         clock: Clock,
-        chance: Chance,
+        rng: RandomSource,
         announce: Announcer,
         breaker: BreakerConfig,
         by_type: bool = False,
     ) -> None:
-        """by_type: event types create destinations, so that there may be others than those met so far."""
+        """by_type: event types create destinations, so that there may be others than those known so far."""
         self.relay = relay
         self._probe = breaker.policy
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._announce = announce
         self._states: dict[str, DestinationState] = {}
         self._overrides: dict[str, Override] = {}
+        self._gone: set[str] = set()
+        """Destinations that said they are gone: paused here, and for all relays as soon as that is written."""
         self._relays = 1
         self._by_type = by_type
         self._next_search = 0.0
         self.searching = False
-        """Whether others than those met so far may take something: see `begin_round`."""
+        """Whether unknown destinations may be available: see `begin_round`."""
         self.changed: dict[str, tuple[str, float]] = {}
         """Destinations whose breaker changed: error and seconds to the next probe, for the store to show."""
         self.doubted: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         """Transport → set when one of its destinations was unavailable: it may have lost its connection."""
 
-    def of(self, endpoint: Endpoint) -> DestinationState:
+    def of(self, endpoint: DestinationEndpoint) -> DestinationState:
         state = self._states.get(endpoint.name)
         if state is None:
             state = DestinationState(endpoint, CircuitBreaker(probe=self._probe), used=self._clock.monotonic())
@@ -95,13 +89,13 @@ class Destinations:
 
     def drop_idle(self, in_flight: Callable[[str], int]) -> None:
         """Drop the states of healthy destinations to which nothing was sent for a while; event types create many."""
-        before = self._clock.monotonic() - (IDLE if len(self._states) <= MAX_IDLE else 0.0)
+        before = self._clock.monotonic() - (IDLE_AFTER if len(self._states) <= MAX_IDLE_STATES else 0.0)
         for name, state in list(self._states.items()):
             if (
                 state.used <= before
                 and state.is_healthy
                 and not state.parked
-                and state.breaker.undisturbed
+                and state.breaker.is_clean
                 and name not in self._overrides
                 and name not in self.changed
                 and not in_flight(name)
@@ -109,13 +103,13 @@ class Destinations:
                 del self._states[name]
 
     def begin_round(self) -> None:
-        """Decide whether this round searches for destinations that were not met so far, by parking messages for those
+        """Decide whether this round searches for unknown destinations, by parking messages for those
         that are unavailable: unless the reason is an outage, which is probably the outage of all. At most once per
         second, because of the writes; at once where a handler has used up its share."""
         now = self._clock.monotonic()
         self.searching = self._may_search(now)
         if self.searching and any(
-            state.may_send(now) < UNLIMITED and state.endpoint.transport.pace.window is None for state in self
+            state.may_send(now) < UNLIMITED and state.endpoint.transport.pace.capacity is None for state in self
         ):
             self.searching = now >= self._next_search
             if self.searching:
@@ -128,16 +122,16 @@ class Destinations:
         return all(state.fails_alone(now) for state in self)
 
     def any_available(self) -> bool:
-        """Whether any destination is available, as far as is known; before the first one is met, yes."""
+        """Whether any destination is available, as far as is known; before the first one is known, yes."""
         return not self._states or bool(self.some_available(1))
 
-    def some_available(self, most: int) -> list[str]:
-        """The names of up to `most` available destinations, '' for those that were not met so far."""
+    def some_available(self, limit: int) -> list[str]:
+        """The names of up to `limit` available destinations, '' for the unknown ones."""
         now = self._clock.monotonic()
         # An outage may have begun since the round did.
-        unmet = [""] if self.searching and self._may_search(now) else []
-        met = (name for name, state in self._states.items() if state.may_send(now) > 0)
-        return list(islice(chain(unmet, met), most))
+        unknown = [""] if self.searching and self._may_search(now) else []
+        known = (name for name, state in self._states.items() if state.may_send(now) > 0)
+        return list(islice(chain(unknown, known), limit))
 
     def wait(self) -> float:
         """Seconds until the first unavailable destination may become available."""
@@ -153,11 +147,12 @@ class Destinations:
 
     def reconnected(self, transport: Transport) -> None:
         """The transport reconnected: its destinations need not wait for their probes."""
+        now = self._clock.monotonic()
         for state in self:
             if state.endpoint.transport is transport:
                 self._recovered(state)
                 if not state.is_healthy and not state.at_fault:
-                    state.breaker.reachable()
+                    state.breaker.reachable(now)
                     self._report(state, "")
 
     def override(self, overrides: Iterable[Override], *, relays: int) -> None:
@@ -170,7 +165,7 @@ class Destinations:
             self._apply_override(state)
 
     def paused(self) -> frozenset[str]:
-        """What operators paused, whether or not it was met here."""
+        """What operators paused, whether or not it is known here."""
         return frozenset(name for name, one in self._overrides.items() if one.paused)
 
     def _announce_override(self, name: str, before: Override, now: Override) -> None:
@@ -184,7 +179,8 @@ class Destinations:
 
     def _apply_override(self, state: DestinationState) -> None:
         one, everywhere = self._overrides.get(state.endpoint.name), self._overrides.get(EVERYWHERE)
-        if (one is not None and one.paused) or (everywhere is not None and everywhere.paused):
+        paused = any(override is not None and override.paused for override in (one, everywhere))
+        if paused or state.endpoint.name in self._gone:
             state.breaker.pause()
         else:
             state.breaker.resume()
@@ -229,7 +225,7 @@ class Destinations:
         return {name: state.rate / shared for name, state in self._states.items() if state.rate is not None}
 
     def accepted(self, state: DestinationState) -> None:
-        if state.breaker.undisturbed and state.is_healthy and not (state.at_fault or state.failing or self._overrides):
+        if state.breaker.is_clean and state.is_healthy and not (state.at_fault or state.failing or self._overrides):
             return  # as after nearly every message
         state.at_fault = False
         state.breaker.accepted(self._clock.monotonic())
@@ -237,21 +233,28 @@ class Destinations:
         self._recovered(state)
         known = self._overrides.get(state.endpoint.name)
         if known is not None and known.breaker == "closed" and known.last_error is not None:
-            # Another relay reported an error, perhaps one that is gone, and no breaker shows that it is over.
+            # Another relay reported an error, perhaps an outdated one, and no breaker shows that it is over.
             self.changed.setdefault(state.endpoint.name, ("", 0.0))
 
-    def unavailable(self, state: DestinationState, error: str, *, at_fault: bool = False) -> None:
+    def unavailable(
+        self, state: DestinationState, error: str, *, at_fault: bool = False, retry_after: float = 0.0
+    ) -> None:
         """It is unavailable; `at_fault`: which says nothing about other destinations."""
         state.at_fault = at_fault
-        state.breaker.unavailable(error, self._clock.monotonic(), self._chance)
+        state.breaker.unavailable(error, self._clock.monotonic(), self._rng, retry_after=retry_after)
         self._report(state, error)
         if not at_fault:
             self.doubted[state.endpoint.transport_name].set()
 
+    def gone(self, state: DestinationState) -> None:
+        """It said that it is gone: pause it until an operator resumes it."""
+        self._gone.add(state.endpoint.name)
+        self._apply_override(state)
+
     def rejected(self, state: DestinationState, event_ids: Iterable[str], error: str) -> None:
         state.at_fault = True
         for event_id in event_ids:
-            state.breaker.rejected(event_id, self._clock.monotonic(), self._chance)
+            state.breaker.rejected(event_id, self._clock.monotonic(), self._rng)
         self._report(state, error)
 
     def _report(self, state: DestinationState, error: str) -> None:
@@ -278,66 +281,19 @@ class Destinations:
             # Only once it is written, and unless it changed again meanwhile.
             if self.changed.get(destination) == change:
                 del self.changed[destination]
+        await self._pause_gone(context.store)
         self.override(await context.store.destinations.overrides(), relays=context.ownership.relays)
         for name, state in self._states.items():
-            # An operator paused or closed it: it stays unavailable until an operator changes that.
+            # An operator paused it or forced it open: it stays unavailable until an operator changes that.
             if state.breaker.paused or state.breaker.forced == "open":
                 context.release(context.in_flight.unsent(name))
 
-
-class TransportHealth:
-    """Keeps the transports of one relay connected."""
-
-    def __init__(self, context: RelayContext) -> None:
-        self._context = context
-        self._transports = context.routing.transports
-        self._down_since: dict[str, float] = {}
-        self.errors: dict[str, str] = {}
-        """Transport → why it cannot be used now."""
-        self.waiting = set(self._transports)
-        """Transports that have not been reached since the relay began."""
-
-    async def watch(self, name: str) -> None:
-        """Keep one transport connected."""
-        doubted = self._context.destinations.doubted[name]
-        backoff = Backoff(self._context.chance)
-        self.waiting.add(name)
-        while True:
-            doubted.clear()
-            try:
-                await self.check(name)
-            except UnavailableError as error:
-                delay = backoff.next()
-                self.errors[name] = str(error)
-                self._down_since.setdefault(name, self._context.clock.monotonic())
-                self._context.announce(
-                    TransportFailed(relay=self._context.relay, transport=name, error=str(error), delay=delay)
-                )
-                await self._context.clock.sleep(delay)
-            else:
-                backoff.reset()
-                self._connected(name)
-                await doubted.wait()
-
-    async def check(self, name: str) -> None:
-        """Ping: connect, declare, ask the broker something. Raises UnavailableError, whatever the transport raises."""
-        try:
-            await self._transports[name].ping()
-        except UnavailableError:
-            raise
-        except Exception as error:
-            raise UnavailableError(f"{type(error).__name__}: {error}") from error
-
-    def _connected(self, name: str) -> None:
-        self.errors.pop(name, None)
-        since = self._down_since.pop(name, None)
-        if name in self.waiting or since is not None:
-            self.waiting.discard(name)
-            outage = 0.0 if since is None else self._context.clock.monotonic() - since
-            self._context.announce(TransportConnected(relay=self._context.relay, transport=name, seconds=outage))
-        if since is not None:
-            self._context.destinations.reconnected(self._transports[name])
-            self._context.wakeups.all()
+    async def _pause_gone(self, store: Store) -> None:
+        """Pause for all relays what said that it is gone. A store without operator requests leaves it paused here."""
+        if store.capabilities.requests:
+            for name in sorted(self._gone):
+                await cast(AdminStore, store).admin.requests.override(name, paused=True, by=f"relay {self.relay}")
+                self._gone.discard(name)
 
 
 def _unset(destination: str) -> Override:

@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal
 
 from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError, PermanentError
-from pillarbox.core.event import JSON, REPLAY_OF
+from pillarbox.core.event import JSON, REPLAY_OF, TRACEPARENT, TRACESTATE, is_traceparent, is_tracestate
 from pillarbox.core.lane import Epochs
 from pillarbox.core.message import Message
-from pillarbox.core.text import is_json, refuse_constant
-from pillarbox.core.transport import Outgoing, Result, outgoing_of
-from pillarbox.settings import Flag, Pairs, Text, about, setting
+from pillarbox.core.payload import is_json, refuse_constant
+from pillarbox.core.transport import Address, Outgoing, SendResult, outgoing_of
+from pillarbox.settings import Choice, Flag, Pairs, Text, about, check_settings, setting
 
 if TYPE_CHECKING:
-    from pillarbox.relay.breaker import DestinationState
+    from pillarbox.relay.destination_state import DestinationState
     from pillarbox.relay.in_flight import Item
 
 CLOUDEVENTS = "application/cloudevents+json"
@@ -49,7 +49,8 @@ _FIELDS = (
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _WHOLE_NUMBER = re.compile("-?(?:0|[1-9][0-9]*)")
-_TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+CloudEventsMode = Literal["structured", "binary"]
 
 _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
@@ -82,13 +83,13 @@ class Envelope:
     )
     """Name in the body → value."""
     numeric_id: bool = setting(False, Flag(), "Send the aggregate id as a JSON number.")
-    """The aggregate id as a JSON number; one that is no whole number cannot be composed."""
+    """The aggregate id as a JSON number; an id that is not an integer cannot be sent."""
 
     def __post_init__(self) -> None:
         sources = self.sources
         for source in sources.values():
             if source not in _FIELDS:
-                raise ConfigurationError(f"envelope: {source!r} is no field of a message; take {', '.join(_FIELDS)}")
+                raise ConfigurationError(f"envelope: {source!r} is not a field of a message; use {', '.join(_FIELDS)}")
         if len(sources) < len(self.fields):
             raise ConfigurationError(f"envelope: a field is named twice in {', '.join(self.fields)}")
         taken = [*sources, *(f"{name}_base64" for name, source in sources.items() if source == "payload")]
@@ -111,15 +112,22 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudEvents:
-    """A CloudEvent 1.0 in structured mode. Raises ConfigurationError for a source that is no URI reference."""
+    """A CloudEvent 1.0. Raises ConfigurationError for a source that is not a URI reference."""
 
     source: str = setting("pillarbox", Text(), "The source, a URI reference.")
-    """Who speaks: a URI reference such as `/shop/orders`. It and the event id together name the event."""
+    """The producer: a URI reference such as `/shop/orders`. It and the event id together name the event."""
+    mode: CloudEventsMode = setting(
+        "structured",
+        Choice.of(CloudEventsMode),
+        "`structured`: the event is one JSON object. `binary`: the body is the payload, the attributes are headers.",
+    )
+    """What CloudEvents call the content mode."""
 
     def __post_init__(self) -> None:
+        check_settings(self)
         if not re.fullmatch(r"[!-~]+", self.source) or re.search(r'[<>"{}|\\^`]', self.source):
             raise ConfigurationError(
-                f"cloudevents: source {self.source!r} is no URI reference; write for example /shop/orders"
+                f"cloudevents: source {self.source!r} is not a URI reference; write for example /shop/orders"
             )
 
 
@@ -147,21 +155,33 @@ def compose(message: Message, body: Body, *, now: datetime) -> tuple[bytes, str]
             return message.payload, message.content_type
         case Envelope():
             return _object(_envelope(message, body, now)), JSON
+        case CloudEvents(mode="binary"):
+            return message.payload, message.content_type
         case CloudEvents():
             return _object(_cloudevent(message, body)), CLOUDEVENTS
 
 
+def headers_for(message: Message, body: Body, address: Address) -> dict[str, str]:
+    """The headers of `message` at an address. Raises PermanentError where they cannot be read or written."""
+    headers = outgoing_headers(message)
+    if isinstance(body, CloudEvents) and body.mode == "binary":
+        for name, value in _attributes(message, body, headers).items():
+            text = timestamp(value) if isinstance(value, datetime) else str(value)
+            headers[f"{address.cloudevents_prefix}{name}"] = text
+    return headers
+
+
 def prepare(
     batch: Iterable[tuple[DestinationState, Item]], epochs: Epochs, now: datetime
-) -> tuple[dict[int, Outgoing], dict[int, Result]]:
+) -> tuple[dict[int, Outgoing], dict[int, SendResult]]:
     """What a transport gets of a batch, and the errors of what can never be composed, both by position."""
     prepared: dict[int, Outgoing] = {}
-    refused: dict[int, Result] = {}
+    refused: dict[int, SendResult] = {}
     for position, (state, item) in enumerate(batch):
         message, destination = item.message, state.endpoint.destination
         try:
             body, content_type = compose(message, destination.body, now=now)
-            headers = outgoing_headers(message)
+            headers = headers_for(message, destination.body, destination.address)
         except PermanentError as error:
             refused[position] = error
             continue
@@ -173,21 +193,26 @@ def prepare(
 
 
 def outgoing_headers(message: Message) -> dict[str, str]:
-    """The producer's headers and the facts of the message, which win over a namesake; a `traceparent` only if it is
-    one. Raises PermanentError where the headers cannot be read or written."""
-    # Written out one by one: this runs for every message, and is the dearest thing that does.
+    """The producer's headers and the facts of the message, which override headers of the same name.
+
+    A `traceparent` is sent only if it is valid, a `tracestate` only with a `traceparent` and if it is valid itself.
+    Raises PermanentError if the headers cannot be read or written.
+    """
+    # Written out one by one: this runs for every message, and is the most expensive step.
     headers = {
         "eventType": message.event_type,
         "occurredAt": timestamp(message.occurred_at),
         "schemaVersion": str(message.schema_version),
     }
     traces: tuple[str | None, ...] = (message.trace_id,)
+    state: str | None = None
     if message.headers_json != "{}":
         given = {
             name: value if isinstance(value, str) else _encoded(message, value).decode()
             for name, value in _headers(message).items()
         }
-        traces = (given.pop("traceparent", None), message.trace_id)
+        traces = (given.pop(TRACEPARENT, None), message.trace_id)
+        state = given.pop(TRACESTATE, None)
         headers = given | headers
     if message.aggregate_type is not None:
         headers["aggregateType"] = message.aggregate_type
@@ -198,8 +223,10 @@ def outgoing_headers(message: Message) -> dict[str, str]:
     if message.causation_id is not None:
         headers["causationId"] = message.causation_id
     for trace in traces:
-        if trace is not None and _is_traceparent(trace):
-            headers["traceparent"] = trace
+        if trace is not None and is_traceparent(trace):
+            headers[TRACEPARENT] = trace
+            if state is not None and is_tracestate(state):
+                headers[TRACESTATE] = state
             break
     return headers
 
@@ -220,8 +247,14 @@ def _envelope(message: Message, body: Envelope, now: datetime) -> dict[str, byte
 
 
 def _cloudevent(message: Message, body: CloudEvents) -> dict[str, bytes]:
+    attributes = _attributes(message, body, outgoing_headers(message)) | {"datacontenttype": message.content_type}
+    encoded = {name: _encoded(message, value) for name, value in attributes.items()}
+    return encoded | _payload(message, "data", "data_base64")
+
+
+def _attributes(message: Message, body: CloudEvents, headers: Mapping[str, str]) -> dict[str, Any]:
+    """The attributes of the CloudEvent but its content type. Each has a value or is absent."""
     about = (message.aggregate_type, message.aggregate_id)
-    headers = outgoing_headers(message)
     attributes = {
         "specversion": "1.0",
         "id": message.event_id,
@@ -234,12 +267,10 @@ def _cloudevent(message: Message, body: CloudEvents) -> dict[str, bytes]:
         "causationid": message.causation_id,
         "schemaversion": message.schema_version,
         "replayof": headers.get(REPLAY_OF),
-        "traceparent": headers.get("traceparent"),
-        "datacontenttype": message.content_type,
+        TRACEPARENT: headers.get(TRACEPARENT),
+        TRACESTATE: headers.get(TRACESTATE),
     }
-    # An attribute of a CloudEvent has a value or is not there.
-    present = {name: _encoded(message, value) for name, value in attributes.items() if value not in (None, "")}
-    return present | _payload(message, "data", "data_base64")
+    return {name: value for name, value in attributes.items() if value not in (None, "")}
 
 
 def _payload(message: Message, plain: str, base64: str) -> dict[str, bytes]:
@@ -260,8 +291,8 @@ def _number(message: Message) -> bytes:
         return b"null"
     if not _WHOLE_NUMBER.fullmatch(message.aggregate_id):
         raise PermanentError(
-            f"the aggregate id {message.aggregate_id!r} of {message.event_id} is no whole number, and its destination "
-            "wants one; take numeric_id away from the envelope or mend the producer, then retry it"
+            f"the aggregate id {message.aggregate_id!r} of {message.event_id} is not an integer, and its destination "
+            "requires one; remove numeric_id from the envelope or fix the producer, then retry it"
         )
     return message.aggregate_id.encode()
 
@@ -279,15 +310,11 @@ def _encoded(message: Message, value: Any) -> bytes:
     try:
         return _json(timestamp(value) if isinstance(value, datetime) else value).encode()
     except (ValueError, RecursionError) as error:  # a lone surrogate or 1e999, come in by plain SQL
-        raise PermanentError(f"something of {message.event_id} is no JSON in UTF-8: {error}") from None
+        raise PermanentError(f"a field of {message.event_id} is not valid JSON in UTF-8: {error}") from None
 
 
 def _object(members: Mapping[str, bytes]) -> bytes:
     return b"{" + b",".join(_json(name).encode() + b":" + value for name, value in members.items()) + b"}"
-
-
-def _is_traceparent(text: str | None) -> TypeGuard[str]:
-    return text is not None and _TRACEPARENT.fullmatch(text) is not None
 
 
 # Numbers stay text: one with thousands of digits is valid JSON, and its value is not needed here.

@@ -4,8 +4,8 @@ An ordering queue is a key for a destination. Its next message may go only after
 fails, the queue stops and the later ones are released, to be fetched again in order. A message without a key
 has a queue of its own.
 
-To a pipelined destination several messages of a queue go in one batch, and the next batch after all of them were
-answered. Those that were sent behind one that fails keep their own answers.
+To a pipelined destination several messages of a queue go in one batch, and the next batch after all of them have
+results. Those that were sent behind one that fails keep their own results.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from __future__ import annotations
 import sys
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from pillarbox.core.errors import UnavailableError
 from pillarbox.core.lane import InFlightMessage
 from pillarbox.core.message import KeyQueue, Message
+from pillarbox.core.transport import SendResult
 
 QueueKey = tuple[int, str, str, bool]
 """Lane, key or event id, destination, and whether it is a key: an id may look like one."""
@@ -26,10 +28,10 @@ class Item:
     """A message in flight, with its queue, position and size computed once."""
 
     __slots__ = (
+        "counted_before_send",
         "destination",
         "is_probe",
         "message",
-        "noted",
         "position",
         "queue",
         "queued",
@@ -44,7 +46,7 @@ class Item:
         self.waited = waited
         """It was scheduled, waiting or parked: later ones of its key may wait for it in the table."""
         self.since = since
-        self.noted = False
+        self.counted_before_send = False
         """Its attempt was counted before the send: it is in quarantine."""
         self.queued = False
         """It waits in its queue for its turn."""
@@ -60,7 +62,7 @@ class Item:
         self.queue: QueueKey = (message.lane, message.event_id if key is None else key, destination, key is not None)
 
     def become(self, message: Message) -> None:
-        """It is this message from now on: the same event, as the table has it by now."""
+        """Replace the message with its current row: the same event."""
         self.message = message
         self.position = message.position
         self.queue = queue_of(message, self.destination)
@@ -69,7 +71,7 @@ class Item:
     def attempt(self) -> int:
         """Which send of the message this is; sends that an outage ended count, too."""
         message = self.message
-        return message.attempts + message.deferrals + (0 if self.noted else 1)
+        return message.attempts + message.deferrals + (0 if self.counted_before_send else 1)
 
     @property
     def key_queue(self) -> KeyQueue | None:
@@ -150,23 +152,23 @@ class InFlight:
         return list(self._sendable)
 
     def sendable(
-        self, destination: str, most: int, *, most_bytes: int = sys.maxsize, pipelined: bool = False
+        self, destination: str, limit: int, *, max_bytes: int = sys.maxsize, pipelined: bool = False
     ) -> list[Item]:
-        """Take up to `most` messages that may go now, each the next of its queue, and no more once they have
-        `most_bytes`. `pipelined`: several of a queue, in order, and equal parts for all queues."""
+        """Take up to `limit` messages that may go now, each the next of its queue, and no more once they have
+        `max_bytes`. `pipelined`: several of a queue, in order, and equal parts for all queues."""
         ready = self._sendable.pop(destination, deque())
         going: list[Item] = []
-        while ready and len(going) < most and most_bytes > 0:
+        while ready and len(going) < limit and max_bytes > 0:
             queue = ready.popleft()
             queue.queued = False
             if queue.sending or not queue.waiting:
                 continue
-            part = max(1, (most - len(going)) // (len(ready) + 1)) if pipelined else 1
-            while queue.waiting and len(queue.sending) < part and most_bytes > 0:
+            part = max(1, (limit - len(going)) // (len(ready) + 1)) if pipelined else 1
+            while queue.waiting and len(queue.sending) < part and max_bytes > 0:
                 item = queue.waiting.pop(0)
                 item.queued = False
                 queue.sending[item] = None
-                most_bytes -= item.size
+                max_bytes -= item.size
             going += queue.sending
         if ready:
             self._sendable[destination] = ready
@@ -184,8 +186,8 @@ class InFlight:
             self._continue(queue)
 
     def accepted(self, items: Iterable[Item]) -> list[Item]:
-        """These arrived, as far as their queues still wait for them, and the next of each queue may go. Returns those;
-        an answer to any other one is stale."""
+        """The transport accepted these: the next of each queue may go. Returns those that their queues still wait for;
+        the result of any other one is stale."""
         current: list[Item] = []
         for item in items:
             # As `sends` and `confirmed` say, without their calls: this runs for every message.
@@ -210,11 +212,11 @@ class InFlight:
         return self._items.get(item.position) is item
 
     def sends(self, item: Item) -> bool:
-        """Whether this very item is what its queue waits for; an answer to any other one is stale."""
+        """Whether this very item is what its queue waits for; the result of any other one is stale."""
         return self.holds(item) and (queue := self._queues.get(item.queue)) is not None and item in queue.sending
 
     def stopped(self, item: Item) -> list[Item]:
-        """It comes again: its queue stops. Returns those behind it that were not sent; they stay in flight
+        """The message will be retried: stop its queue. Returns those behind it that were not sent; they stay in flight
         until `forget`."""
         if not self.sends(item):
             return []
@@ -268,19 +270,17 @@ class InFlight:
 
     def has_quarantined(self) -> bool:
         """Whether a message in quarantine is in flight."""
-        return any(item.noted for item in self._items.values())
+        return any(item.counted_before_send for item in self._items.values())
 
     def lanes(self) -> set[int]:
         """Lanes of which something is in flight."""
         return {lane for lane, count in self._by_lane.items() if count}
 
-    def held_longer_than(self, limit: float, now: float) -> Iterator[InFlightMessage]:
+    def in_flight_longer_than(self, limit: float, now: float) -> Iterator[InFlightMessage]:
         """Messages that operators see as PROCESSING."""
         for item in self._items.values():
-            if (held := now - item.since) > limit:
-                yield InFlightMessage(
-                    event_id=item.message.event_id, destination=item.message.destination, seconds=held
-                )
+            if (age := now - item.since) > limit:
+                yield InFlightMessage(event_id=item.message.event_id, destination=item.message.destination, seconds=age)
 
     def _continue(self, queue: _KeyQueue) -> None:
         """No message of the queue is being sent: make the next one sendable, if there is one."""
@@ -324,3 +324,16 @@ class InFlight:
 
 def _sequence(item: Item) -> int:
     return item.message.id
+
+
+def overtaken_items(results: Sequence[tuple[Item, SendResult]]) -> set[Item]:
+    """Messages that failed although a later one of their key was accepted: a lost connection would have failed that
+    one, too."""
+    found: set[Item] = set()
+    accepted: set[QueueKey] = set()
+    for item, result in reversed(results):
+        if result is None:
+            accepted.add(item.queue)
+        elif isinstance(result, UnavailableError) and item.queue in accepted:
+            found.add(item)
+    return found

@@ -1,7 +1,7 @@
-"""The relay: wake → fetch → send → settle, until it is told to stop.
+"""The relay, and what its parts share: wake → fetch → send → settle, until it is told to stop.
 
-One event loop does everything but the heartbeat. Nothing a relay decides depends on the wall clock of its host, and
-nothing depends on its memory: whatever it forgets is found again in the store.
+One event loop does everything but the heartbeat. No decision of a relay depends on the wall clock of its host or on its
+memory: whatever a relay forgets is in the store.
 """
 
 from __future__ import annotations
@@ -9,98 +9,88 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from os import PathLike
 from types import TracebackType
 from typing import Self
 
-from pillarbox.core.clock import Chance, Clock, SystemClock, seconds, system_chance
+from pillarbox.core.clock import Clock, RandomSource, SystemClock, seconds, system_rng
 from pillarbox.core.errors import ConfigurationError, StoreUnavailableError
 from pillarbox.core.event import uuid7
-from pillarbox.core.observations import Announcer, Observer, RelayDisabled, StopRequested
-from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
+from pillarbox.core.observations import Announcer, Observer, RelayDisabled
+from pillarbox.core.retry import RetryPolicy
+from pillarbox.core.statistics import StatisticsCounter
 from pillarbox.core.store import Store
 from pillarbox.core.transport import Address, Transport
 from pillarbox.relay.config import RelayConfig
-from pillarbox.relay.crash_guard import CrashGuard
-from pillarbox.relay.destinations import Destinations, TransportHealth
+from pillarbox.relay.coordinator import Coordinator, TransportHealth
+from pillarbox.relay.destinations import DestinationStates
 from pillarbox.relay.fetch import Fetcher
-from pillarbox.relay.heartbeat import Pulse, StallWatch
-from pillarbox.relay.idle import FIRST_PAUSE, FetchBarrier, FetchSchedule, IdleWait, Wakeups
-from pillarbox.relay.in_flight import InFlight
-from pillarbox.relay.lanes import Coordinator, Ownership
-from pillarbox.relay.retention import RetentionJob
+from pillarbox.relay.fetch_loop import FIRST_FETCH_PAUSE, FetchBarrier, FetchLoop, FetchSchedule, Wakeups
+from pillarbox.relay.guards import CrashGuard
+from pillarbox.relay.in_flight import InFlight, Item
+from pillarbox.relay.lanes import LaneBalancer, Ownership
+from pillarbox.relay.liveness import HeartbeatState, StallDetector
 from pillarbox.relay.routing import Destination, Route, Routing
 from pillarbox.relay.send import Sender
-from pillarbox.relay.settle import Settlement, Statistics
-from pillarbox.relay.supervisor import CHECK_EVERY, RelayContext, RelayParts, Supervisor
+from pillarbox.relay.settle import Settlement
+from pillarbox.relay.supervisor import CHECK_EVERY, Lifecycle, Supervisor
+from pillarbox.retry_policies import ExponentialBackoff
 
 
-class Phase(Enum):
-    """Where a relay is in its life.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayContext:
+    """What the parts of one relay share."""
 
-    stopped ── begin ──▶ starting ── the store answers ──▶ running ── stop, or a failure ──▶ draining ──▶ stopped
-    stopped ── stop ───▶ cancelled: the next run ends at once
-    """
+    relay: str
+    """The id of the relay."""
+    name: str
+    store: Store
+    config: RelayConfig
+    retry: RetryPolicy
+    routing: Routing
+    destinations: DestinationStates
+    in_flight: InFlight
+    ownership: Ownership
+    barrier: FetchBarrier
+    crash_guard: CrashGuard
+    statistics: StatisticsCounter
+    schedule: FetchSchedule
+    wakeups: Wakeups
+    lifecycle: Lifecycle
+    heartbeat: HeartbeatState
+    clock: Clock
+    rng: RandomSource
+    announce: Announcer
 
-    STOPPED = "stopped"
-    STARTING = "starting"
-    RUNNING = "running"
-    DRAINING = "draining"
-    CANCELLED = "cancelled"
+    def release(self, items: Sequence[Item]) -> None:
+        """Give messages back as they were: nothing is written, and a later fetch brings them again."""
+        if not items:
+            return
+        for item in items:
+            self.barrier.released(item.queue)
+        self.in_flight.forget(items)
+        self.schedule.continue_queues(queue for item in items if item.waited and (queue := item.key_queue) is not None)
+        self.wakeups.fetch()
 
 
-class Lifecycle:
-    """The one state of a relay that its parts ask whether to begin anything."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayParts:
+    """The working parts of one relay; each knows the context, and those before it."""
 
-    def __init__(self, *, relay: str, announce: Announcer, wakeups: Wakeups) -> None:
-        self._relay = relay
-        self._announce = announce
-        self._wakeups = wakeups
-        self._ended = asyncio.Event()
-        self.phase = Phase.STOPPED
-        self.draining = False
-        """Whether the phase is one in which nothing begins. An attribute: senders read it for every batch."""
-
-    def begin(self) -> None:
-        """Start. Raises ConfigurationError for a relay that runs."""
-        if self.phase not in (Phase.STOPPED, Phase.CANCELLED):
-            raise ConfigurationError("this relay runs already; for several at once make several")
-        self._enter(Phase.STARTING if self.phase is Phase.STOPPED else Phase.DRAINING)
-
-    def run(self) -> None:
-        """The store answered: work, unless the relay was stopped meanwhile."""
-        if self.phase is Phase.STARTING:
-            self._enter(Phase.RUNNING)
-
-    def stop(self) -> None:
-        """Drain because an operator or the application asked for it."""
-        if not self.draining:
-            self._announce(StopRequested(relay=self._relay))
-            self.drain()
-
-    def drain(self) -> None:
-        """Begin nothing any more: fetch no more, wait for what is in flight, settle, release the lanes."""
-        self._enter(Phase.CANCELLED if self.phase in (Phase.STOPPED, Phase.CANCELLED) else Phase.DRAINING)
-        self._ended.set()
-        self._wakeups.all()
-
-    def end(self) -> None:
-        """Stopped: the relay may run again."""
-        self._ended.clear()
-        self._enter(Phase.STOPPED)
-
-    async def until_draining(self) -> None:
-        await self._ended.wait()
-
-    def _enter(self, phase: Phase) -> None:
-        self.phase = phase
-        self.draining = phase in (Phase.DRAINING, Phase.CANCELLED)
+    settlement: Settlement
+    sender: Sender
+    fetcher: Fetcher
+    lanes: LaneBalancer
+    coordinator: Coordinator
+    health: TransportHealth
+    fetch_loop: FetchLoop
+    stalls: StallDetector
 
 
 class Relay:
-    """Delivers messages from a store to their destinations. Raises ConfigurationError for what cannot work.
+    """Delivers messages from a store to their destinations. Raises ConfigurationError for invalid settings.
 
     `async with relay:` runs it in the background; `await relay.run()` until `stop()`; `run_once()` for one round;
     `run_until_empty()` until nothing can be sent now. All of them drain before they end, and raise RelayFailedError if
@@ -119,12 +109,18 @@ class Relay:
         name: str = "",
         observers: Sequence[Observer] = (),
         clock: Clock | None = None,
-        chance: Chance | None = None,
+        rng: RandomSource | None = None,
         threaded_heartbeat: bool = True,
         fail_fast: bool = False,
         on_stall: Callable[[str], None] | None = None,
     ) -> None:
         """
+        store, transports: where messages come from, and what sends them, by name.
+        destinations, routes: addresses by name, and which events go there; by default the route of a transport.
+        retry, config: None: `ExponentialBackoff()` and `RelayConfig()`.
+        name: a label in output; the id of a relay is random.
+        clock, rng: time and randomness, for simulations.
+        threaded_heartbeat: renew the lease in a thread, so that a busy event loop keeps its lanes. False: in the loop.
         fail_fast: raise StoreUnavailableError or UnavailableError at the start if the store or a transport cannot be
             reached. By default the relay waits for them and announces it (`StoreFailed`, `TransportFailed`).
         observers: receive every observation; they must neither raise nor block.
@@ -133,13 +129,15 @@ class Relay:
         """
         self._context = context = make_context(
             store=store,
-            routing=Routing(routes, destinations or {}, transports, most=(config or RelayConfig()).max_destinations),
+            routing=Routing(
+                routes, destinations or {}, transports, max_by_type=(config or RelayConfig()).max_destinations
+            ),
             retry=retry,
             config=config,
             name=name,
             observers=observers,
             clock=clock,
-            chance=chance,
+            rng=rng,
         )
         self.id = context.relay
         self._opened = AsyncExitStack()
@@ -186,7 +184,7 @@ class Relay:
                 await self._context.lifecycle.until_draining()
 
     async def run_once(self, *, recorded_after: datetime | None = None, recorded_before: datetime | None = None) -> int:
-        """Fetch once, send and settle what that brought; returns how many messages were delivered or dead-lettered.
+        """Fetch once, send and settle what that brought. Returns how many messages were in flight, with any outcome.
         Raises StoreUnavailableError where `run` would wait. For the range see `run_until_empty`."""
         if not self._enabled():
             return 0
@@ -210,7 +208,7 @@ class Relay:
         """Work until nothing can be sent now; what is scheduled, blocked, for an unavailable destination or in the lane
         of another relay stays. Returns how many messages stay; beyond some thousands, about how many.
 
-        Raises StoreUnavailableError if the store cannot be reached at the start; a later outage is waited for.
+        Raises StoreUnavailableError if the store cannot be reached at the start; during a later outage it waits.
 
         With a range only what was recorded in it is delivered; a key with an earlier message outside it stays.
         """
@@ -218,7 +216,7 @@ class Relay:
             self._parts.fetcher.restrict(recorded_after, recorded_before)
             async with self._supervisor.run(waiting=False):
                 while not self._context.lifecycle.draining and not await self._empty():
-                    await self._context.wakeups.until_change(FIRST_PAUSE)
+                    await self._context.wakeups.until_change(FIRST_FETCH_PAUSE)
         return (await self._context.store.statistics.backlog()).messages
 
     async def __aenter__(self) -> Self:
@@ -240,14 +238,14 @@ class Relay:
 
     @property
     def silence(self) -> float | None:
-        """Seconds since its loop last went round, which it does twice per heartbeat; None while it does not run."""
-        ticked = self._context.pulse.ticked
+        """Seconds since the last iteration of its loop (two per heartbeat); None while it does not run."""
+        ticked = self._context.heartbeat.ticked
         return self._context.clock.monotonic() - ticked if ticked else None
 
     @property
     def stalled(self) -> str:
         """Why it makes no progress although it could, and what to do; "" while it makes progress or cannot."""
-        return self._context.pulse.stalled
+        return self._context.heartbeat.stalled
 
     @property
     def waits_for(self) -> Mapping[str, str]:
@@ -293,18 +291,18 @@ def make_context(
     name: str = "",
     observers: Sequence[Observer] = (),
     clock: Clock | None = None,
-    chance: Chance | None = None,
+    rng: RandomSource | None = None,
 ) -> RelayContext:
     """What the parts of a new relay share. Raises ConfigurationError."""
-    config, clock, chance = config or RelayConfig(), clock or SystemClock(), chance or system_chance()
-    if config.at_most_once and (store.ledger is None or not store.ledger.keeps_notes):
+    config, clock, rng = config or RelayConfig(), clock or SystemClock(), rng or system_rng()
+    if config.at_most_once and (store.ledger is None or not store.ledger.records_sends):
         raise ConfigurationError(
             "relay.at_most_once needs a store with a ledger of its own: make the store with ledger=True"
         )
     relay, announce = uuid7(), Announcer(list(observers))
     in_flight, wakeups = InFlight(), Wakeups()
-    destinations = Destinations(
-        relay=relay, clock=clock, chance=chance, announce=announce, breaker=config.breaker, by_type=routing.by_type
+    destinations = DestinationStates(
+        relay=relay, clock=clock, rng=rng, announce=announce, breaker=config.breaker, by_type=routing.by_type
     )
     for endpoint in routing.endpoints():
         destinations.of(endpoint)
@@ -317,16 +315,16 @@ def make_context(
         routing=routing,
         destinations=destinations,
         in_flight=in_flight,
-        ownership=Ownership(clock, in_flight, margin=config.longest_send, count=store.lanes.count),
+        ownership=Ownership(clock, in_flight, margin=config.max_send_seconds, count=store.lanes.count),
         barrier=FetchBarrier(),
-        crash_guard=CrashGuard(window=config.max_in_flight, grace=seconds(config.lease), clock=clock),
-        statistics=Statistics(),
+        crash_guard=CrashGuard(quarantine_size=config.max_in_flight, grace=seconds(config.lease), clock=clock),
+        statistics=StatisticsCounter(),
         schedule=FetchSchedule(clock),
         wakeups=wakeups,
         lifecycle=Lifecycle(relay=relay, announce=announce, wakeups=wakeups),
-        pulse=Pulse(relay=relay),
+        heartbeat=HeartbeatState(relay=relay),
         clock=clock,
-        chance=chance,
+        rng=rng,
         announce=announce,
     )
 
@@ -335,14 +333,15 @@ def make_parts(context: RelayContext) -> RelayParts:
     """The working parts of a relay, each with those that it calls."""
     settlement = Settlement(context)
     sender, fetcher = Sender(context, settlement), Fetcher(context, settlement)
-    coordinator = Coordinator(context, fetcher, RetentionJob(context))
-    idle = IdleWait(context)
+    lanes, fetch_loop = LaneBalancer(context), FetchLoop(context)
+    coordinator = Coordinator(context, lanes, fetcher)
     return RelayParts(
         settlement=settlement,
         sender=sender,
         fetcher=fetcher,
+        lanes=lanes,
         coordinator=coordinator,
         health=TransportHealth(context),
-        idle=idle,
-        stalls=StallWatch(context, coordinator, idle, sender, settlement),
+        fetch_loop=fetch_loop,
+        stalls=StallDetector(context, coordinator, fetch_loop, sender, settlement),
     )

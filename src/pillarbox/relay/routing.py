@@ -15,16 +15,16 @@ from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from pillarbox.core.errors import ConfigurationError, RecordError
-from pillarbox.core.event import LONGEST_TEXT, check_text
+from pillarbox.core.event import MAX_TEXT_BYTES, check_text
 from pillarbox.core.message import Message
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.core.transport import Address, Transport
 from pillarbox.relay.envelope import Body, BodyName, body_of
-from pillarbox.settings import Choice, Text, Texts, about, check_settings, setting
+from pillarbox.settings import Choice, Text, Texts, about, check_settings, documented, setting
 
 MAX_CACHED = 4096
 """How many kinds of events a relay caches the destinations of; beyond that it starts over."""
-MOST_BY_TYPE = 1000
+MAX_BY_TYPE = 1000
 """How many destinations event types create by default: each is a queue on a broker, and state in every relay."""
 
 Ordering = Literal["strict", "pipelined"]
@@ -41,7 +41,7 @@ def per_second(rate: str | float) -> float:
     if isinstance(rate, str) and (written := _RATE.fullmatch(rate.strip())) and float(written[1]) > 0:
         return float(written[1]) / _PERIODS[written[2]]
     raise ConfigurationError(
-        f"rate_limit {rate!r} is no rate above zero; write for example 500/s, 30/m or 1000/h, or pause the destination"
+        f"rate_limit {rate!r} is not a rate above zero; write for example 500/s, 30/m or 1000/h, or pause it"
     )
 
 
@@ -81,6 +81,7 @@ class BodyForm(Choice):
             super(BodyForm, self).check(value)
 
 
+@documented
 @dataclass(frozen=True, kw_only=True)
 class DestinationOptions:
     """The settings of a destination besides its address."""
@@ -99,8 +100,8 @@ class DestinationOptions:
         "strict",
         Choice.of(Ordering),
         "`strict`: the next event of a key is sent after the one before was confirmed. `pipelined`: several events of "
-        "a key are sent in one batch, in order; one that the broker rejects arrives after those behind it. Of our "
-        "transports, only RabbitMQ supports `pipelined`.",
+        "a key are sent in one batch, in order; one that the broker rejects arrives after those behind it. "
+        "RabbitMQ, Kafka, NATS, Redis and memory support `pipelined`.",
     )
 
     def __post_init__(self) -> None:
@@ -111,7 +112,8 @@ class DestinationOptions:
 class Destination:
     """Where a transport delivers to: address, form of the messages, rate limit and ordering.
 
-    Raises ConfigurationError for a body, a rate or an ordering that is none.
+    `DestinationOptions` describes the arguments, with units and defaults. Raises ConfigurationError for an invalid
+    body, rate or ordering.
     """
 
     address: Address
@@ -129,7 +131,7 @@ class Destination:
         ordering: Ordering = DestinationOptions.ordering,
     ) -> None:
         if not isinstance(cast(object, address), Address):
-            raise ConfigurationError(f"{address!r} is no address; take what a transport's `to` gives")
+            raise ConfigurationError(f"{address!r} is not an address; use what a transport's `to` gives")
         DestinationOptions(body=body, rate_limit=rate_limit, ordering=ordering)  # checks them
         object.__setattr__(self, "address", address)
         object.__setattr__(self, "body", body_of(body))
@@ -171,7 +173,7 @@ class Route:
         return fnmatchcase(event_type, self.event_type) and fnmatchcase(aggregate_type or "", self.aggregate_type)
 
 
-class Endpoint(NamedTuple):
+class DestinationEndpoint(NamedTuple):
     """A destination and the transport that serves it."""
 
     name: str
@@ -189,25 +191,25 @@ class Routing:
         destinations: Mapping[str, Destination | Address],
         transports: Mapping[str, Transport],
         *,
-        most: int = MOST_BY_TYPE,
+        max_by_type: int = MAX_BY_TYPE,
     ) -> None:
-        """most: how many destinations event types may create, where there are neither routes nor destinations."""
+        """max_by_type: how many destinations event types may create, if there are neither routes nor destinations."""
         if not transports:
-            raise ConfigurationError("there is no transport, so nothing could ever be sent; give the relay one")
+            raise ConfigurationError("there is no transport, so nothing can be sent; pass at least one")
         for name in transports:
             _check_name("the name of a transport", name)
         self._routes = tuple(routes)
         self.transports = dict(transports)
         self.by_type = not routes and not destinations
         """Whether event types create destinations."""
-        self.most = most
+        self.max_by_type = max_by_type
         self._endpoints = {name: self._endpoint_of(name, given) for name, given in destinations.items()}
         self._known: dict[tuple[str, str | None], tuple[str, ...]] = {}
         for route in self._routes:
             for name in route.to:
                 if name not in self._endpoints:
                     raise ConfigurationError(
-                        f"the route {route} names the destination {name!r}, which is not there"
+                        f"the route {route} names the destination {name!r}, which does not exist"
                         + _nearest(name, self._endpoints)
                     )
 
@@ -230,60 +232,51 @@ class Routing:
     @property
     def full(self) -> bool:
         """Whether event types have created as many destinations as they may: a new type has no route."""
-        return self.by_type and len(self._endpoints) >= self.most
+        return self.by_type and len(self._endpoints) >= self.max_by_type
 
-    def endpoint(self, name: str) -> Endpoint:
+    def endpoint(self, name: str) -> DestinationEndpoint:
         """A destination with its transport. Raises KeyError for a name that `resolve` never returned."""
         return self._endpoints[name]
 
-    def endpoints(self) -> list[Endpoint]:
+    def endpoints(self) -> list[DestinationEndpoint]:
         """The destinations known so far: all of them, unless event types create them."""
         return list(self._endpoints.values())
-
-    def describe(self) -> str:
-        """How events are routed, in one line for operators."""
-        if self.by_type:
-            return f"no routes: every event goes to the default destinations of its type on {_and(self.transports)}"
-        if not self._routes:
-            return f"no routes: only events that name their destination are sent, to {_and(self._endpoints, 'or')}"
-        described = "; ".join(str(route) for route in self._routes)
-        last = self._routes[-1]
-        rest = "" if (last.event_type, last.aggregate_type) == ("*", "*") else "; no other event has a route"
-        return f"routes, first match wins: {described}{rest}"
 
     def _routed(self, event_type: str, aggregate_type: str | None) -> tuple[str, ...]:
         return next((tuple(route.to) for route in self._routes if route.matches(event_type, aggregate_type)), ())
 
     def _defaults(self, event_type: str) -> tuple[str, ...]:
-        made: dict[str, Endpoint] = {}
+        made: dict[str, DestinationEndpoint] = {}
         for transport_name, transport in self.transports.items():
             for given, address in transport.defaults(event_type).items():
                 taken = made.get(given) or self._endpoints.get(given)
                 # Two transports may choose one name, and neither is to take the other's events away.
                 name = given if taken is None or taken.transport is transport else f"{transport_name}/{given}"
-                made[name] = Endpoint(name, Destination(address), transport_name, transport)
-        if len(self._endpoints) + sum(name not in self._endpoints for name in made) > self.most:
+                made[name] = DestinationEndpoint(name, Destination(address), transport_name, transport)
+        if len(self._endpoints) + sum(name not in self._endpoints for name in made) > self.max_by_type:
             return ()
         self._endpoints |= made
         return tuple(made)
 
-    def _endpoint_of(self, name: str, given: Destination | Address) -> Endpoint:
+    def _endpoint_of(self, name: str, given: Destination | Address) -> DestinationEndpoint:
         _check_destination(name)
         destination = given if isinstance(given, Destination) else Destination(given)
         transport_name = self._transport_of(name, destination.address)
         transport = self.transports[transport_name]
-        if destination.ordering == "pipelined" and (transport.pace.apart or not transport.pace.in_order):
+        if destination.ordering == "pipelined" and (transport.pace.independent_results or not transport.pace.in_order):
             raise ConfigurationError(
                 f"the destination {name!r} is pipelined, but its transport {transport_name!r} does not keep the order "
                 'of the messages in one batch; leave ordering out, or set it to "strict"'
             )
-        return Endpoint(name, destination, transport_name, transport)
+        if transport.pace.capacity is not None:
+            transport.pace.capacity(destination.address, {})  # it knows whose shares to keep before the first send
+        return DestinationEndpoint(name, destination, transport_name, transport)
 
     def _transport_of(self, name: str, address: Address) -> str:
         wanted, kind = address.transport, type(address).__name__
         if wanted and wanted not in self.transports:
             raise ConfigurationError(
-                f"the destination {name!r} wants the transport {wanted!r}, which is not there"
+                f"the destination {name!r} wants the transport {wanted!r}, which does not exist"
                 + _nearest(wanted, self.transports)
             )
         fitting = [key for key, transport in self.transports.items() if isinstance(address, transport.address_type)]
@@ -308,12 +301,12 @@ class Routing:
 def _check_destination(name: object) -> None:
     _check_name("the name of a destination", name)
     if name == EVERYWHERE:
-        raise ConfigurationError(f"the name of a destination is {name!r}, which stands for all of them; take another")
+        raise ConfigurationError(f"the name of a destination is {name!r}, which stands for all of them; choose another")
 
 
 def _check_name(what: str, name: object) -> None:
     try:
-        check_text(what, name, LONGEST_TEXT)
+        check_text(what, name, MAX_TEXT_BYTES)
     except RecordError as error:
         raise ConfigurationError(str(error)) from None
 
@@ -322,9 +315,9 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     names = list(known)
     if near := get_close_matches(name, names, n=1):
         return f"; did you mean {near[0]!r}?"
-    return f"; there are {_and(names)}" if names else "; there is none at all"
+    return f"; there are {_and(names)}" if names else "; there is none"
 
 
 def _and(names: Iterable[str], word: str = "and") -> str:
-    *most, last = names
-    return f"{', '.join(most)} {word} {last}" if most else last
+    *others, last = names
+    return f"{', '.join(others)} {word} {last}" if others else last

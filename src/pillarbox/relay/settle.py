@@ -2,18 +2,14 @@
 
 A message stays in flight until its decision is committed, so that no fetch brings it a second time. While the store is
 unavailable the decisions wait: between a confirm and its settlement they are the only thing that must not be lost.
-What was written is counted for the statistics.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
@@ -23,11 +19,10 @@ from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
 from pillarbox.core.observations import BatchSettled, LanesLost, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Resolved, Retry
 from pillarbox.core.retry import Backoff
-from pillarbox.core.statistics import LAGS, DeliveryStatistics
 
 if TYPE_CHECKING:
     from pillarbox.relay.in_flight import Item
-    from pillarbox.relay.supervisor import RelayContext
+    from pillarbox.relay.relay import RelayContext
 
 GATHER = 0.02
 """Seconds between two writes while few deliveries wait: a write of one costs almost as much as a write of fifty."""
@@ -38,52 +33,13 @@ _decision: Callable[[Iterable[Any]], Decision] = partial(cast(Any, tuple).__new_
 """Of its fields, in half the time of `Decision(…)`."""
 
 
-class Statistics:
-    """Counts by destination, until they are reported."""
-
-    def __init__(self) -> None:
-        self._counts: defaultdict[str, DeliveryStatistics] = defaultdict(DeliveryStatistics)
-        self.next_report = 0.0
-        """When to report, on the monotonic clock."""
-
-    def count(self, decisions: Iterable[Decision], now: datetime) -> None:
-        """Count decisions that were written."""
-        recorded: defaultdict[str, list[datetime]] = defaultdict(list)
-        for message, outcome, destination, _ in decisions:
-            if outcome is DELIVERED:
-                recorded[destination].append(message.recorded_at)
-            elif isinstance(outcome, Retry):
-                self._counts[destination].retried += 1
-            elif isinstance(outcome, Dead):
-                self._counts[destination].dead += 1
-        for destination, times in recorded.items():
-            counted = self._counts[destination]
-            longest = bisect_left(LAGS, (now - min(times)).total_seconds())
-            if bisect_left(LAGS, (now - max(times)).total_seconds()) == longest:  # as in most batches
-                counted.published += len(times)
-                counted.lags[longest] += len(times)
-            else:
-                for at in times:
-                    counted.count_delivered((now - at).total_seconds())
-
-    def take(self) -> dict[str, DeliveryStatistics]:
-        """The counts since the last report, to be reported now."""
-        taken, self._counts = dict(self._counts), defaultdict(DeliveryStatistics)
-        return taken
-
-    def put_back(self, taken: Mapping[str, DeliveryStatistics]) -> None:
-        """What could not be reported is reported the next time."""
-        for destination, counted in taken.items():
-            self._counts[destination].add(counted)
-
-
 class _Entry:
     __slots__ = ("error", "followers", "item", "outcome", "refused", "since")
 
     def __init__(
         self, item: Item, outcome: Outcome | None, since: float, error: str = "", followers: Sequence[Item] = ()
     ) -> None:
-        """outcome: None: a deferral to be noted. since: when it was decided, on the monotonic clock."""
+        """outcome: None: a deferral to be counted. since: when it was decided, on the monotonic clock."""
         self.item = item
         self.outcome = outcome
         self.since = since
@@ -107,15 +63,15 @@ class Settlement:
         """How many decisions are written without waiting for more."""
         self._gather_for = min(GATHER, GATHER_PER_DECISION * self._enough)
         self._enough_bytes = config.max_bytes // 8
-        """With so many bytes in flight, any number."""
+        """Bytes in flight above which decisions are written at once."""
         self._pending: list[_Entry] = []
-        self._arrived = asyncio.Event()
+        self._has_pending = asyncio.Event()
         self._hurry = asyncio.Event()
         """Set once what waits is worth a write, or another message waits for it."""
         self._wrote_at = -math.inf
         self._outage: Backoff | None = None
         """The pauses while the store is unavailable."""
-        self._refusals = Backoff(context.chance, first=0.05)
+        self._refusals = Backoff(context.rng, first=0.05)
         self._has_refused = False
         """Whether refused decisions are among those that wait."""
         self._refused_until = 0.0
@@ -130,23 +86,23 @@ class Settlement:
         if _stops(outcome):
             self._barrier.stop(item.queue)
         self._pending.append(_Entry(item, outcome, self._clock.monotonic(), followers=followers or ()))
-        self._arrive(hurry=outcome is not DELIVERED or _is_awaited(item))
+        self._added(hurry=outcome is not DELIVERED or _is_awaited(item))
 
     def delivered(self, items: Iterable[Item]) -> None:
-        """These arrived."""
+        """The transport accepted these."""
         now = self._clock.monotonic()
-        arrived = [_Entry(item, DELIVERED, now) for item in items]
-        self._pending += arrived
-        self._arrive(hurry=any(_is_awaited(entry.item) for entry in arrived))
+        accepted = [_Entry(item, DELIVERED, now) for item in items]
+        self._pending += accepted
+        self._added(hurry=any(_is_awaited(entry.item) for entry in accepted))
 
     def defer(self, item: Item, error: str, followers: list[Item]) -> None:
         """Write a deferral because of an outage; the message is released."""
         self._barrier.stop(item.queue)
         self._pending.append(_Entry(item, None, self._clock.monotonic(), error, followers))
-        self._arrive(hurry=True)
+        self._added(hurry=True)
 
-    def _arrive(self, *, hurry: bool = False) -> None:
-        self._arrived.set()
+    def _added(self, *, hurry: bool = False) -> None:
+        self._has_pending.set()
         if hurry or len(self._pending) >= self._enough or self._in_flight.bytes >= self._enough_bytes:
             self._hurry.set()
 
@@ -169,7 +125,7 @@ class Settlement:
         self.ended = False
         try:
             while True:
-                await self._arrived.wait()
+                await self._has_pending.wait()
                 await self.flush()
         finally:
             self.ended = True
@@ -194,11 +150,11 @@ class Settlement:
                     self._refuse(taken, error)
                 else:
                     self._pending = taken + self._pending
-                    self._has_refused = True  # for all that is known
+                    self._has_refused = True  # assume so until a write succeeds
                     await self._wait_for_store(error)
             finally:
                 self._writing = []
-        self._arrived.clear()
+        self._has_pending.clear()
 
     async def _gather(self) -> None:
         """Wait for more deliveries where the last write has only just begun: nothing waits for theirs."""
@@ -239,14 +195,14 @@ class Settlement:
 
     async def _wait_for_refused(self) -> None:
         """Wait until refused decisions may be written again, or another one is made."""
-        self._arrived.clear()
+        self._has_pending.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._refused_until - self._clock.monotonic()):
-                await self._arrived.wait()
+                await self._has_pending.wait()
 
     async def _wait_for_store(self, error: StoreUnavailableError) -> None:
         """Wait before the next write."""
-        self._outage = self._outage or Backoff(self._context.chance, first=0.05)
+        self._outage = self._outage or Backoff(self._context.rng, first=0.05)
         pause = self._outage.next()
         self._context.announce(StoreFailed(relay=self._context.relay, error=str(error), delay=pause))
         await self._clock.sleep(pause)
@@ -271,13 +227,16 @@ class Settlement:
                 failpoints.hit("after-settle")
             lost |= settled.lost
             duplicates = settled.duplicates
-        notes: dict[tuple[str, bool], list[Resolved]] = {}
+        deferrals: dict[tuple[str, bool], list[Resolved]] = {}
         for entry in ours:
             if entry.outcome is None:
-                of = notes.setdefault((entry.error, entry.item.noted), [])
+                of = deferrals.setdefault((entry.error, entry.item.counted_before_send), [])
                 of.append(Resolved(entry.item.message, entry.item.destination))
-        for (error, noted), messages in notes.items():
-            lost |= (await self._context.store.writes.note(epochs, messages, error=error, noted=noted)).lost
+        for (error, before_send), messages in deferrals.items():
+            counted = await self._context.store.writes.count_attempt(
+                epochs, messages, error=error, counted_before_send=before_send
+            )
+            lost |= counted.lost
         self._written(taken, [entry for entry in ours if entry.item.message.lane not in lost] if lost else ours)
         if dropped := self._context.ownership.lose(lost, epochs):
             self._context.announce(LanesLost(relay=self._context.relay, lanes=tuple(dropped)))
@@ -326,7 +285,7 @@ def _positions(entries: list[_Entry]) -> list[tuple[int, str]]:
 
 def _is_awaited(item: Item) -> bool:
     """Whether others wait until it is settled: later ones of its key, or the next one in quarantine."""
-    return item.waited or item.noted
+    return item.waited or item.counted_before_send
 
 
 def _stops(outcome: Outcome | None) -> bool:

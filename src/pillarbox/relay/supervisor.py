@@ -1,4 +1,4 @@
-"""The supervisor of one relay: what its parts share, and its child tasks.
+"""The supervisor of one relay: its lifecycle, and its child tasks.
 
 The children start and end together. The first one that fails drains the relay and ends the others, with its reason.
 """
@@ -6,40 +6,30 @@ The children start and end together. The first one that fails drains the relay a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pillarbox import failpoints
-from pillarbox.core.clock import Chance, Clock, seconds
-from pillarbox.core.errors import RelayFailedError, StoreUnavailableError
+from pillarbox.core.clock import seconds
+from pillarbox.core.errors import ConfigurationError, RelayFailedError, StoreUnavailableError
 from pillarbox.core.lane import Renewal
 from pillarbox.core.observations import (
     Announcer,
     RelayStarted,
     RelayStopped,
+    StopRequested,
     StoreFailed,
     StoreRestored,
 )
-from pillarbox.core.retry import LONGEST_PAUSE, Backoff, RetryPolicy
-from pillarbox.core.store import Store
-from pillarbox.relay.heartbeat import Heartbeat, HeartbeatThread, Pulse
+from pillarbox.core.retry import MAX_RECONNECT_PAUSE, Backoff
+from pillarbox.relay.liveness import Heartbeat, HeartbeatThread
 
 if TYPE_CHECKING:
-    from pillarbox.relay.config import RelayConfig
-    from pillarbox.relay.crash_guard import CrashGuard
-    from pillarbox.relay.destinations import Destinations, TransportHealth
-    from pillarbox.relay.fetch import Fetcher
-    from pillarbox.relay.heartbeat import StallWatch
-    from pillarbox.relay.idle import FetchBarrier, FetchSchedule, IdleWait, Wakeups
-    from pillarbox.relay.in_flight import InFlight, Item
-    from pillarbox.relay.lanes import Coordinator, Ownership
-    from pillarbox.relay.relay import Lifecycle
-    from pillarbox.relay.routing import Routing
-    from pillarbox.relay.send import Sender
-    from pillarbox.relay.settle import Settlement, Statistics
+    from pillarbox.relay.fetch_loop import Wakeups
+    from pillarbox.relay.relay import RelayContext, RelayParts
 
 CHECK_EVERY = 0.05
 """Seconds between two checks of whether a drain is complete, where nothing wakes it."""
@@ -47,53 +37,66 @@ CHECK_EVERY = 0.05
 Child = Callable[[], Coroutine[Any, Any, None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelayContext:
-    """What the parts of one relay share."""
+class Phase(Enum):
+    """Where a relay is in its life.
 
-    relay: str
-    """The id of the relay."""
-    name: str
-    store: Store
-    config: RelayConfig
-    retry: RetryPolicy
-    routing: Routing
-    destinations: Destinations
-    in_flight: InFlight
-    ownership: Ownership
-    barrier: FetchBarrier
-    crash_guard: CrashGuard
-    statistics: Statistics
-    schedule: FetchSchedule
-    wakeups: Wakeups
-    lifecycle: Lifecycle
-    pulse: Pulse
-    clock: Clock
-    chance: Chance
-    announce: Announcer
+    stopped ── begin ──▶ starting ── the store answers ──▶ running ── stop, or a failure ──▶ draining ──▶ stopped
+    stopped ── stop ───▶ cancelled: the next run ends at once
+    """
 
-    def release(self, items: Sequence[Item]) -> None:
-        """Give messages back as they were: nothing is written, and a later fetch brings them again."""
-        if not items:
-            return
-        for item in items:
-            self.barrier.released(item.queue)
-        self.in_flight.forget(items)
-        self.schedule.continue_queues(queue for item in items if item.waited and (queue := item.key_queue) is not None)
-        self.wakeups.fetch()
+    STOPPED = "stopped"
+    STARTING = "starting"
+    RUNNING = "running"
+    DRAINING = "draining"
+    CANCELLED = "cancelled"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelayParts:
-    """The working parts of one relay; each knows the context, and those before it."""
+class Lifecycle:
+    """The one state of a relay that its parts ask whether to begin anything."""
 
-    settlement: Settlement
-    sender: Sender
-    fetcher: Fetcher
-    coordinator: Coordinator
-    health: TransportHealth
-    idle: IdleWait
-    stalls: StallWatch
+    def __init__(self, *, relay: str, announce: Announcer, wakeups: Wakeups) -> None:
+        self._relay = relay
+        self._announce = announce
+        self._wakeups = wakeups
+        self._ended = asyncio.Event()
+        self.phase = Phase.STOPPED
+        self.draining = False
+        """Whether the phase is one in which nothing begins. An attribute: senders read it for every batch."""
+
+    def begin(self) -> None:
+        """Start. Raises ConfigurationError for a relay that is already running."""
+        if self.phase not in (Phase.STOPPED, Phase.CANCELLED):
+            raise ConfigurationError("this relay is already running; create one Relay per concurrent run")
+        self._enter(Phase.STARTING if self.phase is Phase.STOPPED else Phase.DRAINING)
+
+    def run(self) -> None:
+        """The store answered: work, unless the relay was stopped meanwhile."""
+        if self.phase is Phase.STARTING:
+            self._enter(Phase.RUNNING)
+
+    def stop(self) -> None:
+        """Drain because an operator or the application asked for it."""
+        if not self.draining:
+            self._announce(StopRequested(relay=self._relay))
+            self.drain()
+
+    def drain(self) -> None:
+        """Begin nothing any more: fetch no more, wait for what is in flight, settle, release the lanes."""
+        self._enter(Phase.CANCELLED if self.phase in (Phase.STOPPED, Phase.CANCELLED) else Phase.DRAINING)
+        self._ended.set()
+        self._wakeups.all()
+
+    def end(self) -> None:
+        """Stopped: the relay may run again."""
+        self._ended.clear()
+        self._enter(Phase.STOPPED)
+
+    async def until_draining(self) -> None:
+        await self._ended.wait()
+
+    def _enter(self, phase: Phase) -> None:
+        self.phase = phase
+        self.draining = phase in (Phase.DRAINING, Phase.CANCELLED)
 
 
 class Supervisor:
@@ -136,7 +139,7 @@ class Supervisor:
             else:
                 yield
         finally:
-            context.pulse.ticked = 0.0
+            context.heartbeat.ticked = 0.0
             context.lifecycle.end()
 
     @asynccontextmanager
@@ -160,11 +163,11 @@ class Supervisor:
         parts, transports = self._parts, self._context.routing.transports
         children: list[Child] = [parts.settlement.run, partial(self._retrying, parts.coordinator.run)]
         if fetching:
-            children.append(partial(self._retrying, partial(parts.idle.run, parts.fetcher, parts.sender)))
+            children.append(partial(self._retrying, partial(parts.fetch_loop.run, parts.fetcher, parts.sender)))
             children += [partial(parts.health.watch, name) for name in transports]
             if self._context.config.wakeup == "notify":
-                children.append(partial(self._retrying, parts.idle.listen))
-                children.append(partial(self._retrying, parts.idle.tell_producers))
+                children.append(partial(self._retrying, parts.fetch_loop.listen))
+                children.append(partial(self._retrying, parts.fetch_loop.tell_producers))
         children += [partial(parts.sender.run, transport) for transport in transports.values()]
         return children
 
@@ -190,14 +193,14 @@ class Supervisor:
         """Join once the store can be reached and, with `fail_fast`, every transport. Returns False if the relay is
         stopped before that. Raises SchemaError, and unless `waiting`, StoreUnavailableError and UnavailableError."""
         context, parts = self._context, self._parts
-        backoff = Backoff(context.chance)
+        backoff = Backoff(context.rng)
         while not context.lifecycle.draining:
             try:
                 await context.store.schema.check()
                 if self._fail_fast:
                     for name in context.routing.transports:
                         await parts.health.check(name)
-                await parts.coordinator.join()
+                await parts.lanes.join()
             except StoreUnavailableError as error:
                 if not waiting:
                     raise
@@ -207,19 +210,19 @@ class Supervisor:
                         await context.lifecycle.until_draining()
             else:
                 self.store_error = ""
-                self._store_answered()
+                self._store_restored()
                 return True
         return False
 
     async def _retrying(self, child: Child) -> None:
         """Run a child again, after a growing pause, whenever the store is unavailable."""
-        clock, backoff = self._context.clock, Backoff(self._context.chance)
+        clock, backoff = self._context.clock, Backoff(self._context.rng)
         while True:
             began = clock.monotonic()
             try:
                 await child()
             except StoreUnavailableError as error:
-                if clock.monotonic() - began > LONGEST_PAUSE:
+                if clock.monotonic() - began > MAX_RECONNECT_PAUSE:
                     backoff.reset()  # the store answered for a while: this is another outage
                 await clock.sleep(self._store_failed(error, backoff))
 
@@ -231,7 +234,7 @@ class Supervisor:
         self._context.announce(StoreFailed(relay=self._context.relay, error=str(error), delay=delay))
         return delay
 
-    def _store_answered(self) -> None:
+    def _store_restored(self) -> None:
         if self._store_failed_at is not None:
             outage = self._context.clock.monotonic() - self._store_failed_at
             self._store_failed_at = None
@@ -287,29 +290,29 @@ class Supervisor:
     def renewed(self, deadline: float, renewal: Renewal) -> None:
         # While the lease was over, senders waited, and nothing else would wake them.
         suspended = not self._context.ownership.may_send()
-        self._parts.coordinator.renewed(deadline, renewal)
+        self._parts.lanes.renewed(deadline, renewal)
         self._call(self._after_renewal)
         if suspended:
             self._call(self._context.wakeups.all)
 
     def _after_renewal(self) -> None:
-        self._store_answered()
+        self._store_restored()
         self._parts.stalls.check()
 
     def lease_lost(self, reason: str) -> None:
-        self._call(self._parts.coordinator.lease_lost, reason)
+        self._call(self._parts.lanes.lease_lost, reason)
 
     def loop_stalled(self, reason: str) -> None:
         if self._on_stall is not None:
             self._on_stall(reason)
-        self._call(self._parts.coordinator.lease_lost, reason)
+        self._call(self._parts.lanes.lease_lost, reason)
         self._call(self.fail, reason)
 
     def heartbeat_failed(self, error: Exception) -> None:
         self._call(self.fail, f"its heartbeat failed: {error!r}", error)
 
     def session_lost(self) -> None:
-        self._parts.coordinator.session_lost()
+        self._parts.lanes.session_lost()
 
     def lanes_available(self) -> None:
         self._call(self._parts.coordinator.hurry)

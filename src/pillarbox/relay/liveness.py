@@ -3,7 +3,7 @@
 It renews only while the relay's loop has ticked within `stall_limit`: the lanes of a relay whose loop hangs go to
 others. The deadline it sets counts from before the renewal was sent.
 
-With each renewal the stall watch checks whether the relay, which is alive, also makes progress.
+With each renewal the stall detector checks whether the relay, which is alive, also makes progress.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pillarbox.core.retry import Backoff
 from pillarbox.core.store import Store
 
 if TYPE_CHECKING:
-    from pillarbox.relay.idle import IdleWait
-    from pillarbox.relay.lanes import Coordinator
+    from pillarbox.relay.coordinator import Coordinator
+    from pillarbox.relay.fetch_loop import FetchLoop
+    from pillarbox.relay.relay import RelayContext
     from pillarbox.relay.send import Sender
     from pillarbox.relay.settle import Settlement
-    from pillarbox.relay.supervisor import RelayContext
 
 RECONNECTS_WITHIN = 0.3
 """Seconds that a relay whose session ended has to begin another one before its lease is ended."""
@@ -38,7 +38,7 @@ END_TIMEOUT = 5.0
 
 
 @dataclass(slots=True)
-class Pulse:
+class HeartbeatState:
     """What the relay's loop and the heartbeat share; plain assignments, safe between two threads."""
 
     relay: str = ""
@@ -85,12 +85,12 @@ class Heartbeat:
     def __init__(self, context: RelayContext, listener: HeartbeatListener, store: Store) -> None:
         self._store = store
         self._listener = listener
-        self._pulse = context.pulse
+        self._state = context.heartbeat
         self._clock = context.clock
         self._lease = seconds(context.config.lease)
-        self._interval = seconds(context.config.heartbeat)
+        self._interval = seconds(context.config.heartbeat_interval)
         self._stall_limit = seconds(context.config.stall_limit)
-        self._backoff = Backoff(context.chance, longest=self._interval)
+        self._backoff = Backoff(context.rng, max_pause=self._interval)
         self._relays = 1
         self._task: asyncio.Task[None] | None = None
 
@@ -114,12 +114,12 @@ class Heartbeat:
     async def _beat_on(self) -> None:
         while True:
             began = self._clock.monotonic()
-            silent = began - self._pulse.ticked
+            silent = began - self._state.ticked
             if silent > self._stall_limit:
                 await self._release_lanes(silent)
                 return
             pause = self._interval
-            if self._pulse.joined and not await self._beat(began):
+            if self._state.joined and not await self._beat(began):
                 pause = self._backoff.next()
             await self._rest(max(0.0, pause - (self._clock.monotonic() - began)))
 
@@ -131,7 +131,7 @@ class Heartbeat:
                 self._listener.session_lost()
                 await self._clock.sleep(self._backoff.next())
                 return
-            if self._pulse.joined and self._relays > 1:
+            if self._state.joined and self._relays > 1:
                 await self._expire_crashed()
 
     async def _session_ends_within(self, length: float) -> bool:
@@ -148,7 +148,7 @@ class Heartbeat:
     async def _expire_crashed(self) -> None:
         lanes = self._store.lanes
         with suppress(PillarboxError):
-            if sessions := await lanes.ended(self._pulse.relay):
+            if sessions := await lanes.ended(self._state.relay):
                 # A relay that is alive reconnects at once.
                 await self._clock.sleep(RECONNECTS_WITHIN)
                 if await lanes.expire(sessions):
@@ -158,30 +158,30 @@ class Heartbeat:
 
     async def _release_lanes(self, silent: float) -> None:
         """The relay's loop hangs: release its lanes in its name, and show where it hangs."""
-        self._pulse.joined = False
+        self._state.joined = False
         with suppress(PillarboxError):
-            await self._store.lanes.release(self._pulse.relay)
+            await self._store.lanes.release(self._state.relay)
         self._listener.loop_stalled(
-            f"the event loop has been silent for {silent:.0f} s; it hangs at\n{self._pulse.stack()}"
+            f"the event loop has been silent for {silent:.0f} s; it hangs at\n{self._state.stack()}"
         )
 
     async def _beat(self, began: float) -> bool:
         """Renew the lease; False: the store cannot be reached."""
-        pulse = self._pulse
+        state = self._state
         try:
             renewal = await self._store.lanes.renew(
-                pulse.relay,
+                state.relay,
                 lease=self._lease,
-                in_flight=pulse.in_flight,
-                breakers=pulse.breakers or {},
-                stalled=pulse.stalled,
+                in_flight=state.in_flight,
+                breakers=state.breakers or {},
+                stalled=state.stalled,
             )
         except PillarboxError:
             # The store is unavailable: the deadline passes by itself if that lasts.
             return False
         self._backoff.reset()
         if renewal is None:
-            pulse.joined = False
+            state.joined = False
             self._listener.lease_lost("the lease ended before it was renewed")
             return True
         self._relays = renewal.relays
@@ -221,7 +221,7 @@ class HeartbeatThread:
                 self._relays_loop.call_soon_threadsafe(self._ended.set)
 
     async def _beat(self) -> None:
-        store = self._store.beside()
+        store = self._store.clone()
         requested = asyncio.create_task(self._end_requested.wait())
         beating = asyncio.create_task(self._make(store).run())
         try:
@@ -246,7 +246,7 @@ NOT_FETCHED = (
     "queries"
 )
 NOT_COORDINATED = (
-    "the store renews the lease but does not hand out lanes or carry out requests; see the errors in the relay's log, "
+    "the store renews the lease but does not hand out lanes or execute requests; see the errors in the relay's log, "
     "and check the database's locks and permissions"
 )
 LEDGER_NOT_WRITTEN = (
@@ -273,7 +273,7 @@ class _Wait:
     seconds: float = 0.0
 
 
-class StallWatch:
+class StallDetector:
     """Detects that a relay which is alive could take lanes, fetch, send or settle, but does not.
 
     A stage counts time only while it could make progress and makes none. A pause, a rate limit, an open breaker,
@@ -282,15 +282,20 @@ class StallWatch:
     """
 
     def __init__(
-        self, context: RelayContext, coordinator: Coordinator, idle: IdleWait, sender: Sender, settlement: Settlement
+        self,
+        context: RelayContext,
+        coordinator: Coordinator,
+        fetch_loop: FetchLoop,
+        sender: Sender,
+        settlement: Settlement,
     ) -> None:
         config = context.config
         self._context = context
         self._coordinator = coordinator
-        self._idle = idle
+        self._fetch_loop = fetch_loop
         self._sender = sender
         self._settlement = settlement
-        self._interval = seconds(config.heartbeat)
+        self._interval = seconds(config.heartbeat_interval)
         self._limit = seconds(config.lease) + RECOVERY + seconds(config.poll_interval)
         self._waits: dict[tuple[str, Hashable], _Wait] = {}
         self._stalled: RelayStalled | None = None
@@ -300,8 +305,8 @@ class StallWatch:
         """The relay starts: nothing is known of its stages."""
         self._waits.clear()
         self._stalled = None
-        self._idle.rounds = None
-        self._context.pulse.stalled = ""
+        self._fetch_loop.rounds = None
+        self._context.heartbeat.stalled = ""
 
     def check(self) -> None:
         """Search for a stall. Called whenever the lease was renewed, whatever the children of the relay wait for."""
@@ -320,7 +325,7 @@ class StallWatch:
 
     def _report(self, found: RelayStalled | None) -> None:
         before, self._stalled = self._stalled, found
-        self._context.pulse.stalled = found.reason if found is not None else ""
+        self._context.heartbeat.stalled = found.reason if found is not None else ""
         if found is not None and (before is None or before.stage != found.stage):
             self._context.announce(found)
         elif found is None and before is not None:
@@ -335,9 +340,9 @@ class StallWatch:
             return
         if (oldest := self._settlement.oldest) is not None:
             yield _Opportunity("settle", None, oldest, NOT_SETTLED)
-        if self._idle.rounds is not None and context.ownership.epochs:
-            yield _Opportunity("fetch", None, self._idle.rounds, NOT_FETCHED)
-        yield _Opportunity("tend", None, self._coordinator.rounds, NOT_COORDINATED)
+        if self._fetch_loop.rounds is not None and context.ownership.epochs:
+            yield _Opportunity("fetch", None, self._fetch_loop.rounds, NOT_FETCHED)
+        yield _Opportunity("coordinate", None, self._coordinator.rounds, NOT_COORDINATED)
         if ledger is not None and (writes := ledger.writes()) is not None:
             yield _Opportunity("ledger", None, writes, LEDGER_NOT_WRITTEN)
         for sends, destination in self._sender.could_send():

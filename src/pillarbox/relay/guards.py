@@ -1,6 +1,7 @@
-"""What is written before a send: the attempt of a message in quarantine, and the entry in the ledger.
+"""The guards of a send, quarantine and ledger: both write before a send, the attempt of a message in quarantine and the
+entry in the ledger.
 
-A lane that was taken again and again from crashed relays contains a message that ends its relay. The messages of such
+A lane that was acquired repeatedly from crashed relays contains a message that crashes its relay. The messages of such
 a lane are sent one at a time, and the attempt is counted before the send. The next owner sees such an attempt on a
 message that is still ready, and quarantines the message; after three of them the relay dead-letters it.
 
@@ -17,24 +18,24 @@ from typing import TYPE_CHECKING
 
 from pillarbox.core.clock import Clock
 from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
-from pillarbox.core.lane import Epochs, Lease, Settled
+from pillarbox.core.lane import Epochs, OwnedLane, Settled
 from pillarbox.core.message import Message
 from pillarbox.core.observations import EventSkipped, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
-from pillarbox.core.store import Before, Ledger
+from pillarbox.core.store import Ledger, PriorSend
 
 if TYPE_CHECKING:
     from pillarbox.relay.decide import Decider
     from pillarbox.relay.in_flight import Item
+    from pillarbox.relay.relay import RelayContext
     from pillarbox.relay.send import Batch, Sent
     from pillarbox.relay.settle import Settlement
-    from pillarbox.relay.supervisor import RelayContext
 
 CRASHES_TO_QUARANTINE = 2
 """Crashes in a row, without a settlement in between, after which the messages of a lane are quarantined."""
-MAX_CRASHES = 3
+MAX_RELAY_CRASHES = 3
 """Attempts that ended their relay, after which a message is dead-lettered."""
-BEING_SENT = "being sent; if this stays, its relay ended meanwhile"
+BEING_SENT = "send in progress; if this message remains, the relay crashed during the send"
 """The error of a message whose attempt was counted before the send."""
 LEDGER_PAUSE = 0.5
 """Seconds before the next send after a write to the ledger failed."""
@@ -49,10 +50,10 @@ MAY_HAVE_BEEN_SENT = (
 class CrashGuard:
     """Which lanes and messages are in quarantine."""
 
-    def __init__(self, *, window: int, grace: float, clock: Clock) -> None:
-        """window: how many messages of a lane are quarantined: as many as were in flight at most. grace: seconds after
-        a lane was taken within which a relay that is alive has its attempts taken back."""
-        self._window = window
+    def __init__(self, *, quarantine_size: int, grace: float, clock: Clock) -> None:
+        """quarantine_size: how many messages of a lane are quarantined: as many as were in flight at most. grace:
+        seconds after a lane was acquired within which a relay that is alive has its attempts taken back."""
+        self._quarantine_size = quarantine_size
         self._grace = grace
         self._clock = clock
         self._quarantined: dict[int, int] = {}
@@ -63,12 +64,12 @@ class CrashGuard:
         self.inactive = True
         """Whether no lane is in quarantine, and every attempt that this relay counted is settled."""
 
-    def acquired(self, leases: Iterable[Lease]) -> None:
-        """The relay took lanes; those whose owners crashed repeatedly go into quarantine."""
-        for lease in leases:
-            self._taken_at[lease.lane] = self._clock.monotonic()
-            if lease.crashes >= CRASHES_TO_QUARANTINE:
-                self._quarantined[lease.lane] = self._window
+    def acquired(self, lanes: Iterable[OwnedLane]) -> None:
+        """The relay acquired lanes; those whose owners crashed repeatedly go into quarantine."""
+        for owned in lanes:
+            self._taken_at[owned.lane] = self._clock.monotonic()
+            if owned.crashes >= CRASHES_TO_QUARANTINE:
+                self._quarantined[owned.lane] = self._quarantine_size
         self._changed()
 
     def quarantines(self, message: Message) -> bool:
@@ -86,14 +87,14 @@ class CrashGuard:
         self._changed()
 
     def is_exhausted(self, message: Message) -> bool:
-        """Whether the message ended its relay so often that it is to be dead-lettered."""
-        return _is_ready_with_attempts(message) and message.attempts - self.counted(message) >= MAX_CRASHES
+        """Whether the message crashed its relay so often that it is to be dead-lettered."""
+        return _is_ready_with_attempts(message) and message.attempts - self.counted(message) >= MAX_RELAY_CRASHES
 
     def decision(self, message: Message) -> Dead | None:
         """The decision on such a message; None while a relay that counts as crashed may still turn out to be alive."""
         if self._clock.monotonic() - self._taken_at.get(message.lane, 0.0) < self._grace:
             return None
-        return Dead(error=f"its relay ended {message.attempts} times while this was being sent", counted=False)
+        return Dead(error=f"{message.attempts} relays crashed while sending this message", counted=False)
 
     def counted(self, message: Message) -> bool:
         """Whether one of its attempts is this relay's own, which the relay survived."""
@@ -137,10 +138,14 @@ class CrashGuard:
         in_flight.keep(item)
         written = True  # for all that is known, until the store answers
         try:
-            noted = await context.store.writes.note(
-                epochs, [Resolved(item.message, item.destination)], error=BEING_SENT, counted=True, noted=again
+            counted = await context.store.writes.count_attempt(
+                epochs,
+                [Resolved(item.message, item.destination)],
+                error=BEING_SENT,
+                counted=True,
+                counted_before_send=again,
             )
-            written = noted.count > 0
+            written = counted.count > 0
         except RowsRefusedError:
             written = False
             raise
@@ -151,9 +156,9 @@ class CrashGuard:
                 self.cleared([message.identity])
         if written and held:
             item.become(message if again else message._replace(attempts=message.attempts + 1))
-            item.noted = True
+            item.counted_before_send = True
             in_flight.add(item)
-        return noted
+        return counted
 
 
 class LedgerGuard:
@@ -194,7 +199,7 @@ class LedgerGuard:
         dropped = [(state, item) for state, item in batch if item not in sent]
         for state, item in dropped:
             if item.is_probe:
-                context.destinations.of(state.endpoint).breaker.unanswered()
+                context.destinations.of(state.endpoint).breaker.probe_ended()
         return to_send, dropped
 
     async def _not_sent_before(self, batch: Batch) -> Batch:
@@ -222,12 +227,12 @@ class LedgerGuard:
             if not context.in_flight.sends(item):
                 # Its lane was lost meanwhile.
                 continue
-            if before is Before.SENT:
+            if before is PriorSend.SENT:
                 context.in_flight.confirmed(item)
                 self._settlement.add(item, DELIVERED)
                 context.wakeups.send()
                 context.announce(EventSkipped(relay=context.relay, message=item.message, destination=item.destination))
-            elif before is Before.UNKNOWN and self._at_most_once and _identity(item) not in own:
+            elif before is PriorSend.UNKNOWN and self._at_most_once and _identity(item) not in own:
                 block = context.config.on_exhausted == "block"
                 self._decider.settle(item, Dead(error=MAY_HAVE_BEEN_SENT, block=block, counted=False))
             else:

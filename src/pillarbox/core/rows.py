@@ -1,4 +1,4 @@
-"""Rows that applications and consumers write: recorded events, inbox records and consumer statistics."""
+"""Rows that applications write in their own transactions: recorded events, and the inbox records of consumers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from pillarbox.core.message import Message
+from pillarbox.core.statistics import ConsumerStatistics
 
 
-class Row(NamedTuple):
+class EventRow(NamedTuple):
     """An encoded event, in the order of the columns of `record`; None: the default of the column."""
 
     event_id: str
@@ -67,36 +68,24 @@ class Row(NamedTuple):
 
 
 @runtime_checkable
-class InProcessTransaction(Protocol):
-    """A transaction of a store that lives in this process; `record` appends to it without SQL."""
+class EventTransaction(Protocol):
+    """A transaction that appends events itself; `Outbox.record` and `arecord` call it instead of running SQL.
 
-    def append_rows(self, rows: Sequence[Row], *, ignore_duplicates: bool) -> None:
+    Transactions of the memory store do so, and those of engines of other distributions.
+    """
+
+    def append_rows(self, rows: Sequence[EventRow], *, ignore_duplicates: bool) -> None:
         """Add rows, which become visible when the transaction commits. Raises DuplicateEventError, adding none."""
         ...
 
 
-LATELY = 86_400.0
-"""Seconds of consumer statistics that listings show, by the hour."""
+@runtime_checkable
+class AsyncEventTransaction(Protocol):
+    """`EventTransaction` on a driver that is awaited, for `Outbox.arecord`."""
 
-
-class ConsumerStatistics(NamedTuple):
-    """Counts of a consumer since its previous write.
-
-    The counts of the last seconds before a crash are lost; those of a write whose response was lost count twice.
-    """
-
-    consumer: str
-    processed: int = 0
-    """Processed events."""
-    duplicates: int = 0
-    """Duplicates, which were skipped."""
-    failures: int = 0
-    """Failed attempts that were counted; the event is redelivered."""
-    dead_lettered: int = 0
-    """Dead-lettered events."""
-    last_error: str | None = None
-    failed_ago: float | None = None
-    """Seconds since an event last failed or was dead-lettered."""
+    async def aappend_rows(self, rows: Sequence[EventRow], *, ignore_duplicates: bool) -> None:
+        """`EventTransaction.append_rows`, awaited."""
+        ...
 
 
 INBOX_RETENTION = "120 days"
@@ -114,16 +103,30 @@ class InboxRecord(NamedTuple):
 
 
 @runtime_checkable
-class InProcessInbox(Protocol):
-    """A transaction of a store that lives in this process; the inbox writes to it without SQL."""
+class InboxTransaction(Protocol):
+    """A transaction that writes inbox records itself; the inbox calls it instead of running SQL."""
 
     def admit_record(self, record: InboxRecord) -> bool:
         """Write an inbox record as part of the transaction; False if there is one already.
 
-        Raises InboxError while another open transaction has written the same: it may still roll back.
+        While another open transaction has written the same, wait for its end, or raise InboxError: it may still roll
+        back.
         """
         ...
 
     def add_statistics(self, statistics: ConsumerStatistics) -> None:
         """Add to the consumer statistics as part of the transaction."""
+        ...
+
+
+@runtime_checkable
+class AsyncInboxTransaction(Protocol):
+    """`InboxTransaction` on a driver that is awaited, for `Inbox.aadmit`."""
+
+    async def aadmit_record(self, record: InboxRecord) -> bool:
+        """`InboxTransaction.admit_record`, awaited."""
+        ...
+
+    async def aadd_statistics(self, statistics: ConsumerStatistics) -> None:
+        """`InboxTransaction.add_statistics`, awaited."""
         ...
