@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from pillarbox.admin.archive import Stale, Table
+from pillarbox.admin.archive import ExpiredCounts, Table
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.fetch import MAX_BYTES
 from pillarbox.core.message import EARLIEST
@@ -27,9 +27,9 @@ class SqlArchive:
             "dead": engine.statement("delete_dead_letters"),
         }
 
-    async def stale(self, kept: Retention) -> Stale:
+    async def count_expired(self, kept: Retention) -> ExpiredCounts:
         [counts] = await self._engine.read(self._count, asdict(kept) | {"most": COUNTED + 1})
-        return Stale(*counts)
+        return ExpiredCounts(*counts)
 
     async def read(
         self,

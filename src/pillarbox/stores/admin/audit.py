@@ -41,4 +41,4 @@ class SqlAudit:
 
     def _found(self, number: int, at: Any, *facts: Any) -> FoundEntry:
         *rest, wanted, edge = facts
-        return FoundEntry(AuditEntry(number, self._engine.moment(at), *rest), bool(wanted), bool(edge))
+        return FoundEntry(AuditEntry(number, self._engine.decode_time(at), *rest), bool(wanted), bool(edge))

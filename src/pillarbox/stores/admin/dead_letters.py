@@ -8,7 +8,7 @@ from typing import Any
 
 from pillarbox.admin.dead_letters import (
     ALL_DEAD_LETTERS,
-    Amendment,
+    DeadLetterEdit,
     DeadLetterFilter,
     DeadLetterPage,
     FoundDeadLetter,
@@ -17,7 +17,7 @@ from pillarbox.admin.dead_letters import (
 )
 from pillarbox.admin.listing import EventDetail, rows_to_scan
 from pillarbox.core.message import EARLIEST
-from pillarbox.stores.admin.engine import LAST, Engine, Given, Steps, moment_or_none
+from pillarbox.stores.admin.engine import LAST, Engine, Parameters, StatementSteps, decode_optional_time
 from pillarbox.stores.admin.events import detail_of
 
 
@@ -31,8 +31,8 @@ class SqlDeadLetters:
         self._details = engine.statement("dead_letter_details")
         self._content = engine.statement("read_dead_letter")
         self._lock = engine.statement("lock_dead_letters")
-        self._revive = engine.statement("revive_dead_letters")
-        self._revive_edited = engine.statement("revive_dead_letters", "edited")
+        self._revive = engine.statement("requeue_dead_letters")
+        self._revive_edited = engine.statement("requeue_dead_letters", "edited")
         self._reopen = engine.statement("reopen_ledger")
         self._delete = engine.statement("delete_dead_letters")
         self._audit_each = engine.statement("audit_dead_letters")
@@ -57,49 +57,56 @@ class SqlDeadLetters:
         rows = await self._listing.read(self._listing.statement("list_dead_letters", *variants), given)
         return dead_letter_page([self._found(*row) for row in rows], limit=limit)
 
-    async def details(self, letters: Sequence[int]) -> Sequence[EventDetail]:
-        rows = await self._listing.read(self._details, {"dead_letter_ids": [*letters]})
+    async def details(self, ids: Sequence[int]) -> Sequence[EventDetail]:
+        rows = await self._listing.read(self._details, {"dead_letter_ids": [*ids]})
         return [detail_of(self._listing, row) for row in rows]
 
     async def retry(self, ids: Sequence[int], *, by: str = "", bulk_action: int | None = None) -> int:
         return await self._engine.transact(self._retried(ids, by=by, bulk_action=bulk_action))
 
     async def edit(
-        self, letter: int, *, payload: bytes | None = None, headers: Mapping[str, str] | None = None, by: str = ""
+        self,
+        dead_letter_id: int,
+        *,
+        payload: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        by: str = "",
     ) -> bool:
         # The content of a dead letter never changes: reading it is not a part of the transaction.
-        for destination, had, had_headers in await self._engine.read(self._content, {"dead_letter_id": letter}):
-            amendment = Amendment.of(had, had_headers, payload=payload, headers=headers)
-            detail = {"destination": destination, "dead_letter_id": letter, **amendment.told}
-            return await self._engine.transact(self._edited(letter, amendment, detail, by=by))
+        for destination, had, had_headers in await self._engine.read(self._content, {"dead_letter_id": dead_letter_id}):
+            amendment = DeadLetterEdit.of(had, had_headers, payload=payload, headers=headers)
+            detail = {"destination": destination, "dead_letter_id": dead_letter_id, **amendment.summary}
+            return await self._engine.transact(self._edited(dead_letter_id, amendment, detail, by=by))
         return False
 
     async def discard(self, ids: Sequence[int], *, by: str = "", bulk_action: int | None = None) -> int:
         return await self._engine.transact(self._discarded(ids, by=by, bulk_action=bulk_action))
 
-    def _retried(self, ids: Sequence[int], *, by: str, bulk_action: int | None) -> Steps[int]:
+    def _retried(self, ids: Sequence[int], *, by: str, bulk_action: int | None) -> StatementSteps[int]:
         revived = [*(yield from self._revived(ids, self._revive, {}))]
         if revived:
             yield from self._audited("retry", revived, by=by, bulk_action=bulk_action)
             yield self._delete, {"dead_letter_ids": [*revived]}
         return len(revived)
 
-    def _edited(self, letter: int, amendment: Amendment, detail: Mapping[str, Any], *, by: str) -> Steps[bool]:
+    def _edited(
+        self, dead_letter_id: int, amendment: DeadLetterEdit, detail: Mapping[str, Any], *, by: str
+    ) -> StatementSteps[bool]:
         content = {"payload": amendment.payload, "headers": amendment.headers_json}
-        revived = yield from self._revived([letter], self._revive_edited, content)
+        revived = yield from self._revived([dead_letter_id], self._revive_edited, content)
         for event_id in revived.values():
             entry = {"by": by, "what": "edit", "subject": event_id, "count": 1, "detail": json.dumps(detail)}
             yield self._audit_edit, entry
             yield self._delete, {"dead_letter_ids": [*revived]}
         return bool(revived)
 
-    def _discarded(self, ids: Sequence[int], *, by: str, bulk_action: int | None) -> Steps[int]:
+    def _discarded(self, ids: Sequence[int], *, by: str, bulk_action: int | None) -> StatementSteps[int]:
         found = [dead_id for dead_id, _, _ in (yield self._lock, {"dead_letter_ids": [*ids]})]
         yield from self._audited("discard", found, by=by, bulk_action=bulk_action)
         yield self._delete, {"dead_letter_ids": found}
         return len(found)
 
-    def _revived(self, ids: Sequence[int], revive: str, content: Given) -> Steps[Mapping[int, str]]:
+    def _revived(self, ids: Sequence[int], revive: str, content: Parameters) -> StatementSteps[Mapping[int, str]]:
         """Make dead letters pending again; returns number → event id of those whose event was not pending already."""
         first: dict[tuple[str, str], int] = {}
         for dead_id, event_id, destination in (yield self._lock, {"dead_letter_ids": [*ids]}):
@@ -110,7 +117,7 @@ class SqlDeadLetters:
         yield self._reopen, pairs
         return {first[pair]: pair[0] for pair in revived}
 
-    def _audited(self, what: str, ids: Sequence[int], *, by: str, bulk_action: int | None) -> Steps[None]:
+    def _audited(self, what: str, ids: Sequence[int], *, by: str, bulk_action: int | None) -> StatementSteps[None]:
         """Enter an action on dead letters in the audit: each by itself, or all in the entry of a bulk action."""
         if bulk_action is None:
             yield self._audit_each, {"what": what, "dead_letter_ids": [*ids], "by": by}
@@ -119,7 +126,7 @@ class SqlDeadLetters:
 
     def _found(self, *facts: Any) -> FoundDeadLetter:
         *row, recorded_at, first_failed_at, dead_lettered_at, wanted, edge = facts
-        moment = self._listing.moment
-        first = moment_or_none(self._listing, first_failed_at)
-        letter = ListedDeadLetter._make([*row, moment(recorded_at), first, moment(dead_lettered_at)])
-        return FoundDeadLetter(letter, bool(wanted), bool(edge))
+        decode_time = self._listing.decode_time
+        first = decode_optional_time(self._listing, first_failed_at)
+        listed = ListedDeadLetter._make([*row, decode_time(recorded_at), first, decode_time(dead_lettered_at)])
+        return FoundDeadLetter(listed, bool(wanted), bool(edge))

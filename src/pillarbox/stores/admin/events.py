@@ -10,17 +10,17 @@ from pillarbox.admin.listing import (
     EventDetail,
     EventFilter,
     EventPage,
+    EventReport,
     Failure,
     FoundEvent,
     ListedEvent,
     Position,
-    Story,
     event_page,
     rows_to_scan,
 )
 from pillarbox.admin.requests import OpenRequest
 from pillarbox.core.message import EARLIEST, LATEST, Status
-from pillarbox.stores.admin.engine import LAST, Engine, Row, moment_or_none
+from pillarbox.stores.admin.engine import LAST, Engine, ResultRow, decode_optional_time
 
 _END = Position(LATEST, LAST, "")
 
@@ -34,17 +34,17 @@ class SqlEvents:
 
     async def list(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
         statement = self._engine.statement("list_events", *_variants(wanted))
-        # Only the hot table has these.
+        # Only the message table has these.
         more = wanted.retrying + (wanted.status in (Status.PENDING, Status.PROCESSING))
         if after is not None and after.recorded_at == LATEST:
             # A time that cannot be decoded does not tell where its row was: go on with those that can.
             after = after._replace(recorded_at=LATEST - timedelta(microseconds=1))
-        recorded_at, number, place = wanted.after(after) or _END
+        recorded_at, number, destination = wanted.after(after) or _END
         aggregate_type, aggregate_id = wanted.aggregate_parts
         given = {
             "recorded_at": recorded_at,
             "id": number,
-            "place": place,
+            "after_destination": destination,
             "since": wanted.since or EARLIEST,
             "status": wanted.status,
             "type": wanted.event_type,
@@ -64,16 +64,16 @@ class SqlEvents:
         rows = await self._engine.read(statement, given)
         return event_page([self._found(*row) for row in rows], limit=limit)
 
-    async def show(self, event_id: str) -> Story:
+    async def show(self, event_id: str) -> EventReport:
         events, failures, requests = await self._engine.read_all(self._story, {"event_id": event_id})
-        moment = self._engine.moment
-        return Story(
+        decode_time = self._engine.decode_time
+        return EventReport(
             [detail_of(self._engine, row) for row in events],
             [
-                Failure(destination, attempt, bool(counted), error, moment(at), seconds)
+                Failure(destination, attempt, bool(counted), error, decode_time(at), seconds)
                 for destination, attempt, counted, error, at, seconds in failures
             ],
-            [OpenRequest._make([*facts, moment(requested_at)]) for *facts, requested_at in requests],
+            [OpenRequest._make([*facts, decode_time(requested_at)]) for *facts, requested_at in requests],
         )
 
     def _found(self, *facts: Any) -> FoundEvent:
@@ -81,27 +81,27 @@ class SqlEvents:
         event = ListedEvent(*row)
         event = event._replace(
             status=Status(event.status),
-            recorded_at=self._engine.moment(event.recorded_at),
-            last_attempt_at=moment_or_none(self._engine, event.last_attempt_at),
-            next_retry_at=moment_or_none(self._engine, event.next_retry_at),
-            published_at=moment_or_none(self._engine, event.published_at),
+            recorded_at=self._engine.decode_time(event.recorded_at),
+            last_attempt_at=decode_optional_time(self._engine, event.last_attempt_at),
+            next_retry_at=decode_optional_time(self._engine, event.next_retry_at),
+            published_at=decode_optional_time(self._engine, event.published_at),
         )
         return FoundEvent(event, bool(wanted), bool(edge))
 
 
-def detail_of(engine: Engine, row: Row) -> EventDetail:
+def detail_of(engine: Engine, row: ResultRow) -> EventDetail:
     """A detail from a row whose columns are its fields."""
     detail = EventDetail(*row)
     return detail._replace(
         status=Status(detail.status),
-        occurred_at=engine.moment(detail.occurred_at),
-        recorded_at=engine.moment(detail.recorded_at),
-        published_at=moment_or_none(engine, detail.published_at),
-        last_attempt_at=moment_or_none(engine, detail.last_attempt_at),
-        next_retry_at=moment_or_none(engine, detail.next_retry_at),
-        locked_at=moment_or_none(engine, detail.locked_at),
-        first_failed_at=moment_or_none(engine, detail.first_failed_at),
-        dead_lettered_at=moment_or_none(engine, detail.dead_lettered_at),
+        occurred_at=engine.decode_time(detail.occurred_at),
+        recorded_at=engine.decode_time(detail.recorded_at),
+        published_at=decode_optional_time(engine, detail.published_at),
+        last_attempt_at=decode_optional_time(engine, detail.last_attempt_at),
+        next_retry_at=decode_optional_time(engine, detail.next_retry_at),
+        locked_at=decode_optional_time(engine, detail.locked_at),
+        first_failed_at=decode_optional_time(engine, detail.first_failed_at),
+        dead_lettered_at=decode_optional_time(engine, detail.dead_lettered_at),
     )
 
 

@@ -1,13 +1,12 @@
-"""How outbox and inbox are doing at a glance, in a few short statements."""
+"""The state of outbox and inbox, in a few short statements."""
 
 from __future__ import annotations
 
 import json
 
 from pillarbox.admin.overview import ConsumerView, LaneView, Overview, RelayView
-from pillarbox.core.row import LATELY
-from pillarbox.core.statistics import COUNTED, Backlog
-from pillarbox.stores.admin.engine import Engine, Row, moment_or_none
+from pillarbox.core.statistics import CONSUMER_STATISTICS_AGE, COUNTED, Backlog
+from pillarbox.stores.admin.engine import Engine, ResultRow, decode_optional_time
 
 
 class SqlInspection:
@@ -20,9 +19,9 @@ class SqlInspection:
         self._consumers = engine.statement("list_consumers")
 
     async def overview(self, *, counted: int = COUNTED) -> Overview:
-        given = {"counted": counted, "most": COUNTED}
-        [figures], lanes, relays = await self._engine.read_all(self._overview, given)
-        backlog, oldest, exact, dead, blocked, oldest_event, recorded = figures
+        given = {"counted": counted, "most": COUNTED, "beyond": COUNTED + 1, "one_beyond_counted": counted + 1}
+        [totals], lanes, relays = await self._engine.read_all(self._overview, given)
+        backlog, oldest, exact, dead, blocked, oldest_event, recorded = totals
         return Overview(
             backlog=backlog,
             oldest=oldest,
@@ -46,11 +45,13 @@ class SqlInspection:
         return [_relay(row) for row in await self._engine.read(self._relays, {})]
 
     async def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
-        given = {"limit": limit, "most": COUNTED + 1, "lately": LATELY}
+        given = {"limit": limit, "most": COUNTED + 1, "lately": CONSUMER_STATISTICS_AGE}
         rows = await self._engine.read(self._consumers, given)
-        return [ConsumerView._make([*facts, moment_or_none(self._engine, failed_at)]) for *facts, failed_at in rows]
+        return [
+            ConsumerView._make([*facts, decode_optional_time(self._engine, failed_at)]) for *facts, failed_at in rows
+        ]
 
 
-def _relay(row: Row) -> RelayView:
-    *card, breakers, version, age, in_flight, draining, stalled = row
-    return RelayView._make([*card, json.loads(breakers), version, age, in_flight, bool(draining), stalled])
+def _relay(row: ResultRow) -> RelayView:
+    *registration, breakers, version, age, in_flight, draining, stalled = row
+    return RelayView._make([*registration, json.loads(breakers), version, age, in_flight, bool(draining), stalled])

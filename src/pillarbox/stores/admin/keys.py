@@ -10,14 +10,14 @@ from pillarbox.admin.keys import (
     SAMPLED,
     WAITING_COUNTED,
     BlockedKey,
-    BusyKey,
+    BusiestKey,
     FirstPending,
     Neighbour,
     QueueView,
 )
 from pillarbox.admin.listing import Position
 from pillarbox.core.message import Held, Status
-from pillarbox.stores.admin.engine import Engine, Row, moment_or_none
+from pillarbox.stores.admin.engine import Engine, ResultRow, decode_optional_time
 
 
 class SqlKeys:
@@ -30,16 +30,17 @@ class SqlKeys:
         self._queue = engine.statement("keys_queue")
 
     async def blocked(self, *, limit: int = 100) -> list[BlockedKey]:
-        rows = await self._engine.read(
-            self._blocked, {"limit": limit, "most": WAITING_COUNTED, "queues": QUEUES_SCANNED}
-        )
+        given = {"limit": limit, "most": WAITING_COUNTED, "beyond": WAITING_COUNTED + 1, "queues": QUEUES_SCANNED}
+        rows = await self._engine.read(self._blocked, given)
         return [
-            BlockedKey._make([*facts, self._engine.moment(since), waiting, moment_or_none(self._engine, next_attempt)])
+            BlockedKey._make(
+                [*facts, self._engine.decode_time(since), waiting, decode_optional_time(self._engine, next_attempt)]
+            )
             for *facts, since, waiting, next_attempt in rows
         ]
 
-    async def busiest(self, *, limit: int = 20) -> list[BusyKey]:
-        return [BusyKey(*row) for row in await self._engine.read(self._busiest, {"limit": limit, "most": SAMPLED})]
+    async def busiest(self, *, limit: int = 20) -> list[BusiestKey]:
+        return [BusiestKey(*row) for row in await self._engine.read(self._busiest, {"limit": limit, "most": SAMPLED})]
 
     async def queue(self, key: str, at: Position, *, limit: int = 5) -> QueueView:
         given = {
@@ -52,14 +53,14 @@ class SqlKeys:
         }
         return self._view(await self._engine.read(self._queue, given))
 
-    def _view(self, rows: Sequence[Row]) -> QueueView:
+    def _view(self, rows: Sequence[ResultRow]) -> QueueView:
         first: FirstPending | None = None
         later: list[Neighbour] = []
-        for is_first, recorded_at, place, destination, event_id, status, event_type, held, next_attempt in rows:
+        for is_first, recorded_at, number, destination, event_id, status, event_type, held, next_attempt in rows:
             if is_first:
-                until = moment_or_none(self._engine, next_attempt)
+                until = decode_optional_time(self._engine, next_attempt)
                 first = FirstPending(event_id, destination, event_type, Held(held) if held else None, until)
             else:
-                since = self._engine.moment(recorded_at)
-                later.append(Neighbour(since, place, destination, event_id, Status(status), event_type))
+                since = self._engine.decode_time(recorded_at)
+                later.append(Neighbour(since, number, destination, event_id, Status(status), event_type))
         return QueueView(first, later)

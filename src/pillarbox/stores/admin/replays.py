@@ -11,13 +11,13 @@ from pillarbox.admin.listing import Position
 from pillarbox.admin.replay import (
     HISTORY_SCANNED,
     WHAT,
-    Chosen,
-    Counted,
     DeliveredRow,
     DeliveryPosition,
     FoundDelivered,
     Progress,
     Replay,
+    ReplayBatch,
+    ReplayCount,
     chosen_of,
     detail_of_replay,
     progress_detail,
@@ -25,7 +25,7 @@ from pillarbox.admin.replay import (
 )
 from pillarbox.core.event import uuid7
 from pillarbox.core.message import EARLIEST, LATEST
-from pillarbox.stores.admin.engine import Engine, Given, Steps
+from pillarbox.stores.admin.engine import Engine, Parameters, StatementSteps
 
 _INDEXES = ("event", "key", "type", None)
 
@@ -47,34 +47,37 @@ class SqlReplays:
         self._copy = engine.statement("replay_copy")
         self._progress = engine.statement("replay_progress")
 
-    async def count(self, plan: Replay, *, enough: int, scan: int, after: Position | None = None) -> Counted:
-        recorded_at, number, place = after or Position(plan.wanted.since or EARLIEST, 0, "")
+    async def count(self, plan: Replay, *, enough: int, scan: int, after: Position | None = None) -> ReplayCount:
+        recorded_at, number, destination = after or Position(plan.wanted.since or EARLIEST, 0, "")
         given = _asked(plan) | {
             "recorded_at": recorded_at,
             "id": number,
-            "place": place,
+            "after_destination": destination,
             "scan": scan,
+            "before_edge": scan - 1,
             "most": enough,
         }
         [(found, at, *edge)] = await self._listing.read(self._count[plan.index], given)
         if at is None or found == enough:
-            return Counted(found, None)
-        return Counted(found, Position(self._listing.moment(at), *edge))
+            return ReplayCount(found, None)
+        return ReplayCount(found, Position(self._listing.decode_time(at), *edge))
 
     async def chosen(
         self, plan: Replay, *, limit: int, after: DeliveryPosition, began: datetime | None = None
-    ) -> Chosen:
+    ) -> ReplayBatch:
+        scan = max(HISTORY_SCANNED, limit + 1)
         given = _asked(plan) | {
             "published_at": after.published_at,
             "id": after.id,
-            "place": after.destination,
-            "scan": max(HISTORY_SCANNED, limit + 1),
+            "after_destination": after.destination,
+            "scan": scan,
+            "before_edge": scan - 1,
             "most": limit + 1,
             "began": began or LATEST,
         }
         rows = await self._listing.read(self._next[plan.index], given)
         found = [
-            FoundDelivered(DeliveredRow(self._listing.moment(at), *facts), bool(wanted), bool(edge))
+            FoundDelivered(DeliveredRow(self._listing.decode_time(at), *facts), bool(wanted), bool(edge))
             for at, *facts, wanted, edge in rows
         ]
         return chosen_of(found, limit=limit)
@@ -83,7 +86,7 @@ class SqlReplays:
         detail = detail_of_replay(seed=uuid7(), plan=plan, after=plan.start, done=False, expected=expected)
         given = {"by": by, "what": WHAT, "subject": plan.to or "", "count": 0, "detail": json.dumps(detail)}
         [(number, began)] = await self._engine.write(self._begin, given)
-        return replay_of_entry(number, self._engine.moment(began), 0, detail)
+        return replay_of_entry(number, self._engine.decode_time(began), 0, detail)
 
     async def find(self, number: int) -> Progress | None:
         rows = await self._engine.read(self._find, {"number": number})
@@ -102,7 +105,9 @@ class SqlReplays:
         }
         return await self._engine.transact(self._copied(progress, given, progress_detail(after, done=done)))
 
-    def _copied(self, progress: Progress, given: Given, reached: Mapping[str, Any]) -> Steps[Progress | None]:
+    def _copied(
+        self, progress: Progress, given: Parameters, reached: Mapping[str, Any]
+    ) -> StatementSteps[Progress | None]:
         expected = progress_detail(progress.after, done=progress.done)
         for began, copied, text in (yield self._lock, {"number": progress.number}):
             detail = json.loads(text)
@@ -112,11 +117,11 @@ class SqlReplays:
                 detail |= reached
                 stored = {"number": progress.number, "copied": copies, "detail": json.dumps(detail)}
                 yield self._progress, stored
-                return replay_of_entry(progress.number, self._engine.moment(began), copied + copies, detail)
+                return replay_of_entry(progress.number, self._engine.decode_time(began), copied + copies, detail)
         return None
 
     def _replay(self, number: int, began: Any, copied: int, detail: str) -> Progress:
-        return replay_of_entry(number, self._engine.moment(began), copied, json.loads(detail))
+        return replay_of_entry(number, self._engine.decode_time(began), copied, json.loads(detail))
 
 
 def _narrowed(engine: Engine, name: str, index: str | None) -> str:

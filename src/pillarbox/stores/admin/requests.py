@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 
 from pillarbox.admin.requests import KEEP, Action, Keep, changes
-from pillarbox.core.outcome import LONGEST_DELAY
-from pillarbox.core.store import Forced
-from pillarbox.stores.admin.engine import Engine, Steps
+from pillarbox.core.outcome import MAX_DELAY
+from pillarbox.core.store import ForcedBreakerState
+from pillarbox.stores.admin.engine import Engine, StatementSteps
 
 
 class SqlRequests:
@@ -17,6 +17,7 @@ class SqlRequests:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._add = engine.statement("add_requests")
+        self._find = engine.statement("find_relays_to_drain")
         self._drain = engine.statement("drain_relays")
         self._audit_each = engine.statement("audit_subjects")
         self._audit = engine.statement("add_audit_entry")
@@ -35,7 +36,7 @@ class SqlRequests:
             "action": action,
             "event_ids": [event_id for event_id, _ in events],
             "destinations": [destination for _, destination in events],
-            "delay": float(min(delay, LONGEST_DELAY)),
+            "delay": float(min(delay, MAX_DELAY)),
             "by": by,
             "bulk_action": bulk_action,
         }
@@ -44,8 +45,9 @@ class SqlRequests:
     async def drain(self, relay: str, *, by: str = "") -> list[str]:
         return sorted(await self._engine.transact(self._drained(relay, by=by)))
 
-    def _drained(self, relay: str, *, by: str) -> Steps[list[str]]:
-        asked = [id for (id,) in (yield self._drain, {"relay": relay, "by": by})]
+    def _drained(self, relay: str, *, by: str) -> StatementSteps[list[str]]:
+        asked = [id for (id,) in (yield self._find, {"relay": relay})]
+        yield self._drain, {"relays": asked, "by": by}
         yield self._audit_each, {"by": by, "what": "drain", "subjects": asked}
         return asked
 
@@ -54,14 +56,14 @@ class SqlRequests:
         destination: str,
         *,
         paused: bool | Keep = KEEP,
-        breaker: Forced | Keep | None = KEEP,
+        breaker: ForcedBreakerState | Keep | None = KEEP,
         rate_limit: float | Keep | None = KEEP,
         by: str = "",
     ) -> None:
         if changed := changes(paused=paused, breaker=breaker, rate_limit=rate_limit):
             await self._engine.transact(self._overridden(destination, changed, by=by))
 
-    def _overridden(self, destination: str, changed: Mapping[str, object], *, by: str) -> Steps[None]:
+    def _overridden(self, destination: str, changed: Mapping[str, object], *, by: str) -> StatementSteps[None]:
         entry = {"by": by, "what": "override", "subject": destination, "count": 1, "detail": json.dumps(changed)}
         yield self._audit, entry
         sets = {f"sets_{part}": part in changed for part in ("paused", "breaker", "rate_limit")}

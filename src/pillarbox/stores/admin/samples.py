@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pillarbox.core.statistics import MOST, Sample
+from pillarbox.core.statistics import MAX_SAMPLES, Sample
 from pillarbox.stores.admin.engine import Engine
 
 
@@ -16,8 +16,8 @@ class SqlSamples:
         self._since = engine.statement("statistics_since")
 
     async def since(self, seconds: float) -> list[Sample]:
-        rows = await self._engine.read(self._since, {"seconds": seconds, "most": MOST})
+        rows = await self._engine.read(self._since, {"seconds": seconds, "most": MAX_SAMPLES})
         return [
-            Sample.read(self._engine.moment(at), relay, destination, json.loads(statistics))
+            Sample.read(self._engine.decode_time(at), relay, destination, json.loads(statistics))
             for at, relay, destination, statistics in reversed(rows)
         ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pillarbox.admin.dead_letters import (
     ALL_DEAD_LETTERS,
-    Amendment,
+    DeadLetterEdit,
     DeadLetterFilter,
     DeadLetterPage,
     FoundDeadLetter,
@@ -15,7 +15,7 @@ from pillarbox.admin.dead_letters import (
 )
 from pillarbox.admin.listing import EventDetail
 from pillarbox.stores.memory.events import dead_letter_detail
-from pillarbox.stores.memory.tables import DeadLetter, Stored, Tables, verb
+from pillarbox.stores.memory.tables import StoredDeadLetter, StoredMessage, Tables, atomic
 
 
 class MemoryDeadLetters:
@@ -24,7 +24,7 @@ class MemoryDeadLetters:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    @verb
+    @atomic
     def list(
         self, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, limit: int, before: int | None = None
     ) -> DeadLetterPage:
@@ -35,30 +35,37 @@ class MemoryDeadLetters:
         ]
         return dead_letter_page(found, limit=limit)
 
-    @verb
-    def details(self, letters: Sequence[int]) -> Sequence[EventDetail]:
-        newest_first = sorted(set(letters) & self._tables.dead.keys(), reverse=True)
+    @atomic
+    def details(self, ids: Sequence[int]) -> Sequence[EventDetail]:
+        newest_first = sorted(set(ids) & self._tables.dead.keys(), reverse=True)
         return [dead_letter_detail(number, self._tables.dead[number]) for number in newest_first]
 
-    @verb
+    @atomic
     def retry(self, ids: Sequence[int], *, by: str = "", bulk_action: int | None = None) -> int:
         return sum(self._revive(number) for number in sorted(set(ids)))
 
-    @verb
+    @atomic
     def edit(
-        self, letter: int, *, payload: bytes | None = None, headers: Mapping[str, str] | None = None, by: str = ""
+        self,
+        dead_letter_id: int,
+        *,
+        payload: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        by: str = "",
     ) -> bool:
-        if letter not in self._tables.dead:
+        if dead_letter_id not in self._tables.dead:
             return False
-        m = self._tables.dead[letter].stored.message
-        return self._revive(letter, Amendment.of(m.payload, m.headers_json, payload=payload, headers=headers))
+        m = self._tables.dead[dead_letter_id].stored.message
+        return self._revive(
+            dead_letter_id, DeadLetterEdit.of(m.payload, m.headers_json, payload=payload, headers=headers)
+        )
 
-    @verb
+    @atomic
     def discard(self, ids: Sequence[int], *, by: str = "", bulk_action: int | None = None) -> int:
-        gone = [number for number in sorted(set(ids)) if self._tables.dead.pop(number, None)]
-        return len(gone)
+        discarded = [number for number in sorted(set(ids)) if self._tables.dead.pop(number, None)]
+        return len(discarded)
 
-    def _revive(self, number: int, amendment: Amendment | None = None) -> bool:
+    def _revive(self, number: int, amendment: DeadLetterEdit | None = None) -> bool:
         if number not in self._tables.dead:
             return False
         m = self._tables.dead[number].stored.message
@@ -67,14 +74,14 @@ class MemoryDeadLetters:
         del self._tables.dead[number]
         if amendment is not None:
             m = m._replace(payload=amendment.payload, headers_json=amendment.headers_json)
-        again = m._replace(id=self._tables.draw(), available_at=None, held=None, attempts=0, deferrals=1)
-        self._tables.put(Stored(message=again))
+        again = m._replace(id=self._tables.next_number(), available_at=None, held=None, attempts=0, deferrals=1)
+        self._tables.put(StoredMessage(message=again))
         # The relay sends what an operator retries, whatever the ledger says; the deferral says so to the history.
         self._tables.processed.pop(m.identity, None)
         return True
 
 
-def _listed(number: int, dead_letter: DeadLetter) -> ListedDeadLetter:
+def _listed(number: int, dead_letter: StoredDeadLetter) -> ListedDeadLetter:
     m = dead_letter.stored.message
     return ListedDeadLetter(
         id=number,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pillarbox.core.outcome import legible
+from pillarbox.core.outcome import sanitize_error
 from pillarbox.core.store import Override
-from pillarbox.stores.memory.tables import Destination, Tables, verb
+from pillarbox.stores.memory.tables import StoredDestination, Tables, atomic
 
 
 class MemoryDestinations:
@@ -13,21 +13,21 @@ class MemoryDestinations:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    @verb
+    @atomic
     def report(self, destination: str, *, error: str | None, next_attempt: float | None) -> None:
         row = row_of(self._tables, destination)
-        row.override = row.override._replace(last_error=None if error is None else legible(error))
+        row.override = row.override._replace(last_error=None if error is None else sanitize_error(error))
         row.next_attempt_at = None if next_attempt is None else self._tables.after(next_attempt)
 
-    @verb
+    @atomic
     def overrides(self) -> list[Override]:
         rows = [row.override for row in self._tables.destinations.values()]
         return sorted(row for row in rows if row != _without_override(row.destination))
 
 
-def row_of(tables: Tables, destination: str) -> Destination:
+def row_of(tables: Tables, destination: str) -> StoredDestination:
     """The row of a destination, which is added if it is missing."""
-    return tables.destinations.setdefault(destination, Destination(override=_without_override(destination)))
+    return tables.destinations.setdefault(destination, StoredDestination(override=_without_override(destination)))
 
 
 def _without_override(destination: str) -> Override:

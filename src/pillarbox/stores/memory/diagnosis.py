@@ -9,8 +9,8 @@ from pillarbox.admin.diagnosis import (
     LONG_TRANSACTION,
     MANY_ATTEMPTS,
     Check,
+    RetriedSummary,
     TableSizes,
-    Tried,
     schema_checks,
 )
 from pillarbox.stores.memory.schema import MemorySchema
@@ -29,5 +29,5 @@ class MemoryDiagnosis:
     async def table_sizes(self) -> TableSizes:
         self._admin.refuse("table sizes")
 
-    async def tried(self, more_than: int = MANY_ATTEMPTS) -> Tried:
+    async def retried(self, more_than: int = MANY_ATTEMPTS) -> RetriedSummary:
         self._admin.refuse("the search for messages that were retried often")

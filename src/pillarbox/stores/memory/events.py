@@ -9,15 +9,15 @@ from pillarbox.admin.listing import (
     EventDetail,
     EventFilter,
     EventPage,
+    EventReport,
     FoundEvent,
     ListedEvent,
     Position,
-    Story,
     event_page,
 )
 from pillarbox.admin.requests import OpenRequest
 from pillarbox.core.message import Held, Message, Status
-from pillarbox.stores.memory.tables import DeadLetter, Identity, Published, Stored, Tables, verb
+from pillarbox.stores.memory.tables import Identity, StoredDeadLetter, StoredDelivery, StoredMessage, Tables, atomic
 
 MOST = 100
 """The most failures, and the most requests, of one event, as in the statements of the SQL stores."""
@@ -29,7 +29,7 @@ class MemoryEvents:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    @verb
+    @atomic
     def list(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
         after = wanted.after(after)
         found = [
@@ -41,8 +41,8 @@ class MemoryEvents:
         ]
         return event_page(found, limit=limit)
 
-    @verb
-    def show(self, event_id: str) -> Story:
+    @atomic
+    def show(self, event_id: str) -> EventReport:
         found = [detail for detail, _ in self._all() if detail.event_id == event_id]
         failures = [one.failure for one in reversed(self._tables.attempts) if one.event_id == event_id]
         requests = [
@@ -50,7 +50,7 @@ class MemoryEvents:
             for one in self._tables.requests.values()
             if one.identity[0] == event_id
         ]
-        return Story(
+        return EventReport(
             sorted(found, key=lambda detail: (detail.recorded_at, detail.id, detail.destination)),
             failures[:MOST],
             requests[:MOST],
@@ -64,7 +64,7 @@ class MemoryEvents:
         for number, dead_letter in self._tables.dead.items():
             yield dead_letter_detail(number, dead_letter), None
 
-    def _pending(self, stored: Stored) -> EventDetail:
+    def _pending(self, stored: StoredMessage) -> EventDetail:
         if stored.message.held == Held.BLOCKED:
             return _detail(stored, Status.FAILED)._replace(last_error=stored.last_error, next_retry_at=None)
         relay = self._in_flight_at(stored.message.identity)
@@ -84,7 +84,7 @@ class MemoryEvents:
             row = failing.get(m.destination)
             return (row.override.last_error, row.next_attempt_at) if row else (None, None)
         # Not routed yet: it waits for all of them while no relay can send anywhere.
-        states = [relay.breakers for relay in self._tables.living()]
+        states = [relay.breakers for relay in self._tables.alive_relays()]
         if any(state == "closed" for breakers in states for state in breakers.values()):
             return None, None
         shut = [row for name, row in failing.items() if any(name in breakers for breakers in states)]
@@ -93,18 +93,18 @@ class MemoryEvents:
 
     def _in_flight_at(self, identity: Identity) -> str | None:
         """The relay that has a message in flight: its label and its id."""
-        for relay in self._tables.living():
+        for relay in self._tables.alive_relays():
             if any((one.event_id, one.destination) == identity for one in relay.in_flight):
-                return f"{relay.card.name} {relay.card.id}".strip()
+                return f"{relay.registration.name} {relay.registration.id}".strip()
         return None
 
 
-def delivered(row: Published) -> EventDetail:
+def delivered(row: StoredDelivery) -> EventDetail:
     """A row of the history with its content."""
     return _detail(row.stored, Status.PUBLISHED)._replace(published_at=row.published_at, seconds=row.seconds)
 
 
-def dead_letter_detail(number: int, row: DeadLetter) -> EventDetail:
+def dead_letter_detail(number: int, row: StoredDeadLetter) -> EventDetail:
     """A dead letter with its content."""
     return _detail(row.stored, Status.FAILED)._replace(
         last_error=row.error,
@@ -114,7 +114,7 @@ def dead_letter_detail(number: int, row: DeadLetter) -> EventDetail:
     )
 
 
-def _detail(stored: Stored, status: Status) -> EventDetail:
+def _detail(stored: StoredMessage, status: Status) -> EventDetail:
     m = stored.message
     return EventDetail(
         id=m.id,

@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 
 from pillarbox.admin.overview import ConsumerView, LaneView, Overview, RelayView
 from pillarbox.core.message import Held, Message
-from pillarbox.core.row import LATELY, ConsumerStatistics
-from pillarbox.core.statistics import COUNTED
-from pillarbox.stores.memory.tables import Tables, verb
+from pillarbox.core.statistics import CONSUMER_STATISTICS_AGE, COUNTED, ConsumerStatistics
+from pillarbox.stores.memory.tables import Tables, atomic
 
 
 class MemoryInspection:
@@ -18,22 +17,22 @@ class MemoryInspection:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    @verb
+    @atomic
     def overview(self, *, counted: int = COUNTED) -> Overview:
         return overview_of(self._tables)
 
-    @verb
+    @atomic
     def relays(self) -> list[RelayView]:
         return _relays(self._tables)
 
-    @verb
+    @atomic
     def consumers(self, *, limit: int = 100) -> list[ConsumerView]:
         records = Counter(record.consumer for record in self._tables.inbox)
         names = sorted({*records, *(one.consumer for _, one in self._tables.consumer_statistics)})
         return [self._consumer(name, min(records[name], COUNTED + 1)) for name in names[:limit]]
 
     def _consumer(self, name: str, records: int) -> ConsumerView:
-        limit = self._tables.after(-LATELY)
+        limit = self._tables.after(-CONSUMER_STATISTICS_AGE)
         lately = [(at, one) for at, one in self._tables.consumer_statistics if one.consumer == name and at > limit]
         if not lately:
             return ConsumerView(name, records)
@@ -74,12 +73,12 @@ def _relays(tables: Tables) -> list[RelayView]:
     now = tables.now()
     return [
         RelayView(
-            relay.card.id,
-            relay.card.name,
-            relay.card.host,
+            relay.registration.id,
+            relay.registration.name,
+            relay.registration.host,
             relay.lease_end - tables.elapsed(),
             dict(relay.breakers),
-            relay.card.version,
+            relay.registration.version,
             (now - relay.started_at).total_seconds(),
             len(relay.in_flight),
             relay.draining,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pillarbox.core.outcome import Resolved
-from pillarbox.core.store import Before, Ledger, LedgerKind, is_first, send_number
-from pillarbox.stores.memory.tables import Tables, verb
+from pillarbox.core.store import Ledger, LedgerKind, PriorSend, is_first, send_number
+from pillarbox.stores.memory.tables import Tables, atomic
 
 
 def ledger_of(kind: LedgerKind, *, history: bool, tables: Tables) -> Ledger | None:
@@ -19,41 +19,41 @@ def ledger_of(kind: LedgerKind, *, history: bool, tables: Tables) -> Ledger | No
 class MemoryLedger:
     """See `pillarbox.core.store.Ledger`."""
 
-    keeps_notes = True
+    records_sends = True
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    @verb
-    def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+    @atomic
+    def begin(self, messages: Sequence[Resolved]) -> list[PriorSend]:
         before = [self._before(resolved) for resolved in messages]
         for message, destination in messages:
-            self._tables.note((message.event_id, destination), "PROCESSING", send_number=send_number(message))
+            self._tables.write_ledger((message.event_id, destination), "PROCESSING", send_number=send_number(message))
         return before
 
-    def _before(self, resolved: Resolved) -> Before:
+    def _before(self, resolved: Resolved) -> PriorSend:
         known = self._tables.processed.get((resolved.message.event_id, resolved.destination))
         if known is not None and known.status == "SUCCESS":
-            return Before.SENT
+            return PriorSend.SENT
         if known is not None and known.status == "PROCESSING" and known.send_number == send_number(resolved.message):
-            return Before.UNKNOWN
-        return Before.NOT_SENT
+            return PriorSend.UNKNOWN
+        return PriorSend.NOT_SENT
 
 
 class MemoryHistoryLedger:
     """See `pillarbox.core.store.Ledger`: the history answers, and nothing is written."""
 
-    keeps_notes = False
+    records_sends = False
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    @verb
-    def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+    @atomic
+    def begin(self, messages: Sequence[Resolved]) -> list[PriorSend]:
         asked = {message.event_id for message, _ in messages if is_first(message)}
         history = (published.stored.message for published in self._tables.history.values()) if asked else ()
         sent = {message.identity for message in history if message.event_id in asked}
         return [
-            Before.SENT if is_first(message) and (message.event_id, destination) in sent else Before.NOT_SENT
+            PriorSend.SENT if is_first(message) and (message.event_id, destination) in sent else PriorSend.NOT_SENT
             for message, destination in messages
         ]

@@ -9,8 +9,8 @@ from operator import attrgetter
 from typing import Any, assert_never
 
 from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, OrphanedQueues, Parked, Ready
-from pillarbox.core.message import Held, KeyQueue, Message, Probe
-from pillarbox.stores.memory.tables import Position, Stored, Tables, concerns, verb
+from pillarbox.core.message import EarlierQuery, Held, KeyQueue, Message
+from pillarbox.stores.memory.tables import Position, StoredMessage, Tables, atomic, concerns
 
 _by_position = attrgetter("id", "destination")
 _by_time = attrgetter("available_at", "id", "destination")
@@ -22,8 +22,8 @@ class MemoryMessages:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    @verb
-    def read(self, query: FetchQuery) -> Fetched:
+    @atomic
+    def fetch(self, query: FetchQuery) -> Fetched:
         match query:
             case Ready():
                 sources = (self._rows(self._tables.lanes[lane].ready) for lane in query.lanes)
@@ -40,25 +40,29 @@ class MemoryMessages:
             case _:
                 assert_never(query)
 
-    @verb
-    def earlier(self, probes: Sequence[Probe]) -> list[bool]:
-        return [self._tables.earlier(KeyQueue(p.lane, p.key, p.destination), p.id) for p in probes]
+    @atomic
+    def earlier(self, queries: Sequence[EarlierQuery]) -> list[bool]:
+        return [self._tables.earlier(KeyQueue(p.lane, p.key, p.destination), p.id) for p in queries]
 
-    @verb
+    @atomic
     def orphaned_queues(self, lanes: Sequence[int], *, limit: int, after: KeyQueue | None = None) -> OrphanedQueues:
         queues = sorted(queue for queue in self._waiting_queues(lanes) if after is None or queue > after)
         checked = queues[:limit]
         found = [queue for queue in checked if any(True for _ in self._tables.waiting_in(queue))]
         return OrphanedQueues(found, checked[-1] if len(queues) > limit else None)
 
-    @verb
+    @atomic
     def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
         return sorted(
             {name for lane in lanes for name, positions in self._tables.lanes[lane].parked.items() if positions}
         )
 
     def _fetched(
-        self, found: tuple[list[Stored], Stored | None], *, key: Callable[[Message], Any], flag: bool = True
+        self,
+        found: tuple[list[StoredMessage], StoredMessage | None],
+        *,
+        key: Callable[[Message], Any],
+        flag: bool = True,
     ) -> Fetched:
         taken, left_out = found
         messages = (self._flagged(stored) if flag else stored.message for stored in taken)
@@ -67,7 +71,9 @@ class MemoryMessages:
             fetched.left_out = left_out.message.without_content()
         return fetched
 
-    def _bounded(self, sources: Iterable[Iterator[Stored]], bounds: Bounds) -> tuple[list[Stored], Stored | None]:
+    def _bounded(
+        self, sources: Iterable[Iterator[StoredMessage]], bounds: Bounds
+    ) -> tuple[list[StoredMessage], StoredMessage | None]:
         in_flight = frozenset(bounds.in_flight)
         open_to = self._range(bounds)
         return _in_turn(
@@ -90,21 +96,21 @@ class MemoryMessages:
 
         return open_to
 
-    def _rows(self, positions: Iterable[Position]) -> Iterator[Stored]:
+    def _rows(self, positions: Iterable[Position]) -> Iterator[StoredMessage]:
         return (self._tables.positions[position] for position in positions)
 
-    def _due(self, lane: int) -> Iterator[Stored]:
+    def _due(self, lane: int) -> Iterator[StoredMessage]:
         now = self._tables.now()
         for available_at, number, destination in self._tables.lanes[lane].scheduled:
             if available_at > now:
                 return
             yield self._tables.positions[number, destination]
 
-    def _parked(self, lane: int, destinations: Sequence[str]) -> Iterator[Stored]:
+    def _parked(self, lane: int, destinations: Sequence[str]) -> Iterator[StoredMessage]:
         parked = self._tables.lanes[lane].parked
         return self._rows(sorted(position for name in set(destinations) for position in parked.get(name, ())))
 
-    def _flagged(self, stored: Stored) -> Message:
+    def _flagged(self, stored: StoredMessage) -> Message:
         m = stored.message
         if m.key is not None and self._tables.earlier(KeyQueue(m.lane, m.key, m.destination), m.id):
             return m._replace(must_wait=True)
@@ -120,14 +126,16 @@ class MemoryMessages:
         }
 
 
-def _in_turn(sources: Iterable[Iterator[Stored]], bounds: Bounds) -> tuple[list[Stored], Stored | None]:
+def _in_turn(
+    sources: Iterable[Iterator[StoredMessage]], bounds: Bounds
+) -> tuple[list[StoredMessage], StoredMessage | None]:
     """Take one of each source in turn until a bound is reached; also return the first that did not fit into the bytes.
     No source is continued after that."""
-    active: list[Iterator[Stored]] = [islice(source, bounds.quota) for source in sources]
-    taken: list[Stored] = []
+    active: list[Iterator[StoredMessage]] = [islice(source, bounds.quota) for source in sources]
+    taken: list[StoredMessage] = []
     size = 0
     while active:
-        remaining: list[Iterator[Stored]] = []
+        remaining: list[Iterator[StoredMessage]] = []
         for source in active:
             stored = next(source, None)
             if stored is None:

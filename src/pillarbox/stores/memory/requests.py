@@ -7,9 +7,9 @@ from typing import Any
 
 from pillarbox.admin.admin import NoAdmin
 from pillarbox.admin.requests import KEEP, Action, Keep, changes
-from pillarbox.core.store import Forced
+from pillarbox.core.store import ForcedBreakerState
 from pillarbox.stores.memory.destinations import row_of
-from pillarbox.stores.memory.tables import Identity, Request, Tables, verb
+from pillarbox.stores.memory.tables import Identity, StoredRequest, Tables, atomic
 
 
 class MemoryRequests:
@@ -19,7 +19,7 @@ class MemoryRequests:
         self._tables = tables
         self._admin = admin
 
-    @verb
+    @atomic
     def add(
         self,
         action: Action,
@@ -29,9 +29,9 @@ class MemoryRequests:
         by: str = "",
         bulk_action: int | None = None,
     ) -> list[int]:
-        numbers = [self._tables.draw() for _ in events]
+        numbers = [self._tables.next_number() for _ in events]
         for number, identity in zip(numbers, events, strict=True):
-            self._tables.requests[number] = Request(
+            self._tables.requests[number] = StoredRequest(
                 action=action, identity=identity, delay=delay, by=by, at=self._tables.now()
             )
         return numbers
@@ -39,13 +39,13 @@ class MemoryRequests:
     async def drain(self, relay: str, *, by: str = "") -> list[str]:
         self._admin.refuse("requests to drain")
 
-    @verb
+    @atomic
     def override(
         self,
         destination: str,
         *,
         paused: bool | Keep = KEEP,
-        breaker: Forced | Keep | None = KEEP,
+        breaker: ForcedBreakerState | Keep | None = KEEP,
         rate_limit: float | Keep | None = KEEP,
         by: str = "",
     ) -> None:

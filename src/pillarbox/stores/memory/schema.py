@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pillarbox.core.store import SchemaStatus
-from pillarbox.stores.memory.tables import Tables, verb
+from pillarbox.core.store import MigrationScript, SchemaStatus
+from pillarbox.stores.memory.tables import Tables, atomic
 
 
 class MemorySchema:
@@ -12,21 +12,27 @@ class MemorySchema:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    def sql(self, *, aliases: bool = False) -> str:
+    def sql(self, *, since: int = 0, aliases: bool = False) -> str:
         return "-- The memory store has no tables of a database.\n"
+
+    def scripts(self, *, since: int = 0) -> list[MigrationScript]:
+        return []
+
+    def downgrades(self, *, to: int, since: int | None = None, discard_pending: bool = False) -> list[MigrationScript]:
+        return []
 
     def statements(self) -> None:
         """The memory store sends no SQL."""
 
-    @verb
+    @atomic
     def apply(self, *, aliases: bool = False) -> list[str]:
         return []
 
-    @verb
+    @atomic
     def check(self) -> None:
         """Nothing can be wrong."""
 
-    @verb
+    @atomic
     def status(self) -> SchemaStatus:
         return SchemaStatus(version=1, required=1)
 

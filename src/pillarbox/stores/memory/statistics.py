@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pillarbox.core.statistics import MOST, Backlog, BacklogStatistics, DeliveryStatistics, Sample, to_json
+from pillarbox.core.statistics import MAX_SAMPLES, Backlog, BacklogStatistics, OutcomeStatistics, Sample, to_json
 from pillarbox.stores.memory.inspection import overview_of
-from pillarbox.stores.memory.tables import Tables, verb
+from pillarbox.stores.memory.tables import Tables, atomic
 
 
 class MemoryStatistics:
@@ -15,13 +15,13 @@ class MemoryStatistics:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    @verb
-    def add(self, relay: str, values: Mapping[str, DeliveryStatistics | BacklogStatistics]) -> None:
+    @atomic
+    def add(self, relay: str, values: Mapping[str, OutcomeStatistics | BacklogStatistics]) -> None:
         now = self._tables.now()
-        # Read back from what would be written: a relay goes on counting in its own.
+        # A copy, read back from JSON: the relay continues to count in its own.
         self._tables.samples += [Sample.read(now, relay, to, to_json(one)) for to, one in values.items()]
 
-    @verb
+    @atomic
     def backlog(self) -> Backlog:
         seen = overview_of(self._tables)
         alive = {relay.id for relay in seen.relays if relay.lease > 0}
@@ -35,7 +35,7 @@ class MemorySamples:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    @verb
+    @atomic
     def since(self, seconds: float) -> list[Sample]:
         limit = self._tables.after(-seconds)
-        return [sample for sample in self._tables.samples[-MOST:] if sample.at >= limit]
+        return [sample for sample in self._tables.samples[-MAX_SAMPLES:] if sample.at >= limit]

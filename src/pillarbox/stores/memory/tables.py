@@ -1,7 +1,7 @@
 """The tables that a database would have, with indexes that keep messages on hold out of a fetch.
 
 Callers hold `lock`: a heartbeat runs in its own thread, and a producer in any thread. Each state of a message has its
-own index, and a row is in exactly the indexes of its state; `put` and `take_out` maintain them.
+own index, and a row is in exactly the indexes of its state; `put` and `remove` maintain them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from zlib import crc32
 from pillarbox.admin.listing import Failure
 from pillarbox.admin.requests import Action
 from pillarbox.core.clock import Clock
-from pillarbox.core.lane import InFlightMessage, RelayCard
+from pillarbox.core.lane import InFlightMessage, RelayRegistration
 from pillarbox.core.message import Held, KeyQueue, Message
-from pillarbox.core.outcome import LONGEST_DELAY
-from pillarbox.core.row import ConsumerStatistics, InboxRecord
-from pillarbox.core.statistics import Sample
+from pillarbox.core.outcome import MAX_DELAY
+from pillarbox.core.rows import InboxRecord
+from pillarbox.core.statistics import ConsumerStatistics, Sample
 from pillarbox.core.store import Override
 from pillarbox.stores.memory.ordered import Ordered
 
@@ -39,7 +39,7 @@ Identity = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredMessage:
     """A row of the message table: the message, and what only operators read."""
 
     message: Message
@@ -60,25 +60,25 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class StoredDelivery:
     """A row of the history."""
 
-    stored: Stored
+    stored: StoredMessage
     published_at: datetime
     seconds: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter:
+class StoredDeadLetter:
     """A row of the dead letters."""
 
-    stored: Stored
+    stored: StoredMessage
     error: str
     dead_lettered_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class StoredAttempt:
     """A failed send of an event."""
 
     event_id: str
@@ -86,7 +86,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Processed:
+class LedgerEntry:
     """A row of the ledger."""
 
     status: str
@@ -96,7 +96,7 @@ class Processed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class StoredRequest:
     """An operator request."""
 
     action: Action
@@ -107,10 +107,10 @@ class Request:
 
 
 @dataclass(slots=True, kw_only=True)
-class Relay:
+class StoredRelay:
     """A relay that runs, or whose crash no other relay has detected yet."""
 
-    card: RelayCard
+    registration: RelayRegistration
     started_at: datetime
     lease_end: float
     """When its lease ends, on the monotonic clock."""
@@ -121,7 +121,7 @@ class Relay:
 
 
 @dataclass(slots=True, kw_only=True)
-class Destination:
+class StoredDestination:
     """The override of a destination, and what relays report of it."""
 
     override: Override
@@ -148,23 +148,23 @@ class Tables:
     def __init__(self, *, lanes: int, clock: Clock) -> None:
         self.lock = RLock()
         self.lanes = [LaneTable() for _ in range(lanes)]
-        self.waiting: dict[Identity, Stored] = {}
-        self.positions: dict[Position, Stored] = {}
-        self.history: dict[int, Published] = {}
-        self.dead: dict[int, DeadLetter] = {}
-        self.attempts: list[Attempt] = []
-        self.processed: dict[Identity, Processed] = {}
+        self.waiting: dict[Identity, StoredMessage] = {}
+        self.positions: dict[Position, StoredMessage] = {}
+        self.history: dict[int, StoredDelivery] = {}
+        self.dead: dict[int, StoredDeadLetter] = {}
+        self.attempts: list[StoredAttempt] = []
+        self.processed: dict[Identity, LedgerEntry] = {}
         """The ledger, by event and destination."""
         self.inbox: dict[InboxRecord, datetime] = {}
         self.admitting: dict[InboxRecord, object] = {}
         """Inbox records of open transactions → the transaction that wrote each."""
         self.consumer_statistics: list[tuple[datetime, ConsumerStatistics]] = []
-        self.relays: dict[str, Relay] = {}
-        self.requests: dict[int, Request] = {}
+        self.relays: dict[str, StoredRelay] = {}
+        self.requests: dict[int, StoredRequest] = {}
         self.carried_out: dict[int, Action] = {}
         """The requests that changed a message, by their number."""
         self.samples: list[Sample] = []
-        self.destinations: dict[str, Destination] = {}
+        self.destinations: dict[str, StoredDestination] = {}
         self._clock = clock
         self._sequence = count(1)
         self.recorded = 0
@@ -178,23 +178,23 @@ class Tables:
         """The monotonic clock, by which leases end."""
         return self._clock.monotonic()
 
-    def living(self) -> Iterator[Relay]:
+    def alive_relays(self) -> Iterator[StoredRelay]:
         """The relays whose lease is valid."""
         now = self.elapsed()
         return (relay for relay in self.relays.values() if relay.lease_end > now)
 
     def after(self, seconds: float) -> datetime:
-        """So many seconds from now, negative: ago; at most a hundred years away."""
-        return self.now() + timedelta(seconds=max(-LONGEST_DELAY, min(seconds, LONGEST_DELAY)))
+        """The time in this many seconds, negative: ago; at most a hundred years away."""
+        return self.now() + timedelta(seconds=max(-MAX_DELAY, min(seconds, MAX_DELAY)))
 
-    def draw(self) -> int:
+    def next_number(self) -> int:
         """The next number, like that of a database's sequence: never returned twice."""
         return next(self._sequence)
 
     def lane_of(self, key: str | None, event_id: str) -> int:
         return crc32((event_id if key is None else key).encode()) % len(self.lanes)
 
-    def put(self, stored: Stored) -> None:
+    def put(self, stored: StoredMessage) -> None:
         """Add a row whose identity is free."""
         m = stored.message
         self.waiting[m.identity] = self.positions[m.position] = stored
@@ -209,7 +209,7 @@ class Tables:
         elif m.held == Held.PARKED:
             lane.parked[m.destination].add(m.position)
 
-    def take_out(self, identity: Identity) -> Stored:
+    def remove(self, identity: Identity) -> StoredMessage:
         """Remove a row that is there."""
         stored = self.waiting.pop(identity)
         m = stored.message
@@ -228,21 +228,21 @@ class Tables:
             lane.parked[m.destination].remove(m.position)
         return stored
 
-    def dead_letter(self, stored: Stored, error: str) -> None:
-        """Add a dead letter; the row is no longer in the hot table."""
-        self.dead[self.draw()] = DeadLetter(stored=stored, error=error, dead_lettered_at=self.now())
+    def dead_letter(self, stored: StoredMessage, error: str) -> None:
+        """Add a dead letter; the row is no longer in the message table."""
+        self.dead[self.next_number()] = StoredDeadLetter(stored=stored, error=error, dead_lettered_at=self.now())
 
-    def note(self, identity: Identity, status: str, *, send_number: int | None = None) -> bool:
+    def write_ledger(self, identity: Identity, status: str, *, send_number: int | None = None) -> bool:
         """Write to the ledger; False, without writing, if the entry is SUCCESS."""
         known = self.processed.get(identity)
         if known is not None and known.status == "SUCCESS":
             return False
-        self.processed[identity] = Processed(
+        self.processed[identity] = LedgerEntry(
             status=status, created_at=self.now() if known is None else known.created_at, send_number=send_number
         )
         return True
 
-    def of_key(self, lane: int, key: str) -> Iterator[Stored]:
+    def of_key(self, lane: int, key: str) -> Iterator[StoredMessage]:
         """The rows of a key that are not ready, in order of their position."""
         return (self.positions[position] for position in self.lanes[lane].keys.get(key, ()))
 
@@ -257,7 +257,7 @@ class Tables:
                 return True
         return False
 
-    def waiting_in(self, queue: KeyQueue) -> Iterator[Stored]:
+    def waiting_in(self, queue: KeyQueue) -> Iterator[StoredMessage]:
         """The waiting messages of this ordering queue, up to the first message that holds it back."""
         now = self.now()
         for stored in self.of_key(queue.lane, queue.key):
@@ -282,7 +282,7 @@ class Facet(Protocol):
 F = TypeVar("F", bound=Facet)
 
 
-def verb(method: Callable[Concatenate[F, P], R]) -> Callable[Concatenate[F, P], CoroutineType[Any, Any, R]]:
+def atomic(method: Callable[Concatenate[F, P], R]) -> Callable[Concatenate[F, P], CoroutineType[Any, Any, R]]:
     """Make a method of a facet an atomic coroutine that yields to the event loop before and after, like a database."""
 
     @wraps(method)

@@ -11,18 +11,21 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from pillarbox.core.errors import DuplicateEventError, InboxError, NotInTransactionError
+from pillarbox.core.errors import DuplicateEventError, InboxError, NotInTransactionError, RecordError
 from pillarbox.core.message import Message
-from pillarbox.core.row import ConsumerStatistics, InboxRecord, Row
-from pillarbox.stores.memory.tables import Identity, Stored, Tables
+from pillarbox.core.rows import EventRow, InboxRecord
+from pillarbox.core.statistics import ConsumerStatistics
+from pillarbox.stores.memory.tables import Identity, StoredMessage, Tables
 
 
 class MemoryTransaction:
-    """See `InProcessTransaction` and `InProcessInbox` of the core. Commits when its block ends, unless that raises."""
+    """See `EventTransaction` and `InboxTransaction` of the core. Commits when its block ends, unless that raises."""
 
-    def __init__(self, tables: Tables, notify: Callable[[], None]) -> None:
+    def __init__(self, tables: Tables, on_commit: Callable[[Sequence[Message]], None], *, max_payload: int) -> None:
+        """on_commit: called with the messages that a commit added, if there are any."""
         self._tables = tables
-        self._notify = notify
+        self._on_commit = on_commit
+        self._max_payload = max_payload
         self._open = False
         self._rows: list[Message] = []
         self._ignored: set[Identity] = set()
@@ -55,9 +58,10 @@ class MemoryTransaction:
             self._release_records(records)
             raise
 
-    def append_rows(self, rows: Sequence[Row], *, ignore_duplicates: bool) -> None:
-        """Add rows that become visible with the commit. Raises DuplicateEventError, adding none."""
+    def append_rows(self, rows: Sequence[EventRow], *, ignore_duplicates: bool) -> None:
+        """Add rows that become visible with the commit. Raises DuplicateEventError or RecordError, adding none."""
         self._check_open()
+        self._check_sizes(rows)
         with self._tables.lock:
             taken = {message.identity for message in self._rows}
             fresh: list[Message] = []
@@ -97,6 +101,16 @@ class MemoryTransaction:
         self._check_open()
         self._statistics.append(statistics)
 
+    def _check_sizes(self, rows: Sequence[EventRow]) -> None:
+        """The limit of the store, which may be lower than that of the outbox."""
+        for row in rows:
+            if len(row.payload) > self._max_payload:
+                raise RecordError(
+                    f"payload of {row.event_type} has {len(row.payload)} bytes, and max_payload of the store allows "
+                    f"{self._max_payload}; make the event smaller, or raise max_payload",
+                    field="payload",
+                )
+
     def _check_open(self) -> None:
         if not self._open:
             raise NotInTransactionError("this transaction is not open; use it inside `with store.transaction() as tx:`")
@@ -107,10 +121,10 @@ class MemoryTransaction:
                 del self._tables.admitting[record]
         del self._records[mark:]
 
-    def _message(self, row: Row) -> Message:
+    def _message(self, row: EventRow) -> Message:
         self._tables.recorded += 1
         lane = self._tables.lane_of(row.key, row.event_id)
-        return row.message(id=self._tables.draw(), lane=lane, recorded_at=self._tables.now())
+        return row.message(id=self._tables.next_number(), lane=lane, recorded_at=self._tables.now())
 
     def _commit(self) -> None:
         with self._tables.lock:
@@ -118,14 +132,14 @@ class MemoryTransaction:
             # Another transaction has committed the same id since it was appended.
             if refused := clashes - self._ignored:
                 raise _duplicate(min(refused))
-            for message in self._rows:
-                if message.identity not in clashes:
-                    self._tables.put(Stored(message=message))
+            added = [message for message in self._rows if message.identity not in clashes]
+            for message in added:
+                self._tables.put(StoredMessage(message=message))
             now = self._tables.now()
             self._tables.inbox |= dict.fromkeys(self._records, now)
             self._tables.consumer_statistics += [(now, statistics) for statistics in self._statistics]
-        if self._rows:
-            self._notify()
+        if added:
+            self._on_commit(added)
 
 
 def _duplicate(identity: Identity) -> DuplicateEventError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pillarbox.stores.memory.tables import Tables, verb
+from pillarbox.stores.memory.tables import Tables, atomic
 
 
 class MemoryWakeup:
@@ -25,7 +25,7 @@ class MemoryWakeup:
             for event, loop in self._sleepers.items():
                 loop.call_soon_threadsafe(event.set)
 
-    @verb
+    @atomic
     def request(self, relay: str, seconds: float) -> None:
         if seconds:
             self._notified = False

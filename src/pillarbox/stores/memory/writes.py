@@ -10,8 +10,26 @@ from typing import Any, TypeVar, assert_never
 from pillarbox.admin.listing import Failure
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
-from pillarbox.core.outcome import CarriedOut, Dead, Decision, Delivered, Outcome, Resolved, Retry, Split, legible
-from pillarbox.stores.memory.tables import Attempt, Identity, Published, Request, Stored, Tables, verb
+from pillarbox.core.outcome import (
+    Dead,
+    Decision,
+    Delivered,
+    Outcome,
+    RequestResults,
+    Resolved,
+    Retry,
+    Split,
+    sanitize_error,
+)
+from pillarbox.stores.memory.tables import (
+    Identity,
+    StoredAttempt,
+    StoredDelivery,
+    StoredMessage,
+    StoredRequest,
+    Tables,
+    atomic,
+)
 
 W = TypeVar("W", Decision, Resolved, Split)
 
@@ -32,7 +50,7 @@ class MemoryWrites:
         self._history = history
         self._ledger = ledger
 
-    @verb
+    @atomic
     def settle(self, epochs: Epochs, decisions: Sequence[Decision]) -> Settled:
         held, mine = self._fence(epochs, decisions)
         for lane in held:
@@ -41,45 +59,53 @@ class MemoryWrites:
         # Messages that are removed first: others may get their identity by a change of destination.
         for decision in sorted(mine, key=lambda decision: not _leaves(decision.outcome)):
             if self._waits(decision.message, counted=not _leaves(decision.outcome)):
-                self._write(self._tables.take_out(decision.message.identity), decision, written, now)
+                self._write(self._tables.remove(decision.message.identity), decision, written, now)
         return _settled(held, decisions, written)
 
-    @verb
+    @atomic
     def hold(self, epochs: Epochs, messages: Sequence[Resolved], held: Held) -> Settled:
         lanes, mine = self._fence(epochs, messages)
         written = Written()
         for message, destination in mine:
             if self._waits(message, counted=False):
-                stored = self._tables.take_out(message.identity)
+                stored = self._tables.remove(message.identity)
                 self._place(_changed(stored, destination=destination, held=held.value), written)
         return _settled(lanes, messages, written)
 
-    @verb
+    @atomic
     def split(self, epochs: Epochs, splits: Sequence[Split]) -> Settled:
         held, mine = self._fence(epochs, splits)
         written = Written()
         for message, destinations in mine:
             if self._waits(message, counted=False):
-                whole = self._tables.take_out(message.identity)
+                whole = self._tables.remove(message.identity)
                 for destination in destinations:
                     self._place(_changed(whole, destination=destination), written)
         return _settled(held, splits, written)
 
-    @verb
-    def note(
-        self, epochs: Epochs, messages: Sequence[Resolved], *, error: str, counted: bool = False, noted: bool = False
+    @atomic
+    def count_attempt(
+        self,
+        epochs: Epochs,
+        messages: Sequence[Resolved],
+        *,
+        error: str,
+        counted: bool = False,
+        counted_before_send: bool = False,
     ) -> Settled:
         held, mine = self._fence(epochs, messages)
         written = Written()
         for message, destination in mine:
             if self._waits(message, counted=True):
-                stored = self._tables.take_out(message.identity)
-                stored = self._failed(stored, error, attempts=counted - noted, deferrals=int(not counted))
+                stored = self._tables.remove(message.identity)
+                stored = self._failed(stored, error, attempts=counted - counted_before_send, deferrals=int(not counted))
                 self._place(_changed(stored, destination=destination), written)
         return _settled(held, messages, written)
 
-    @verb
-    def carry_out(self, epochs: Epochs, *, limit: int = 100, in_flight: Collection[tuple[int, str]] = ()) -> CarriedOut:
+    @atomic
+    def execute_requests(
+        self, epochs: Epochs, *, limit: int = 100, in_flight: Collection[tuple[int, str]] = ()
+    ) -> RequestResults:
         mine: list[int] = []
         deferred: list[tuple[int, str]] = []
         for number, request in self._tables.requests.items():
@@ -92,12 +118,12 @@ class MemoryWrites:
                 mine.append(number)
         for number in mine:
             self._do(number, self._tables.requests.pop(number))
-        return CarriedOut(len(mine), deferred)
+        return RequestResults(len(mine), deferred)
 
-    @verb
+    @atomic
     def request_retry(self, events: Sequence[Identity], *, by: str) -> None:
         for identity in events:
-            self._tables.requests[self._tables.draw()] = Request(
+            self._tables.requests[self._tables.next_number()] = StoredRequest(
                 action="retry", identity=identity, delay=0, by=by, at=self._tables.now()
             )
 
@@ -117,7 +143,7 @@ class MemoryWrites:
             message.deferrals,
         )
 
-    def _write(self, stored: Stored, decision: Decision, written: Written, now: datetime) -> None:
+    def _write(self, stored: StoredMessage, decision: Decision, written: Written, now: datetime) -> None:
         """Write the outcome of a row that was taken out."""
         stored = _changed(stored, destination=decision.destination)
         match decision.outcome:
@@ -125,31 +151,31 @@ class MemoryWrites:
                 written.count += 1
                 self._note(stored, "SUCCESS")
                 if self._history:
-                    self._tables.history[self._tables.draw()] = Published(
+                    self._tables.history[self._tables.next_number()] = StoredDelivery(
                         stored=stored, published_at=now, seconds=decision.seconds
                     )
-            case Retry(delay=delay, error=error, counted=counted, noted=noted):
-                stored = self._failed(stored, error, attempts=counted - noted, deferrals=int(not counted))
+            case Retry(delay=delay, error=error, counted=counted, counted_before_send=counted_before_send):
+                stored = self._failed(stored, error, attempts=counted - counted_before_send, deferrals=int(not counted))
                 self._record_attempt(stored, decision.outcome, decision.seconds)
                 self._place(_changed(stored, held=None, available_at=self._tables.after(delay)), written)
-            case Dead(error=error, block=True, counted=counted, noted=noted):
-                stored = self._failed(stored, error, attempts=counted - noted)
+            case Dead(error=error, block=True, counted=counted, counted_before_send=counted_before_send):
+                stored = self._failed(stored, error, attempts=counted - counted_before_send)
                 self._record_attempt(stored, decision.outcome, decision.seconds)
                 self._place(_changed(stored, held=Held.BLOCKED.value), written)
-            case Dead(error=error, counted=counted, noted=noted):
+            case Dead(error=error, counted=counted, counted_before_send=counted_before_send):
                 written.count += 1
                 self._note(stored, "FAILED")
-                stored = self._failed(stored, error, attempts=counted - noted)
+                stored = self._failed(stored, error, attempts=counted - counted_before_send)
                 self._record_attempt(stored, decision.outcome, decision.seconds)
-                self._tables.dead_letter(stored, legible(error))
+                self._tables.dead_letter(stored, sanitize_error(error))
             case _:
                 assert_never(decision.outcome)
 
-    def _note(self, stored: Stored, status: str) -> None:
+    def _note(self, stored: StoredMessage, status: str) -> None:
         if self._ledger:
-            self._tables.note(stored.message.identity, status)
+            self._tables.write_ledger(stored.message.identity, status)
 
-    def _place(self, stored: Stored, written: Written) -> None:
+    def _place(self, stored: StoredMessage, written: Written) -> None:
         """Put a row back, unless its event is already pending there."""
         first = self._tables.waiting.get(stored.message.identity)
         if first is None:
@@ -162,27 +188,27 @@ class MemoryWrites:
             clash = f"event id {event_id} is already pending for {destination} with another payload"
             self._tables.dead_letter(stored, f"{clash}: give each event its own id")
 
-    def _failed(self, stored: Stored, error: str, *, attempts: int = 0, deferrals: int = 0) -> Stored:
+    def _failed(self, stored: StoredMessage, error: str, *, attempts: int = 0, deferrals: int = 0) -> StoredMessage:
         m = stored.message
         return replace(
             stored,
             message=m._replace(attempts=m.attempts + attempts, deferrals=m.deferrals + deferrals),
-            last_error=legible(error),
+            last_error=sanitize_error(error),
             first_failed_at=stored.first_failed_at or self._tables.now(),
         )
 
-    def _record_attempt(self, stored: Stored, outcome: Retry | Dead, seconds: float | None) -> None:
+    def _record_attempt(self, stored: StoredMessage, outcome: Retry | Dead, seconds: float | None) -> None:
         """Record a failed send. A message that is dead-lettered without a send has none."""
         if isinstance(outcome, Dead) and not outcome.counted:
             return
-        m, error = stored.message, legible(outcome.error)
+        m, error = stored.message, sanitize_error(outcome.error)
         failure = Failure(m.destination, m.failures, outcome.counted, error, self._tables.now(), seconds)
-        self._tables.attempts.append(Attempt(event_id=m.event_id, failure=failure))
+        self._tables.attempts.append(StoredAttempt(event_id=m.event_id, failure=failure))
 
-    def _do(self, number: int, request: Request) -> None:
+    def _do(self, number: int, request: StoredRequest) -> None:
         if request.identity not in self._tables.waiting:
             return
-        stored = self._tables.take_out(request.identity)
+        stored = self._tables.remove(request.identity)
         self._tables.carried_out[number] = request.action
         # It counts a deferral at least, so that it keeps its position in its ordering queue.
         deferrals = max(stored.message.deferrals, 1)
@@ -204,10 +230,10 @@ def _leaves(outcome: Outcome) -> bool:
     return isinstance(outcome, Delivered) or (isinstance(outcome, Dead) and not outcome.block)
 
 
-def _changed(stored: Stored, **fields: Any) -> Stored:
+def _changed(stored: StoredMessage, **fields: Any) -> StoredMessage:
     return replace(stored, message=stored.message._replace(**fields))
 
 
 def _settled(held: frozenset[int], writes: Iterable[Decision | Resolved | Split], written: Written) -> Settled:
     lanes = frozenset(write.message.lane for write in writes)
-    return Settled(held=held, count=written.count, duplicates=written.duplicates, lost=lanes - held)
+    return Settled(count=written.count, duplicates=written.duplicates, lost=lanes - held)

@@ -10,16 +10,15 @@ import ssl
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qsl, urlsplit
 
 from pillarbox.core.errors import (
-    ConfigurationError,
     PillarboxError,
     RowsRefusedError,
     SchemaError,
     StoreUnavailableError,
 )
-from pillarbox.stores.postgres import moments, tls
+from pillarbox.stores.postgres import timestamps, tls
+from pillarbox.stores.postgres.hosts import Host, address_of
 
 if TYPE_CHECKING:
     import asyncpg
@@ -30,7 +29,7 @@ except ImportError as missing:  # pragma: no cover - shown by the test of the ba
     raise ImportError('PostgresStore needs asyncpg: pip install "pillarbox[postgres]"') from missing
 
 # Schema-qualified SQL only, no just-in-time compilation of statements that take milliseconds, and no lock or open
-# transaction that outlives its welcome. ALTER ROLE and ALTER DATABASE can give other defaults for all of them: whatever
+# transaction that stays open too long. ALTER ROLE and ALTER DATABASE can give other defaults for all of them: whatever
 # could change the meaning or the success of a statement is set here.
 SETTINGS: Mapping[str, str] = {
     "application_name": "pillarbox",
@@ -57,19 +56,22 @@ SETTINGS: Mapping[str, str] = {
 
 T = TypeVar("T")
 
+_DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 READ_ONLY = "25006"
+CONNECT_TIMEOUT = 10.0
+"""Seconds for connecting, for all hosts of a URL together."""
 PLAN_KEPT = 60
 """Seconds after which a statement is prepared again: a plan that was kept follows what the tables hold by then."""
 
 
-class Connection:
-    """One connection of our own."""
+class PostgresStoreConnection:
+    """One of the store's connections."""
 
     def __init__(self, url: str, *, answer_within: float | None = None, internal: bool = True, **settings: str) -> None:
         """
         internal: whether it moves messages within the outbox; what records is a producer and has the table's limits.
         answer_within: seconds after which a server that says nothing at all is taken for gone: it is frozen, or the
-            network swallows everything, and its own timeouts never reach us.
+            network drops all packets, and its own timeouts never reach us.
         """
         self.url = url
         self._answer_within = answer_within
@@ -78,7 +80,9 @@ class Connection:
         if internal:
             # Read by the trigger that limits payloads: what moves was accepted before.
             self._settings["pillarbox.internal"] = "on"
-        self._where = place_of(url)
+        self._servers = address_of(url)
+        self._preferred = 0
+        """Which of several hosts accepted the last connection."""
         self._lock = asyncio.Lock()
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
         self._ended = asyncio.Event()
@@ -136,29 +140,46 @@ class Connection:
                 # The statement may still run on the server: its connection is of no use to the next caller.
                 self._drop()
                 raise
-            except (
-                OSError,
-                TimeoutError,
-                asyncpg.PostgresError,
-                asyncpg.InterfaceError,
-                asyncpg.InternalClientError,
-            ) as error:
-                # A server that became a read-only replica must not keep us: its address may lead elsewhere by now.
+            except (OSError, TimeoutError, *_DRIVER_ERRORS) as error:
+                # The server became a read-only replica: reconnect, because the address may now lead to the primary.
                 if not isinstance(error, asyncpg.PostgresError) or error.sqlstate == READ_ONLY:
                     self._drop()
                 # The server's error would show its DETAIL in every traceback.
-                raise translated(error, self._where) from (None if isinstance(error, asyncpg.PostgresError) else error)
+                hidden = isinstance(error, asyncpg.PostgresError)
+                raise translated(error, self._servers.where) from (None if hidden else error)
 
     async def _connected(self) -> asyncpg.Connection[asyncpg.Record]:
+        hosts = self._servers.hosts
+        if len(hosts) < 2:
+            return await self._connect(CONNECT_TIMEOUT)
+        failures: list[str] = []
+        for number in (*range(self._preferred, len(hosts)), *range(self._preferred)):
+            host = hosts[number]
+            try:
+                connection = await self._connect(CONNECT_TIMEOUT / len(hosts), host)
+            except (OSError, TimeoutError, *_DRIVER_ERRORS) as error:
+                failures.append(f"{host}: {type(error).__name__}: {primary_message(error)}".removesuffix(": "))
+                if isinstance(error, ssl.SSLError) or getattr(error, "sqlstate", "").startswith("28"):
+                    raise  # A wrong certificate or password is for an operator to correct.
+            else:
+                self._preferred = number
+                return connection
+        raise ConnectionError("; ".join(failures))
+
+    async def _connect(self, within: float, host: Host | None = None) -> asyncpg.Connection[asyncpg.Record]:
+        """host: the one to try; None: the only one of the URL."""
         connection = await asyncpg.connect(
             self.url,
             server_settings=self._settings,
-            timeout=10,
+            timeout=within,
             ssl=tls.encryption(self.url),
             max_cached_statement_lifetime=PLAN_KEPT,
+            target_session_attrs=self._servers.session,  # type: ignore[arg-type] # the stubs lack the texts
+            host=None if host is None else host.name,
+            port=None if host is None else host.port,
         )
         try:
-            await moments.install(connection)
+            await timestamps.install(connection)
         except BaseException:
             connection.terminate()
             raise
@@ -192,22 +213,6 @@ async def _driven(
     except StopIteration as end:
         returned: T = end.value
         return returned
-
-
-def place_of(url: str) -> str:
-    """Host, port and database of a URL, without user and password. Raises ConfigurationError."""
-    try:
-        parts = urlsplit(url)
-        asked = dict(parse_qsl(parts.query))
-        port = parts.port or asked.get("port", 5432)
-    except ValueError:
-        raise ConfigurationError("host or port in the store's URL cannot be read") from None
-    if parts.scheme not in ("postgresql", "postgres"):
-        raise ConfigurationError("the store's URL must begin with postgresql://, as in postgresql://app@db:5432/shop")
-    if "@" in parts.path + parts.query + parts.fragment:
-        # A / or ? or # in the password has cut the URL in two: what looks like a database is the password's end.
-        raise ConfigurationError("user, password and host in the store's URL cannot be told apart; write / as %2F")
-    return f"{parts.hostname or asked.get('host', 'local socket')}:{port}{parts.path}"
 
 
 _SCHEMA_STATES = {"42P01": "a table", "42703": "a column", "42883": "a function", "3F000": "the schema"}

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pillarbox.admin.diagnosis import (
+    EXAMINED,
     LONG_TRANSACTION,
-    LOOKED_AT,
     MANY_ATTEMPTS,
     Check,
     CheckResult,
+    RetriedSummary,
     TableSize,
     TableSizes,
-    Tried,
     commonest,
     failed,
     passed,
@@ -27,7 +27,7 @@ from pillarbox.admin.diagnosis import (
 )
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.stores.postgres import tls
-from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
 from pillarbox.stores.postgres.schema import PostgresSchema
 from pillarbox.stores.postgres.statements import PostgresStatements
 from pillarbox.stores.postgres.vacuum import VacuumChecks, oldest_transaction, server_settings
@@ -64,8 +64,8 @@ class PostgresDiagnosis:
 
     def __init__(
         self,
-        connection: Connection,
-        another: Connection,
+        connection: PostgresStoreConnection,
+        another: PostgresStoreConnection,
         statements: PostgresStatements,
         schema: PostgresSchema,
         *,
@@ -80,7 +80,7 @@ class PostgresDiagnosis:
     def checks(self, *, long_transaction: float = LONG_TRANSACTION) -> Sequence[Check]:
         vacuum = VacuumChecks(self._ask, self._statements.names)
         found = [
-            Check(name="store.reachable", ask=self._reachable, gate=True),
+            Check(name="store.reachable", ask=self._reachable, prerequisite=True),
             Check(name="store.primary", ask=self._primary),
             Check(name="store.pooling", ask=self._pooling),
             Check(name="store.encryption", ask=self._encryption),
@@ -97,8 +97,8 @@ class PostgresDiagnosis:
             found.append(Check(name="store.history", ask=self._days))
         return found
 
-    async def tried(self, more_than: int = MANY_ATTEMPTS) -> Tried:
-        rows = await self._ask("diagnosis_retried", LOOKED_AT, more_than)
+    async def retried(self, more_than: int = MANY_ATTEMPTS) -> RetriedSummary:
+        rows = await self._ask("diagnosis_retried", EXAMINED, more_than)
         return commonest((error, event_id) for error, event_id in rows)
 
     async def table_sizes(self) -> TableSizes:
@@ -111,8 +111,8 @@ class PostgresDiagnosis:
         except StoreUnavailableError as error:
             said = str(error)
             if any(mark in said for mark in _POOLER):
-                return failed(f"a pooler stands before the server: {said}", _POOLER_FIX)
-            return failed(said, "is the server up, is the address right, are user and password; from this machine")
+                return failed(f"the connection goes through a pooler: {said}", _POOLER_FIX)
+            return failed(said, "check that the server runs, and host, port, user and password in store.url")
         return passed(f"PostgreSQL {server['version']}, database {server['database']}, as {server['role']}")
 
     async def _primary(self) -> CheckResult:
@@ -137,19 +137,17 @@ class PostgresDiagnosis:
         except StoreUnavailableError as error:
             if not any(mark in str(error) for mark in _POOLER):
                 raise
-            return failed(f"a pooler stands before the server: {shortened(str(error), most=300)}", _POOLER_FIX)
+            return failed(f"the connection goes through a pooler: {shortened(str(error), most=300)}", _POOLER_FIX)
         finally:
             await self._another.aclose()
         if before != after or before == others:
             return failed(
                 "a pooler gives each transaction another session: a relay's notifications, prepared statements and "
-                "timeouts do not hold",
+                "timeouts are lost between transactions",
                 _POOLER_FIX,
             )
         if not heard:
-            return warned(
-                "a pooler keeps back what a connection asks for: the relay's timeouts do not hold", _POOLER_FIX
-            )
+            return warned("a pooler drops the startup parameters: the relay's timeouts are not in force", _POOLER_FIX)
         return passed("each connection has a session of its own")
 
     async def _encryption(self) -> CheckResult:
@@ -198,17 +196,17 @@ class PostgresDiagnosis:
             return passed("every index is there and valid")
         told = ", ".join(f"{row['name']} ({'missing' if row['missing'] else 'invalid'})" for row in rows)
         return failed(
-            f"reads walk over whole tables: {told}",
-            "DROP INDEX CONCURRENTLY what is invalid, then make it anew as `pillarbox schema sql` has it",
+            f"fetches read whole tables: {told}",
+            "DROP INDEX CONCURRENTLY what is invalid, then recreate it with the statement of `pillarbox schema sql`",
         )
 
     async def _days(self) -> CheckResult:
         [(there,)] = await self._ask("diagnosis_days")
         if there:
-            return passed("there is a partition for what is delivered tomorrow")
+            return passed("the partition for tomorrow's history exists")
         return warned(
-            "tomorrow has no partition: what is delivered then goes to the default one, and is not dropped by the day",
-            "run a relay, which makes them; its role needs EXECUTE on the function that does",
+            "tomorrow's history partition is missing: rows go to the default partition, which retention cannot drop",
+            "run a relay, which creates the partitions; its role needs EXECUTE on the function that creates them",
         )
 
     async def _ask(self, statement: str, *arguments: object) -> list[asyncpg.Record]:

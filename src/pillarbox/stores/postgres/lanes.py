@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from pillarbox.core.lane import LANES, Epochs, InFlightMessage, Lease, RelayCard, Renewal, Session
+from pillarbox.core.lane import LANES, Epochs, InFlightMessage, OwnedLane, RelayRegistration, RelaySession, Renewal
 from pillarbox.stores.postgres.arrays import literal
-from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
 from pillarbox.stores.postgres.statements import PostgresStatements
 
 
@@ -16,18 +16,20 @@ class PostgresLanes:
 
     count = LANES
 
-    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
+    def __init__(self, connection: PostgresStoreConnection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._join = statements.get("register_relay")
         self._renew = statements.get("renew_lease")
         self._ended = statements.get("find_ended_sessions")
         self._expire = statements.get("end_leases")
-        self._take = statements.get("acquire_lanes")
+        self._acquire = statements.get("acquire_lanes")
         self._release = statements.get("release_lanes")
         self._leave = statements.get("leave")
 
-    async def join(self, card: RelayCard, *, lease: float) -> None:
-        await self._connection.fetch(self._join, card.id, card.name, card.host, card.version, lease)
+    async def join(self, registration: RelayRegistration, *, lease: float) -> None:
+        await self._connection.fetch(
+            self._join, registration.id, registration.name, registration.host, registration.version, lease
+        )
 
     async def renew(
         self,
@@ -53,25 +55,22 @@ class PostgresLanes:
         others = tuple(json.loads(other) for other in found[0]["others"])
         return Renewal(relays=len(others) + 1, others=others, drain=found[0]["drain"])
 
-    async def ended(self, relay: str) -> list[Session]:
-        return [Session(relay=id, token=token) for id, token in await self._connection.fetch(self._ended, relay)]
+    async def ended(self, relay: str) -> list[RelaySession]:
+        return [RelaySession(relay=id, token=token) for id, token in await self._connection.fetch(self._ended, relay)]
 
-    async def expire(self, sessions: Sequence[Session]) -> int:
+    async def expire(self, sessions: Sequence[RelaySession]) -> int:
         relays, tokens = [one.relay for one in sessions], [one.token for one in sessions]
         return len(await self._connection.fetch(self._expire, relays, tokens))
 
     async def session_ended(self) -> None:
         await self._connection.ended()
 
-    async def take(self, relay: str, *, most: int) -> list[Lease]:
-        taken = await self._connection.fetch(self._take, relay, most)
-        return sorted((Lease(lane=r[0], epoch=r[1], crashes=r[2]) for r in taken), key=lambda lease: lease.lane)
+    async def acquire(self, relay: str, *, limit: int) -> list[OwnedLane]:
+        taken = await self._connection.fetch(self._acquire, relay, limit)
+        return sorted((OwnedLane(lane=r[0], epoch=r[1], crashes=r[2]) for r in taken), key=lambda owned: owned.lane)
 
     async def release(self, relay: str, epochs: Epochs | None = None) -> None:
         if epochs is None:
-            await self._leave_all(relay)
-            return
-        await self._connection.fetch(self._release, relay, literal(epochs), literal(epochs.values()))
-
-    async def _leave_all(self, relay: str) -> None:
-        await self._connection.fetch(self._leave, relay)
+            await self._connection.fetch(self._leave, relay)
+        else:
+            await self._connection.fetch(self._release, relay, literal(epochs), literal(epochs.values()))

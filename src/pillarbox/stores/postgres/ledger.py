@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pillarbox.core.outcome import Resolved
-from pillarbox.core.store import Before, Ledger, LedgerKind, is_first, send_number
+from pillarbox.core.store import Ledger, LedgerKind, PriorSend, is_first, send_number
 from pillarbox.stores.postgres.arrays import literal
-from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
 from pillarbox.stores.postgres.statements import PostgresStatements
 
 
 def ledger_of(
-    kind: LedgerKind, *, history: bool, reading: Connection, writing: Connection, statements: PostgresStatements
+    kind: LedgerKind,
+    *,
+    history: bool,
+    reading: PostgresStoreConnection,
+    writing: PostgresStoreConnection,
+    statements: PostgresStatements,
 ) -> Ledger | None:
     """What answers whether an event was sent before; nothing where it would be the history and none is kept."""
     if kind == "history":
@@ -23,13 +28,13 @@ def ledger_of(
 class PostgresLedger:
     """See `pillarbox.core.store.Ledger`."""
 
-    keeps_notes = True
+    records_sends = True
 
-    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
+    def __init__(self, connection: PostgresStoreConnection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._begin = statements.get("ledger_begin")
 
-    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+    async def begin(self, messages: Sequence[Resolved]) -> list[PriorSend]:
         identities = [(message.event_id, destination) for message, destination in messages]
         rows = await self._connection.fetch(
             self._begin,
@@ -37,24 +42,24 @@ class PostgresLedger:
             literal(destination for _, destination in identities),
             literal(send_number(message) for message, _ in messages),
         )
-        known = {(row["event_id"], row["destination"]): Before(row["before"]) for row in rows}
-        return [known.get(identity, Before.NOT_SENT) for identity in identities]
+        known = {(row["event_id"], row["destination"]): PriorSend(row["before"]) for row in rows}
+        return [known.get(identity, PriorSend.NOT_SENT) for identity in identities]
 
 
 class PostgresHistoryLedger:
     """See `pillarbox.core.store.Ledger`: the history answers, and nothing is written."""
 
-    keeps_notes = False
+    records_sends = False
 
-    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
+    def __init__(self, connection: PostgresStoreConnection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._find = statements.get("ledger_history")
 
-    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:
+    async def begin(self, messages: Sequence[Resolved]) -> list[PriorSend]:
         asked = {message.event_id for message, _ in messages if is_first(message)}
         rows = await self._connection.fetch(self._find, list(asked)) if asked else []
         sent = {(row["event_id"], row["destination"]) for row in rows}
         return [
-            Before.SENT if is_first(message) and (message.event_id, destination) in sent else Before.NOT_SENT
+            PriorSend.SENT if is_first(message) and (message.event_id, destination) in sent else PriorSend.NOT_SENT
             for message, destination in messages
         ]

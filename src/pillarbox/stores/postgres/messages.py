@@ -7,9 +7,9 @@ from operator import attrgetter
 from typing import assert_never
 
 from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, OrphanedQueues, Parked, Ready
-from pillarbox.core.message import KeyQueue, Probe, message_of
+from pillarbox.core.message import EarlierQuery, KeyQueue, message_of
 from pillarbox.stores.postgres.arrays import literal
-from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
 from pillarbox.stores.postgres.statements import PostgresStatements
 
 _BEFORE_ALL = KeyQueue(-1, "", "")
@@ -29,7 +29,7 @@ class _Read:
 class PostgresMessages:
     """See `pillarbox.core.fetch.Messages`. Its connection keeps one plan for each statement."""
 
-    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
+    def __init__(self, connection: PostgresStoreConnection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._ready = _Read(statements, "fetch_ready")
         self._due = _Read(statements, "fetch_due")
@@ -39,7 +39,7 @@ class PostgresMessages:
         self._orphaned_queues = statements.get("find_orphaned_queues")
         self._parked_destinations = statements.get("parked_destinations")
 
-    async def read(self, query: FetchQuery) -> Fetched:
+    async def fetch(self, query: FetchQuery) -> Fetched:
         match query:
             case Ready():
                 return await self._read(self._ready, query.lanes, query.bounds)
@@ -81,13 +81,13 @@ class PostgresMessages:
         found.sort(key=_by_sequence)
         return found
 
-    async def earlier(self, probes: Sequence[Probe]) -> list[bool]:
+    async def earlier(self, queries: Sequence[EarlierQuery]) -> list[bool]:
         rows = await self._connection.fetch(
             self._earlier,
-            literal(probe.lane for probe in probes),
-            literal(probe.key for probe in probes),
-            literal(probe.destination for probe in probes),
-            literal(probe.id for probe in probes),
+            literal(query.lane for query in queries),
+            literal(query.key for query in queries),
+            literal(query.destination for query in queries),
+            literal(query.id for query in queries),
         )
         return [row["must_wait"] for row in rows]
 
@@ -104,12 +104,12 @@ class PostgresMessages:
         return [row["destination"] for row in rows]
 
 
-def _by_destination(places: Collection[tuple[int, str]]) -> dict[str, str]:
+def _by_destination(positions: Collection[tuple[int, str]]) -> dict[str, str]:
     """The ids of each destination, as PostgreSQL writes an array."""
-    ids: dict[str, list[int]] = {destination: [] for _, destination in places}
+    ids: dict[str, list[int]] = {destination: [] for _, destination in positions}
     if len(ids) == 1:  # as where every message is fetched before its destination is known
-        ids = {destination: [place for place, _ in places] for destination in ids}
+        ids = {destination: [number for number, _ in positions] for destination in ids}
     else:
-        for place, destination in places:
-            ids[destination].append(place)
+        for number, destination in positions:
+            ids[destination].append(number)
     return {destination: literal(found) for destination, found in ids.items()}

@@ -1,26 +1,24 @@
-"""The schema: versioned migrations, each applied once, by one process at a time; there are no down migrations."""
+"""The schema: versioned migrations, each applied once, by one process at a time."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pillarbox.core.errors import ConfigurationError, SchemaError
 from pillarbox.core.lane import LANES
-from pillarbox.core.store import SchemaStatus
+from pillarbox.core.store import MigrationScript, SchemaStatus
 from pillarbox.statements import IDENTIFIER, StatementSet
-from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
+from pillarbox.stores.postgres.migrations import PostgresMigrations
 from pillarbox.stores.postgres.statements import PostgresStatements
 
 if TYPE_CHECKING:
     import asyncpg
 
     Driver = asyncpg.Connection[asyncpg.Record]
-
-CONCURRENTLY = "(concurrently:"
-"""In the first line of a migration: its statements run one by one, outside a transaction."""
 
 LOCK_ATTEMPTS = 600
 """Attempts to get the lock, ten per second."""
@@ -35,7 +33,7 @@ class PostgresSchema:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: PostgresStoreConnection,
         statements: PostgresStatements,
         *,
         max_payload: int,
@@ -45,22 +43,21 @@ class PostgresSchema:
         self._connection = connection
         self._statements = statements
         self._max_payload = max_payload
-        self._limit = statements.get("schema_limit", max_payload=str(int(max_payload)))
         self._aliases = statements.script("compatibility_views")
-        self._migrations = migrations or statements.migrations()
-        self._required = max(self._migrations)
+        self._migrations = PostgresMigrations(statements, max_payload=max_payload, scripts=migrations)
 
-    def sql(self, *, aliases: bool = False) -> str:
-        parts = [f'CREATE SCHEMA IF NOT EXISTS "{self._statements.names.schema}";']
-        for version, (name, script) in self._migrations.items():
-            parts += [script.rstrip(), self._register(version, name) + ";"]
-        parts.append(self._limit + ";")
-        if aliases:
-            parts.append(self._aliases.rstrip())
-        return "\n\n".join(parts) + "\n"
+    def sql(self, *, since: int = 0, aliases: bool = False) -> str:
+        script = self._migrations.shell_script(since=since)
+        return f"{script}\n{self._aliases.rstrip()}\n" if aliases else script
+
+    def scripts(self, *, since: int = 0) -> list[MigrationScript]:
+        return self._migrations.scripts(since=since)
+
+    def downgrades(self, *, to: int, since: int | None = None, discard_pending: bool = False) -> list[MigrationScript]:
+        return self._migrations.downgrades(to=to, since=since, discard_pending=discard_pending)
 
     def roles_sql(self, *, producer: str, relay: str, reader: str, migrator: str, owner: str) -> str:
-        """The grants for four roles that exist already. Raises ConfigurationError for a name that is no identifier."""
+        """The grants for four roles that exist already. Raises ConfigurationError for an invalid name."""
         roles = {"producer": producer, "relay_role": relay, "reader": reader, "migrator": migrator, "owner": owner}
         for duty, role in roles.items():
             if not IDENTIFIER.fullmatch(role):
@@ -71,11 +68,10 @@ class PostgresSchema:
         async with self._connection.open() as connection:
             await self._lock(connection)
             try:
-                # An index of a large table may take long.
-                await connection.execute("SET statement_timeout = 0")
+                await connection.execute(self._statements.get("schema_no_timeout"))
                 return await self._apply(connection, aliases=aliases)
             finally:
-                await connection.execute("RESET statement_timeout")
+                await connection.execute(self._statements.get("schema_reset_timeout"))
                 await self._ask(connection, "schema_unlock")
 
     async def check(self) -> None:
@@ -86,17 +82,16 @@ class PostgresSchema:
 
     async def status(self) -> SchemaStatus:
         async with self._connection.open() as connection:
-            version = await self._version(connection)
-            pending = tuple(name for number, (name, _) in self._migrations.items() if number > version)
+            version, breaking = await self._version(connection)
             problems = await self._problems(connection) if version else []
-        return SchemaStatus(version=version, required=self._required, pending=pending, problems=tuple(problems))
+        return self._migrations.status(version, breaking, problems=problems)
 
     def statements(self) -> StatementSet:
         return self._statements
 
     async def _lock(self, connection: Driver) -> None:
         """Become the only process that applies migrations. It polls: a statement that waits has a snapshot, and
-        the concurrent index of the other process would wait for that snapshot, for ever."""
+        the concurrent index of the other process would wait for that snapshot, forever."""
         for _ in range(LOCK_ATTEMPTS):
             if await self._ask(connection, "schema_lock"):
                 return
@@ -106,40 +101,27 @@ class PostgresSchema:
         )
 
     async def _apply(self, connection: Driver, *, aliases: bool) -> list[str]:
-        if not await self._ask(connection, "schema_exists"):
-            await connection.execute(self._statements.get("schema_create"))
-        version = await self._version(connection)
-        SchemaStatus(version=version, required=self._required).refuse_newer()
+        version, breaking = await self._version(connection)
+        self._migrations.status(version, breaking).refuse_newer()
         ran: list[str] = []
-        for number, (name, script) in self._migrations.items():
-            if number > version:
-                await self._migrate(connection, number, name, script)
-                ran.append(name)
+        for script in self._migrations.after(version):
+            async with nullcontext() if self._migrations.is_concurrent(script.version) else connection.transaction():
+                for statement in script.statements:
+                    await connection.execute(statement)
+            ran.append(script.name)
         if await self._ask(connection, "schema_limit_now") != self._max_payload:
-            await connection.execute(self._limit)
+            await connection.execute(self._migrations.payload_limit)
         if aliases:
             async with connection.transaction():
                 await connection.execute(self._aliases)
         return ran
 
-    async def _migrate(self, connection: Driver, number: int, name: str, script: str) -> None:
-        if CONCURRENTLY in script.split("\n", 1)[0]:
-            for statement in re.split(r";\s*\n", script):
-                if statement.strip():
-                    await connection.execute(statement)
-            await connection.execute(self._register(number, name))
-            return
-        async with connection.transaction():
-            await connection.execute(script)
-            await connection.execute(self._register(number, name))
-
-    def _register(self, number: int, name: str) -> str:
-        return self._statements.get("schema_register", version=str(number), migration=name)
-
-    async def _version(self, connection: Driver) -> int:
+    async def _version(self, connection: Driver) -> tuple[int, int]:
+        """The newest version, and the newest that was not additive."""
         if not await self._ask(connection, "schema_has_migrations"):
-            return 0
-        return int(await self._ask(connection, "schema_version"))
+            return 0, 0
+        found = await connection.fetchrow(self._statements.get("schema_version"))
+        return (0, 0) if found is None else (found[0], found[1])
 
     async def _problems(self, connection: Driver) -> list[str]:
         problems: list[str] = []

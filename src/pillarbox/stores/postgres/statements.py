@@ -7,8 +7,9 @@ from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from pillarbox.statements import Names, StatementSet, load, text
-from pillarbox.stores.admin.engine import ADMIN
+from pillarbox.core.lane import LANES
+from pillarbox.statements import Names, StatementSet, load_statements, text
+from pillarbox.stores.admin.engine import shared_statements
 
 PACKAGE = "pillarbox.stores.postgres"
 # `:name`, and not the `::type` of a cast.
@@ -18,6 +19,7 @@ _OWN_NAMES = (
     "uuid7",
     "json",
     "retry",
+    "record",
     "history_create",
     "history_drop",
     "history_default",
@@ -41,11 +43,15 @@ class PostgresStatements(StatementSet):
     def __init__(self, names: Names) -> None:
         own = {name: names.qualified(names.prefix + name) for name in _OWN_NAMES}
         own |= {placeholder: names.qualified(name) for placeholder, name in names.aliases.items()}
-        super().__init__(names, load(PACKAGE), load(ADMIN), **own)
+        super().__init__(names, load_statements(PACKAGE), *shared_statements(), **own, lane_mask=str(LANES - 1))
 
     def migrations(self, *more: Traversable) -> dict[int, tuple[str, str]]:
         """Version → (name, SQL) of the package's migrations and of those in further folders, in order."""
         return self.read_migrations(files(PACKAGE) / "sql" / "migrations", *more)
+
+    def downgrades(self) -> dict[int, tuple[str, str]]:
+        """Version → (name, SQL) of what undoes the package's migrations."""
+        return self.read_migrations(files(PACKAGE) / "sql" / "downgrades")
 
     def script(self, name: str, **values: str) -> str:
         """A script of several statements, with its comments."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pillarbox.core.statistics import Backlog, BacklogStatistics, DeliveryStatistics, to_json
+from pillarbox.core.statistics import Backlog, BacklogStatistics, OutcomeStatistics, to_json
 from pillarbox.stores.admin.inspection import SqlInspection
-from pillarbox.stores.postgres.connection import Connection
-from pillarbox.stores.postgres.dialect import PostgresDialect
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
+from pillarbox.stores.postgres.engine import PostgresEngine
 from pillarbox.stores.postgres.statements import PostgresStatements
 
 
 class PostgresStatistics:
     """See `pillarbox.core.store.Statistics`."""
 
-    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
+    def __init__(self, connection: PostgresStoreConnection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._add = statements.get("add_statistics")
-        self._inspection = SqlInspection(PostgresDialect(connection, statements))
+        self._inspection = SqlInspection(PostgresEngine(connection, statements))
 
-    async def add(self, relay: str, values: Mapping[str, DeliveryStatistics | BacklogStatistics]) -> None:
+    async def add(self, relay: str, values: Mapping[str, OutcomeStatistics | BacklogStatistics]) -> None:
         texts = [json.dumps(to_json(one)) for one in values.values()]
         await self._connection.fetch(self._add, relay, list(values), texts)
 

@@ -13,6 +13,7 @@ from typing import Final, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.stores.postgres.hosts import address_of
 
 VERIFIED: Final = "verify-full"
 ADVICE = (
@@ -28,9 +29,7 @@ _ROOT = Path("~/.postgresql/root.crt")
 
 def hosts_beyond(url: str) -> list[str]:
     """The hosts of a URL that are not this machine; a URL without host leads to this machine."""
-    parts = urlsplit(url)
-    named = parts.hostname or _asked(url).get("host", "")
-    return [host for host in named.split(",") if host and not _is_here(host)]
+    return [host.name for host in address_of(url).hosts if not _is_here(host.name)]
 
 
 def mode_of(url: str) -> str | None:

@@ -38,11 +38,11 @@ async def oldest_transaction(ask: Ask) -> OpenTransaction | None:
         return None
     return OpenTransaction(
         pid=row["pid"],
-        who=row["usename"] or "",
+        user=row["usename"] or "",
         application=row["application_name"],
         state=row["state"] or "",
         seconds=row["seconds"],
-        query=_told(row["query"]),
+        query=_masked(row["query"]),
     )
 
 
@@ -57,7 +57,7 @@ class VacuumChecks:
         settings = await server_settings(self._ask)
         if off := [name for name in ("autovacuum", "track_counts") if settings[name] == "off"]:
             return failed(
-                f"{' and '.join(off)} is off on the server: what was delivered takes room for ever",
+                f"{' and '.join(off)} is off on the server: the space of delivered events is never reclaimed",
                 "set it on in postgresql.conf, and reload",
             )
         options = {row["relname"]: row["options"] for row in await self._ask("diagnosis_options")}
@@ -69,10 +69,10 @@ class VacuumChecks:
         hot = f"{self._names.prefix}message"
         if not any(option.startswith("autovacuum_vacuum_scale_factor=") for option in options.get(hot, ())):
             return warned(
-                f"{hot} has lost its own settings for autovacuum: it comes too rarely for a queue",
+                f"{hot} has lost its own settings for autovacuum: it runs too rarely for a queue",
                 "ALTER TABLE … SET the options of that table in `pillarbox schema sql`",
             )
-        return passed("autovacuum is on, and told to come often")
+        return passed("autovacuum is on, and configured to run often")
 
     async def bloat(self) -> CheckResult:
         for row in await self._ask("diagnosis_bloat"):
@@ -89,7 +89,7 @@ class VacuumChecks:
         if rows[0]["pid"] is not None:
             told = "; ".join(
                 f"pid {row['pid']} ({row['usename']}, {row['application_name'] or 'no name'}, {row['state']}) for "
-                f"{row['seconds']:.0f} s: {_told(row['query'])}"
+                f"{row['seconds']:.0f} s: {_masked(row['query'])}"
                 for row in rows
             )
             return warned(
@@ -111,10 +111,10 @@ class VacuumChecks:
         told = ", ".join(f"{shortened(row['gid'])!r} of {row['owner']} for {row['seconds']:.0f} s" for row in rows)
         return failed(
             f"prepared transactions wait for their end, hold their locks and keep dead rows: {told}",
-            "COMMIT PREPARED or ROLLBACK PREPARED each, as their coordinator would have it",
+            "COMMIT PREPARED or ROLLBACK PREPARED each, as their transaction manager decides",
         )
 
 
-def _told(query: str) -> str:
+def _masked(query: str) -> str:
     """A query of another session, shortened and without its literals."""
     return shortened(_LITERAL.sub("'…'", query))

@@ -3,8 +3,8 @@
 Every piece of work is one transaction that begins and ends on that thread, so a cancelled caller never leaves one
 half done. Any event loop may call, the heartbeat's too. No driver exception leaves this file.
 
-The thread lets go of Python's lock for each statement and each row. An event loop that is busy meanwhile gives it back
-after 5 ms only, so work that is to run beside handlers is one statement with one row.
+The thread releases Python's lock for each statement and each row. A busy event loop returns it only after 5 ms, so
+work that runs concurrently with handlers is one statement with one row.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from pillarbox.core.errors import (
     SchemaError,
     StoreUnavailableError,
 )
-from pillarbox.stores.sqlite.statements import SqliteStatements, each
+from pillarbox.stores.splitting import split_statements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -33,23 +34,23 @@ Work = Callable[[sqlite3.Connection], T]
 OLDEST = (3, 35, 0)
 """RETURNING and UPDATE … FROM."""
 
-LET_GO = "end its transaction, or the process that stays in it (`fuser FILE` names the processes)"
+END_TRANSACTION = "end its transaction, or the process that stays in it (`fuser FILE` names the processes)"
 """What to do about a writer that keeps the lock."""
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _FACTS_ABOUT_ROWS = (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
 _NEXT = {
-    sqlite3.SQLITE_CANTOPEN: "is its folder there, and may this user write in it?",
-    sqlite3.SQLITE_READONLY: "may this user write the file and in its folder?",
-    sqlite3.SQLITE_FULL: "make room on the disk",
-    sqlite3.SQLITE_NOTADB: "is store.url the right file?",
+    sqlite3.SQLITE_CANTOPEN: "check that its folder exists and that this user has permission to write in it",
+    sqlite3.SQLITE_READONLY: "check that this user has permission to write the file and in its folder",
+    sqlite3.SQLITE_FULL: "free some disk space",
+    sqlite3.SQLITE_NOTADB: "check that store.url names the right file",
     sqlite3.SQLITE_CORRUPT: "PRAGMA integrity_check tells how much is left; restore it from a backup",
 }
-_ANY = "look at the disk and the rights of the file; `pillarbox doctor` examines it"
+_ANY = "check disk space and file permissions; `pillarbox doctor` checks the file"
 _PAUSE = 0.01
 
 
-class Connection:
+class SqliteStoreConnection:
     """The connection, opened when first needed; a read creates no file. ConfigurationError: SQLite is too old."""
 
     def __init__(self, path: Path, statements: SqliteStatements, *, busy_timeout: float, clock: Clock) -> None:
@@ -138,7 +139,7 @@ class Connection:
         end = time.monotonic() + self._busy_timeout
         while True:
             try:
-                for statement in each(self._settings):
+                for statement in split_statements(self._settings):
                     connection.execute(statement)
             except sqlite3.OperationalError as error:
                 if not _is_busy(error) or time.monotonic() >= end:
@@ -157,7 +158,7 @@ class Connection:
             return SchemaError(f"{self._path}: {error}; run `pillarbox schema apply`")
         if _is_busy(error):
             return StoreUnavailableError(
-                f"{self._path} was locked by another writer for longer than {self._busy_timeout:g} s: {LET_GO}"
+                f"{self._path} was locked by another writer for longer than {self._busy_timeout:g} s: {END_TRANSACTION}"
             )
         if _code(error) in _FACTS_ABOUT_ROWS:
             return RowsRefusedError(f"SQLite refuses a row in {self._path}: {error}")
@@ -175,7 +176,7 @@ def _code(error: sqlite3.Error) -> int:
     return code & 0xFF
 
 
-def legible_rows(db: sqlite3.Connection, statement: str, given: Mapping[str, object]) -> list[tuple[Any, ...]]:
+def rows_with_valid_text(db: sqlite3.Connection, statement: str, given: Mapping[str, object]) -> list[tuple[Any, ...]]:
     """All rows of a read. Strict decoding first, because it costs a third; after invalid text it reads again."""
     db.text_factory = str
     try:

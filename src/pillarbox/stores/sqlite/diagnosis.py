@@ -15,14 +15,14 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from pillarbox.admin.diagnosis import (
+    EXAMINED,
     LONG_TRANSACTION,
-    LOOKED_AT,
     MANY_ATTEMPTS,
     Check,
     CheckResult,
+    RetriedSummary,
     TableSize,
     TableSizes,
-    Tried,
     commonest,
     failed,
     passed,
@@ -30,7 +30,7 @@ from pillarbox.admin.diagnosis import (
     warned,
 )
 from pillarbox.core.errors import StoreUnavailableError
-from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.connection import SqliteStoreConnection
 from pillarbox.stores.sqlite.schema import SqliteSchema
 from pillarbox.stores.sqlite.statements import SqliteStatements
 
@@ -53,7 +53,9 @@ class FileFacts(NamedTuple):
 class SqliteDiagnosis:
     """See `pillarbox.admin.diagnosis.Diagnosis`."""
 
-    def __init__(self, path: Path, connection: Connection, statements: SqliteStatements, schema: SqliteSchema) -> None:
+    def __init__(
+        self, path: Path, connection: SqliteStoreConnection, statements: SqliteStatements, schema: SqliteSchema
+    ) -> None:
         self._path = path
         self._connection = connection
         self._schema = schema
@@ -62,16 +64,16 @@ class SqliteDiagnosis:
 
     def checks(self, *, long_transaction: float = LONG_TRANSACTION) -> Sequence[Check]:
         return [
-            Check(name="store.reachable", ask=self._reachable, gate=True),
-            Check(name="store.journal", ask=self._journal, gate=True),
+            Check(name="store.reachable", ask=self._reachable, prerequisite=True),
+            Check(name="store.journal", ask=self._journal, prerequisite=True),
             *schema_checks(self._schema),
             Check(name="store.lock", ask=self._lock),
             Check(name="store.bloat", ask=self._bloat),
             Check(name="store.horizon", ask=self._horizon),
         ]
 
-    async def tried(self, more_than: int = MANY_ATTEMPTS) -> Tried:
-        given = {"first": LOOKED_AT, "more_than": more_than}
+    async def retried(self, more_than: int = MANY_ATTEMPTS) -> RetriedSummary:
+        given = {"first": EXAMINED, "more_than": more_than}
         rows = await self._connection.read(lambda db: db.execute(self._tried, given).fetchall())
         return commonest((error, event_id) for error, event_id in rows)
 
@@ -88,19 +90,20 @@ class SqliteDiagnosis:
     async def _reachable(self) -> CheckResult:
         if not self._path.is_file():
             return failed(
-                f"there is no file {self._path}", "`pillarbox schema apply` makes it; or set store.url to the right one"
+                f"there is no file {self._path}",
+                "`pillarbox schema apply` creates it; or set store.url to the right one",
             )
         try:
             await self._file()
         except StoreUnavailableError as error:
-            return failed(str(error), "is it a SQLite file, and may this user read it?")
+            return failed(str(error), "check that it is a SQLite file and that this user has permission to read it")
         return passed(f"SQLite {sqlite3.sqlite_version}, {self._path}")
 
     async def _journal(self) -> CheckResult:
         journal = (await self._file()).journal
         if journal != "wal":
             return failed(
-                f"the journal is {journal!r}: readers and writers shut each other out",
+                f"the journal is {journal!r}: readers and writers block each other",
                 "start a relay once, which changes it, or PRAGMA journal_mode = WAL",
             )
         return passed("readers and the writer do not wait for each other (WAL)")
@@ -109,7 +112,9 @@ class SqliteDiagnosis:
         try:
             await self._connection.write(lambda _: None)
         except StoreUnavailableError as error:
-            return failed(str(error), "what it says; nothing is recorded or sent until then")
+            return failed(
+                str(error), "end the transaction that holds the write lock: nothing is recorded or sent until then"
+            )
         return passed("writers get the lock in time")
 
     async def _bloat(self) -> CheckResult:
@@ -117,8 +122,8 @@ class SqliteDiagnosis:
         free, size = facts.free * facts.page_size, facts.pages * facts.page_size
         if free > MUCH_ROOM and free * 2 > size:
             return warned(
-                f"{free >> 20} of the file's {size >> 20} MiB hold nothing",
-                "it is used again by itself; to give it back to the disk, VACUUM while nothing else runs",
+                f"{free >> 20} of the file's {size >> 20} MiB are free pages",
+                "SQLite uses them again; to return them to the disk, VACUUM while nothing else runs",
             )
         return passed("the file is not much larger than what is in it")
 
@@ -135,9 +140,9 @@ class SqliteDiagnosis:
         return log.stat().st_size if log.exists() else 0
 
     async def _file(self) -> FileFacts:
-        return await asyncio.to_thread(self._look)
+        return await asyncio.to_thread(self._read_facts)
 
-    def _look(self) -> FileFacts:
+    def _read_facts(self) -> FileFacts:
         try:
             address = f"file:{quote(str(self._path))}?mode=ro"
             with closing(sqlite3.connect(address, uri=True, timeout=_TIMEOUT)) as file:

@@ -7,8 +7,8 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from pillarbox.core.lane import Epochs, InFlightMessage, Lease, RelayCard, Renewal, Session
-from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.core.lane import Epochs, InFlightMessage, OwnedLane, RelayRegistration, RelaySession, Renewal
+from pillarbox.stores.sqlite.connection import SqliteStoreConnection
 from pillarbox.stores.sqlite.sessions import RelayLocks
 from pillarbox.stores.sqlite.statements import SqliteStatements
 
@@ -21,7 +21,7 @@ class SqliteLanes:
 
     count = 1
 
-    def __init__(self, connection: Connection, statements: SqliteStatements, locks: RelayLocks) -> None:
+    def __init__(self, connection: SqliteStoreConnection, statements: SqliteStatements, locks: RelayLocks) -> None:
         self._connection = connection
         self._locks = locks
         self._join = statements.get("register_relay")
@@ -31,14 +31,20 @@ class SqliteLanes:
         self._end_lease = statements.get("end_lease")
         self._alive = statements.get("is_alive")
         self._expire = statements.get("delete_expired_relays")
-        self._take = statements.get("acquire_lanes")
+        self._acquire = statements.get("acquire_lanes")
         self._release = statements.get("release_lanes")
         self._let_go = statements.get("release_all_lanes")
         self._leave = statements.get("leave")
         self._asked_to_drain = statements.get("drain_requested")
 
-    async def join(self, card: RelayCard, *, lease: float) -> None:
-        given = {"id": card.id, "name": card.name, "host": card.host, "version": card.version, "lease": lease}
+    async def join(self, registration: RelayRegistration, *, lease: float) -> None:
+        given = {
+            "id": registration.id,
+            "name": registration.name,
+            "host": registration.host,
+            "version": registration.version,
+            "lease": lease,
+        }
         await self._connection.write(lambda db: db.execute(self._join, given).close())
 
     async def renew(
@@ -50,11 +56,10 @@ class SqliteLanes:
         breakers: Mapping[str, str] = {},
         stalled: str = "",
     ) -> Renewal | None:
-        hand = [[held.event_id, held.destination, held.seconds] for held in in_flight]
         given = {
             "relay": relay,
             "lease": lease,
-            "in_flight": json.dumps(hand),
+            "in_flight": json.dumps([[held.event_id, held.destination, held.seconds] for held in in_flight]),
             "breakers": json.dumps(dict(breakers)),
             "stalled": stalled,
         }
@@ -68,14 +73,14 @@ class SqliteLanes:
 
         return await self._connection.write(work)
 
-    async def ended(self, relay: str) -> list[Session]:
-        def work(db: sqlite3.Connection) -> list[Session]:
-            held = [Session(relay=id, token=token) for id, token in db.execute(self._sessions, {"relay": relay})]
+    async def ended(self, relay: str) -> list[RelaySession]:
+        def work(db: sqlite3.Connection) -> list[RelaySession]:
+            held = [RelaySession(relay=id, token=token) for id, token in db.execute(self._sessions, {"relay": relay})]
             return [session for session in held if self._locks.ended(session.relay)]
 
         return await self._connection.read(work)
 
-    async def expire(self, sessions: Sequence[Session]) -> int:
+    async def expire(self, sessions: Sequence[RelaySession]) -> int:
         def work(db: sqlite3.Connection) -> int:
             gone = [session for session in sessions if self._locks.ended(session.relay)]
             return sum(
@@ -89,15 +94,15 @@ class SqliteLanes:
         """Never: a lock is held until the process ends."""
         await asyncio.Event().wait()
 
-    async def take(self, relay: str, *, most: int) -> list[Lease]:
-        def work(db: sqlite3.Connection) -> list[Lease]:
+    async def acquire(self, relay: str, *, limit: int) -> list[OwnedLane]:
+        def work(db: sqlite3.Connection) -> list[OwnedLane]:
             (alive,) = db.execute(self._alive, {"relay": relay}).fetchone()
-            if most < 1 or not alive:
+            if limit < 1 or not alive:
                 return []
             for (dead,) in db.execute(self._expire, {"relay": relay}).fetchall():
                 self._locks.remove(dead)
-            taken = db.execute(self._take, {"relay": relay}).fetchall()
-            return [Lease(lane=lane, epoch=epoch, crashes=crashes) for lane, epoch, crashes in taken]
+            taken = db.execute(self._acquire, {"relay": relay}).fetchall()
+            return [OwnedLane(lane=lane, epoch=epoch, crashes=crashes) for lane, epoch, crashes in taken]
 
         return await self._connection.write(work)
 

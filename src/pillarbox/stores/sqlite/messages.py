@@ -13,12 +13,13 @@ from datetime import UTC, datetime
 from typing import Any, assert_never
 
 from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, OrphanedQueues, Parked, Ready
-from pillarbox.core.message import KeyQueue, Message, Probe, message_of
-from pillarbox.stores.sqlite.connection import Connection, legible_rows
+from pillarbox.core.message import EarlierQuery, KeyQueue, Message, message_of
+from pillarbox.dialects.sqlite import encode_time
+from pillarbox.stores.sqlite.connection import SqliteStoreConnection, rows_with_valid_text
 from pillarbox.stores.sqlite.lanes import LANE
-from pillarbox.stores.sqlite.moments import moment, moment_or_none
 from pillarbox.stores.sqlite.statements import SqliteStatements
-from pillarbox.stores.sqlite.wakeup import Arrivals
+from pillarbox.stores.sqlite.timestamps import decode_optional_time, decode_time
+from pillarbox.stores.sqlite.wakeup import SqliteArrivals
 
 TOGETHER = 4 * 1024 * 1024
 """Bytes of messages that are fetched in one statement, which copies them a few times."""
@@ -41,7 +42,9 @@ class _Read:
 class SqliteMessages:
     """See `pillarbox.core.fetch.Messages`."""
 
-    def __init__(self, connection: Connection, statements: SqliteStatements, arrivals: Arrivals) -> None:
+    def __init__(
+        self, connection: SqliteStoreConnection, statements: SqliteStatements, arrivals: SqliteArrivals
+    ) -> None:
         self._connection = connection
         self._arrivals = arrivals
         self._ready = _Read(statements, "ready")
@@ -54,7 +57,7 @@ class SqliteMessages:
         self._orphaned_queues = statements.get("find_orphaned_queues")
         self._parked_destinations = statements.get("parked_destinations")
 
-    async def read(self, query: FetchQuery) -> Fetched:
+    async def fetch(self, query: FetchQuery) -> Fetched:
         match query:
             case Ready(lanes=lanes, bounds=bounds):
                 pick, given = self._ready, _within_one_lane(lanes, bounds)
@@ -83,7 +86,7 @@ class SqliteMessages:
         )
 
         def small(db: sqlite3.Connection) -> Fetched | None:
-            [(count, facts, payloads, arrivals)] = legible_rows(db, at_once, given)
+            [(count, facts, payloads, arrivals)] = rows_with_valid_text(db, at_once, given)
             if count and facts is None:
                 return None
             if isinstance(query, Ready):
@@ -96,7 +99,7 @@ class SqliteMessages:
             rows, left_out = _cut(db.execute(read, given), bounds)
             fetch = {"rows": json.dumps(rows), "check_order": given["check_order"]}
             fetched = Fetched(
-                _message(json.loads(facts), payload) for facts, payload in legible_rows(db, self._fetch, fetch)
+                _message(json.loads(facts), payload) for facts, payload in rows_with_valid_text(db, self._fetch, fetch)
             )
             if left_out is not None:
                 facts, payload = db.execute(self._left_out, {"row": left_out}).fetchone()
@@ -106,8 +109,8 @@ class SqliteMessages:
         fetched = await self._connection.ask(small)
         return await self._connection.read(large) if fetched is None else fetched
 
-    async def earlier(self, probes: Sequence[Probe]) -> list[bool]:
-        given = {"probes": json.dumps([[probe.key, probe.destination, probe.id] for probe in probes])}
+    async def earlier(self, queries: Sequence[EarlierQuery]) -> list[bool]:
+        given = {"queries": json.dumps([[query.key, query.destination, query.id] for query in queries])}
         answers = await self._connection.read(lambda db: db.execute(self._earlier, given).fetchall())
         return [bool(answer) for (answer,) in answers]
 
@@ -141,9 +144,9 @@ def _time(at: datetime | None) -> str | None:
     """The text with which `recorded_at` is compared, which has milliseconds only."""
     if at is None:
         return None
-    utc = at.astimezone(UTC).replace(tzinfo=None)
+    text = encode_time(utc := at.astimezone(UTC))
     # "~" sorts after the "Z" that ends a time: later than that millisecond, earlier than the next.
-    return utc.isoformat(timespec="milliseconds") + ("Z" if utc.microsecond % 1000 == 0 else "~")
+    return text if utc.microsecond % 1000 == 0 else text.removesuffix("Z") + "~"
 
 
 def _cut(picked: Iterable[tuple[int, int]], bounds: Bounds) -> tuple[list[int], int | None]:
@@ -170,8 +173,8 @@ def _apart(all_facts: list[list[Any]], payloads: bytes) -> list[Message]:
 
 def _message(facts: list[Any], payload: bytes) -> Message:
     facts[PAYLOAD] = payload
-    facts[OCCURRED_AT] = moment(facts[OCCURRED_AT])
-    facts[RECORDED_AT] = moment(facts[RECORDED_AT])
-    facts[AVAILABLE_AT] = moment_or_none(facts[AVAILABLE_AT])
+    facts[OCCURRED_AT] = decode_time(facts[OCCURRED_AT])
+    facts[RECORDED_AT] = decode_time(facts[RECORDED_AT])
+    facts[AVAILABLE_AT] = decode_optional_time(facts[AVAILABLE_AT])
     facts[MUST_WAIT] = bool(facts[MUST_WAIT])
     return message_of(facts)

@@ -1,14 +1,16 @@
-"""The schema: versioned migrations, each applied once, by one process at a time; there are no down migrations."""
+"""The schema: versioned migrations, each applied once, by one process at a time."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
 
-from pillarbox.core.store import SchemaStatus
+from pillarbox.core.store import MigrationScript, SchemaStatus
 from pillarbox.statements import StatementSet
-from pillarbox.stores.sqlite.connection import Connection
-from pillarbox.stores.sqlite.statements import SqliteStatements, each
+from pillarbox.stores.splitting import split_statements
+from pillarbox.stores.sqlite.connection import SqliteStoreConnection
+from pillarbox.stores.sqlite.migrations import SqliteMigrations
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
 
 class SqliteSchema:
@@ -16,7 +18,7 @@ class SqliteSchema:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: SqliteStoreConnection,
         statements: SqliteStatements,
         *,
         max_payload: int,
@@ -25,32 +27,34 @@ class SqliteSchema:
         """migrations: version → (name, SQL); by default those of the package."""
         self._connection = connection
         self._statements = statements
-        self._versions_table = statements.script("schema_migrations")
-        self._payload_limit = statements.script("schema_limit", max_payload=str(int(max_payload)))
         self._aliases = statements.compatibility_views()
         self._objects = statements.get("schema_objects")
         self._version_query = statements.get("schema_version")
-        self._migrations = migrations or statements.migrations()
-        self._required = max(self._migrations)
+        self._migrations = SqliteMigrations(statements, max_payload=max_payload, scripts=migrations)
 
-    def sql(self, *, aliases: bool = False) -> str:
-        parts = ["BEGIN IMMEDIATE;\n", self._versions_table, *self._missing(0), self._payload_limit]
+    def sql(self, *, since: int = 0, aliases: bool = False) -> str:
+        parts = ["BEGIN IMMEDIATE;\n", self._migrations.shell_script(since=since)]
         if aliases:
             parts.append(self._aliases)
         return "\n".join([*parts, "COMMIT;\n"])
 
+    def scripts(self, *, since: int = 0) -> list[MigrationScript]:
+        return self._migrations.scripts(since=since)
+
+    def downgrades(self, *, to: int, since: int | None = None, discard_pending: bool = False) -> list[MigrationScript]:
+        return self._migrations.downgrades(to=to, since=since, discard_pending=discard_pending)
+
     async def apply(self, *, aliases: bool = False) -> list[str]:
         def work(db: sqlite3.Connection) -> list[str]:
-            version = self._version(db)
-            SchemaStatus(version=version, required=self._required).refuse_newer()
-            scripts = [] if self._has_versions_table(db) else [self._versions_table]
-            scripts += [*self._missing(version), self._payload_limit]
+            version, breaking = self._version(db)
+            self._migrations.status(version, breaking).refuse_newer()
+            statements = [one for script in self._migrations.after(version) for one in script.statements]
+            statements += split_statements(self._migrations.payload_limit)
             if aliases:
-                scripts.append(self._aliases)
-            for script in scripts:
-                for statement in each(script):
-                    db.execute(statement)
-            return self._names_after(version)
+                statements += split_statements(self._aliases)
+            for statement in statements:
+                db.execute(statement)
+            return list(self._migrations.names_after(version))
 
         return await self._connection.write(work, make=True)
 
@@ -63,34 +67,25 @@ class SqliteSchema:
     async def status(self) -> SchemaStatus:
         if self._connection.has_file:
             return await self._found()
-        return SchemaStatus(version=0, required=self._required, pending=tuple(self._names_after(0)))
+        return self._migrations.status(0, 0)
 
     def statements(self) -> StatementSet:
         return self._statements
 
     async def _found(self) -> SchemaStatus:
         def work(db: sqlite3.Connection) -> SchemaStatus:
-            version = self._version(db)
-            return SchemaStatus(
-                version=version,
-                required=self._required,
-                pending=tuple(self._names_after(version)),
-                problems=tuple(self._problems(db)) if version == self._required else (),
-            )
+            version, breaking = self._version(db)
+            is_complete = version >= self._migrations.newest
+            return self._migrations.status(version, breaking, problems=self._problems(db) if is_complete else ())
 
         return await self._connection.read(work)
 
-    def _missing(self, version: int) -> Iterator[str]:
-        for number, (name, script) in self._migrations.items():
-            if number > version:
-                yield script
-                yield self._statements.script("schema_register", version=str(number), migration=name)
-
-    def _names_after(self, version: int) -> list[str]:
-        return [name for number, (name, _) in self._migrations.items() if number > version]
-
-    def _version(self, db: sqlite3.Connection) -> int:
-        return int(db.execute(self._version_query).fetchone()[0]) if self._has_versions_table(db) else 0
+    def _version(self, db: sqlite3.Connection) -> tuple[int, int]:
+        """The newest version, and the newest that was not additive."""
+        if not self._has_versions_table(db):
+            return 0, 0
+        [(version, breaking)] = db.execute(self._version_query)
+        return version, breaking
 
     def _has_versions_table(self, db: sqlite3.Connection) -> bool:
         return ("table", f"{self._statements.names.prefix}schema") in self._objects_of(db)

@@ -1,4 +1,4 @@
-"""Tells running relays from crashed ones: each relay locks a file of its own beside the database, and the kernel
+"""Tells running relays from crashed ones: each relay locks its own file next to the database, and the kernel
 releases the lock when the process ends, for whatever reason.
 
 Locks belong to open files, not to processes, so several relays of one process have separate locks. On systems without

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from pillarbox.statements import Names, StatementSet, load, text
-from pillarbox.stores.admin.engine import ADMIN
+from pillarbox.statements import Names, StatementSet, load_statements, text
+from pillarbox.stores.admin.engine import shared_statements
 
 PACKAGE = "pillarbox.stores.sqlite"
 
@@ -18,7 +16,7 @@ class SqliteStatements(StatementSet):
 
     def __init__(self, names: Names) -> None:
         aliases = {placeholder: names.qualified(name) for placeholder, name in names.aliases.items()}
-        super().__init__(names, load(PACKAGE), load(ADMIN), **aliases)
+        super().__init__(names, load_statements(PACKAGE), *shared_statements(), **aliases)
 
     def script(self, name: str, **values: str) -> str:
         """A named statement that is a script, each of its statements closed with a semicolon."""
@@ -32,12 +30,6 @@ class SqliteStatements(StatementSet):
         """Version → (name, SQL) of the package's migrations and of those in further folders, in order."""
         return self.read_migrations(files(PACKAGE) / "sql" / "migrations", *more)
 
-
-def each(script: str) -> Iterator[str]:
-    """The statements of a script; `executescript` would commit whatever transaction is open."""
-    lines: list[str] = []
-    for line in script.splitlines():
-        lines.append(line)
-        if sqlite3.complete_statement(statement := "\n".join(lines)):
-            yield statement
-            lines = []
+    def downgrades(self) -> dict[int, tuple[str, str]]:
+        """Version → (name, SQL) of what undoes the package's migrations."""
+        return self.read_migrations(files(PACKAGE) / "sql" / "downgrades")

@@ -6,24 +6,27 @@ import os
 from functools import partial
 from pathlib import Path
 
+from pillarbox.admin.admin import Admin
 from pillarbox.core.clock import Clock, Duration, SystemClock, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.store import EVERY_REQUEST, Capabilities, LedgerKind
+from pillarbox.database_urls import plain_url
+from pillarbox.dialects.sqlite import DIALECT
 from pillarbox.plugins import StoreOptions
 from pillarbox.stores.admin.admin import SqlAdmin
-from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.connection import SqliteStoreConnection
 from pillarbox.stores.sqlite.destinations import SqliteDestinations
 from pillarbox.stores.sqlite.diagnosis import SqliteDiagnosis
-from pillarbox.stores.sqlite.dialect import SqliteDialect
+from pillarbox.stores.sqlite.engine import SqliteEngine
 from pillarbox.stores.sqlite.lanes import SqliteLanes
 from pillarbox.stores.sqlite.ledger import ledger_of
 from pillarbox.stores.sqlite.messages import SqliteMessages
+from pillarbox.stores.sqlite.pruning import SqlitePruning
 from pillarbox.stores.sqlite.schema import SqliteSchema
 from pillarbox.stores.sqlite.sessions import RelayLocks
 from pillarbox.stores.sqlite.statements import SqliteStatements
 from pillarbox.stores.sqlite.statistics import SqliteStatistics
-from pillarbox.stores.sqlite.upkeep import SqliteUpkeep
-from pillarbox.stores.sqlite.wakeup import Arrivals, SqliteWakeup
+from pillarbox.stores.sqlite.wakeup import SqliteArrivals, SqliteWakeup
 from pillarbox.stores.sqlite.writes import SqliteWrites
 from pillarbox.table_names import TableNames
 
@@ -38,7 +41,13 @@ class SqliteStore:
     """
 
     capabilities = Capabilities(
-        lanes=1, many_writers=False, survives_restart=True, partitions=False, admin=True, requests=EVERY_REQUEST
+        lanes=1,
+        many_writers=False,
+        survives_restart=True,
+        partitions=False,
+        admin=True,
+        listings=True,
+        requests=EVERY_REQUEST,
     )
 
     def __init__(
@@ -55,14 +64,16 @@ class SqliteStore:
         """clock: its `monotonic()` counts the leases, the same for all processes that use the file."""
         path = path_of(url_or_path)
         clock = clock or SystemClock()
-        self._beside = partial(
+        self._clone = partial(
             SqliteStore, path, tables=tables, max_payload=max_payload, busy_timeout=busy_timeout, clock=clock
         )
         self._history = history
         self._ledger: LedgerKind = ledger
-        statements = SqliteStatements(tables.sqlite)
-        arrivals = Arrivals(statements)
-        connection = Connection(path, statements, busy_timeout=seconds(busy_timeout, field="busy_timeout"), clock=clock)
+        statements = SqliteStatements(DIALECT.names(tables))
+        arrivals = SqliteArrivals(statements)
+        connection = SqliteStoreConnection(
+            path, statements, busy_timeout=seconds(busy_timeout, field="busy_timeout"), clock=clock
+        )
         self._connection = connection
         self._locks = RelayLocks(path)
         self.lanes = SqliteLanes(connection, statements, self._locks)
@@ -70,16 +81,16 @@ class SqliteStore:
         self.writes = SqliteWrites(connection, statements, history=history, ledger=ledger is True)
         self.ledger = ledger_of(ledger, history=history, connection=connection, statements=statements)
         self.destinations = SqliteDestinations(connection, statements)
-        dialect = SqliteDialect(connection, statements)
+        dialect = SqliteEngine(connection, statements)
         self.statistics = SqliteStatistics(connection, statements)
-        self.admin = SqlAdmin(dialect, listing=dialect)
-        self.upkeep = SqliteUpkeep(connection, statements)
+        self.admin: Admin = SqlAdmin(dialect, listing=dialect)
+        self.pruning = SqlitePruning(connection, statements)
         self.wakeup = SqliteWakeup(connection, statements, arrivals)
         self.schema = SqliteSchema(connection, statements, max_payload=max_payload)
         self.diagnosis = SqliteDiagnosis(path, connection, statements, self.schema)
 
-    def beside(self, *, history: bool | None = None, ledger: LedgerKind | None = None) -> SqliteStore:
-        return self._beside(
+    def clone(self, *, history: bool | None = None, ledger: LedgerKind | None = None) -> SqliteStore:
+        return self._clone(
             history=self._history if history is None else history, ledger=self._ledger if ledger is None else ledger
         )
 
@@ -90,7 +101,7 @@ class SqliteStore:
 
 def path_of(url_or_path: str | os.PathLike[str]) -> Path:
     """The file that a URL or a path names, wherever the process goes afterwards. Raises ConfigurationError."""
-    text = os.fspath(url_or_path)
+    text = plain_url(os.fspath(url_or_path))
     if text.startswith("sqlite:"):
         if not text.startswith(_SCHEME):
             raise ConfigurationError(

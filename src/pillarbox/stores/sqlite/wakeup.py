@@ -8,18 +8,18 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 
-from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.connection import SqliteStoreConnection
 from pillarbox.stores.sqlite.statements import SqliteStatements
 
-FIRST_PAUSE = 0.005
-LONGEST_PAUSE = 0.05
+FIRST_POLL = 0.005
+LONGEST_POLL = 0.05
 GROWTH = 1.5
 
 
-class Arrivals:
+class SqliteArrivals:
     """Whether events were recorded since the last fetch of ready messages; used on the store's thread only.
 
-    It compares with that fetch, not with the beginning of the sleep: an event that commits in between wakes the relay.
+    It compares with that fetch, not with the beginning of the wait: an event that commits in between wakes the relay.
     """
 
     def __init__(self, statements: SqliteStatements) -> None:
@@ -42,25 +42,27 @@ class SqliteWakeup:
 
     notifies = False
 
-    def __init__(self, connection: Connection, statements: SqliteStatements, arrivals: Arrivals) -> None:
+    def __init__(
+        self, connection: SqliteStoreConnection, statements: SqliteStatements, arrivals: SqliteArrivals
+    ) -> None:
         self._connection = connection
         self._arrivals = arrivals
-        self._sleep = statements.get("sleep")
-        self._wake = statements.get("wake")
+        self._set_idle = statements.get("set_idle_until")
+        self._clear_idle = statements.get("clear_idle")
 
     async def request(self, relay: str, seconds: float) -> None:
-        sql = self._sleep if seconds else self._wake
+        sql = self._set_idle if seconds else self._clear_idle
         given = {"relay": relay, "seconds": seconds}
         await self._connection.write(lambda db: db.execute(sql, given).close())
 
     async def wait(self, seconds: float) -> bool:
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
-        pause = FIRST_PAUSE
+        pause = FIRST_POLL
         while not await self._connection.read(self._arrivals.has_new):
             left = end - loop.time()
             if left <= 0:
                 return False
             await asyncio.sleep(min(pause, left))
-            pause = min(pause * GROWTH, LONGEST_PAUSE)
+            pause = min(pause * GROWTH, LONGEST_POLL)
         return True

@@ -24,19 +24,19 @@ SELECT (SELECT count(*)
 -- name: archive_read_history
 -- Read old history in full, in the order of recording, up to a number of rows and a sum of bytes. Sizes come first, so that the
 -- window holds no payloads.
-WITH chosen AS MATERIALIZED (
+WITH chosen AS {materialized} (
   SELECT m.recorded_at, m.id, m.destination, m.published_at, {size_of_message:m.} AS size
     FROM {history} AS m
    WHERE {unindexed}m.published_at <= {ago:older}
-     AND (m.recorded_at, m.id) >= (:recorded_at, :id)
+     AND {at_or_after:recorded_at}
      AND ((m.recorded_at, m.id) <> (:recorded_at, :id) OR m.destination > :destination)
    ORDER BY m.recorded_at, m.id, m.destination
    LIMIT :limit
-), fitting AS MATERIALIZED (
+), fitting AS {materialized} (
   SELECT recorded_at, id, destination, published_at
-    FROM (SELECT c.*, sum(size) OVER w AS bytes, row_number() OVER w AS n
+    FROM (SELECT c.*, sum(size) OVER (w ROWS UNBOUNDED PRECEDING) AS bytes, row_number() OVER w AS n
             FROM chosen AS c
-          WINDOW w AS (ORDER BY recorded_at, id, destination ROWS UNBOUNDED PRECEDING)) AS summed
+          WINDOW w AS (ORDER BY recorded_at, id, destination)) AS summed
    WHERE bytes <= :bytes OR n = 1
 )
 SELECT m.id, m.event_id, m.destination, 'PUBLISHED', {about:m.}, m.key, {payload_bytes:m.}, m.content_type, m.headers{as_text},
@@ -52,17 +52,17 @@ SELECT m.id, m.event_id, m.destination, 'PUBLISHED', {about:m.}, m.key, {payload
 -- name: archive_read_dead
 -- Read old dead letters in full, by their numbers, up to a number of rows and a sum of bytes. Sizes come first, so that the
 -- window holds no payloads.
-WITH chosen AS MATERIALIZED (
+WITH chosen AS {materialized} (
   SELECT m.dead_letter_id, {size_of_message:m.} AS size
     FROM {dead_letter} AS m
    WHERE {unindexed}m.dead_lettered_at <= {ago:older} AND m.dead_letter_id > :dead_letter_id
    ORDER BY m.dead_letter_id
    LIMIT :limit
-), fitting AS MATERIALIZED (
+), fitting AS {materialized} (
   SELECT dead_letter_id
-    FROM (SELECT c.*, sum(size) OVER w AS bytes, row_number() OVER w AS n
+    FROM (SELECT c.*, sum(size) OVER (w ROWS UNBOUNDED PRECEDING) AS bytes, row_number() OVER w AS n
             FROM chosen AS c
-          WINDOW w AS (ORDER BY dead_letter_id ROWS UNBOUNDED PRECEDING)) AS summed
+          WINDOW w AS (ORDER BY dead_letter_id)) AS summed
    WHERE bytes <= :bytes OR n = 1
 )
 SELECT m.id, m.event_id, m.destination, 'FAILED', {about:m.}, m.key, {payload_bytes:m.}, m.content_type, m.headers{as_text},
@@ -76,7 +76,4 @@ SELECT m.id, m.event_id, m.destination, 'FAILED', {about:m.}, m.key, {payload_by
 
 -- name: archive_delete_history
 -- Delete exactly these rows of the history.
-DELETE FROM {history}
- WHERE (event_id, id, destination, {unindexed}published_at)
-    IN (SELECT i.event_id, i.id, i.destination, i.published_at FROM {deliveries})
-RETURNING event_id
+{delete_deliveries}

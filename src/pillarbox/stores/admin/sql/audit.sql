@@ -17,7 +17,7 @@ SELECT audit_id, at, who, what, subject, count, detail{as_text}, wanted, edge
  LIMIT :most
 
 -- name: audit_progress
--- Count in the entry of a bulk action what was done, and reduce what is left.
+-- Count in the entry of a bulk action what was done, and reduce what remains.
 UPDATE {audit}
-   SET count = count + CAST(:done AS integer), detail = {detail_with_less_left}
+   SET count = count + CAST(:done AS {integer_type}), detail = {detail_with_fewer_remaining}
  WHERE audit_id = :bulk_action

@@ -4,12 +4,12 @@
 -- variant of_event: narrowed=dead_of_event
 -- variant of_key: narrowed=dead_of_key
 -- variant of_type: narrowed=dead_of_type
-SELECT dead_letter_id, event_id, destination, event_type, key, error, attempts, recorded_at, first_failed_at,
+SELECT dead_letter_id, event_id, destination, event_type, "key", error, attempts, recorded_at, first_failed_at,
        dead_lettered_at, wanted, edge
   FROM (SELECT m.*, n = :scan AS edge,
-               m.event_type = coalesce(:type, m.event_type) AND (CAST(:key AS text) IS NULL OR m.key = :key)
+               m.event_type = coalesce(:type, m.event_type) AND (CAST(:key AS {text_type}) IS NULL OR m.key = :key)
                  AND m.destination = coalesce(:destination, m.destination) AND m.dead_lettered_at >= :since
-                 AND (CAST(:error AS text) IS NULL OR {position_of_text}(m.error, :error) > 0)
+                 AND (CAST(:error AS {text_type}) IS NULL OR {position_of_text}(m.error, :error) > 0)
                  AND m.event_id = coalesce(:event_id, m.event_id) AS wanted
           FROM (SELECT l.*, row_number() OVER (ORDER BY l.dead_letter_id DESC) AS n
                   FROM (SELECT m.dead_letter_id, m.event_id, m.destination, m.event_type, m.key, m.error, m.attempts,
@@ -36,7 +36,7 @@ AND m.event_type = :type
 
 -- name: dead_letter_details
 -- Read dead letters by their numbers, in full, the newest first.
-SELECT id, event_id, destination, 'FAILED', {about}, key, {payload_bytes}, content_type, headers{as_text}, {context},
+SELECT id, event_id, destination, 'FAILED', {about}, "key", {payload_bytes}, content_type, headers{as_text}, {context},
        occurred_at, recorded_at, NULL, NULL, attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + deferrals END,
        error, last_attempt_at, NULL, NULL, NULL, dead_letter_id, first_failed_at, dead_lettered_at
   FROM {dead_letter}
@@ -54,17 +54,17 @@ SELECT dead_letter_id, event_id, destination
  WHERE dead_letter_id {among:dead_letter_ids}
  ORDER BY dead_letter_id {for_update}
 
--- name: revive_dead_letters
+-- name: requeue_dead_letters
 -- Copy dead letters to the end of their keys in their old order, with attempts at zero. Those whose event is already
 -- pending are left out. The one deferral tells the relay to send the message although history or ledger may have it.
 -- with: body=stored_body
 -- variant edited: body=edited_body
-INSERT INTO {message} (event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, deferrals)
+{insert_new} INTO {message} (event_id, destination, {about}, ordering_key, {content}, occurred_at, recorded_at, deferrals)
 SELECT event_id, destination, {about}, ordering_key, {body}, {context}, occurred_at, recorded_at, 1
   FROM {dead_letter}
  WHERE dead_letter_id {among:dead_letter_ids}
  ORDER BY id, dead_letter_id
-ON CONFLICT DO NOTHING
+{skip_existing}
 RETURNING event_id, destination
 
 -- fragment: stored_body
@@ -77,8 +77,8 @@ payload, content_type, headers
 
 -- name: reopen_ledger
 -- Let the ledger expect these messages again, because an operator wants them sent.
-UPDATE {ledger} AS l SET status = 'PROCESSING', send_number = NULL, updated_at = {now}
-  FROM {pairs}
+UPDATE {ledger} AS l {with_pairs} SET status = 'PROCESSING', send_number = NULL, updated_at = {now}
+ {from_pairs}
  WHERE l.event_id = p.event_id AND l.destination = p.destination
 
 -- name: audit_dead_letters

@@ -1,12 +1,12 @@
 -- name: list_events
--- List a page of events from one snapshot of hot table, history and dead letters. Each is scanned along an index from position
--- (:recorded_at, :id, :place) back to time :since, for at most :waiting, :delivered and :dead rows; the last of these is
+-- List a page of events from one snapshot of message table, history and dead letters. Each is scanned along an index from position
+-- (:recorded_at, :id, :after_destination) back to time :since, for at most :waiting, :delivered and :dead rows; the last of these is
 -- returned whether it matches or not.
 -- variant blocked: of_waiting=list_blocked
 -- variant in_flight: of_waiting=list_in_flight
 -- variant of_key: of_history=list_of_key
 -- variant of_type: of_history=list_of_type
-WITH in_flight AS MATERIALIZED (
+WITH in_flight AS {materialized} (
   {messages_in_flight}
 ), waiting AS (
   SELECT w.*, o.next_attempt_at, o.last_error AS outage,
@@ -36,14 +36,14 @@ WITH in_flight AS MATERIALIZED (
            ORDER BY m.recorded_at DESC, m.id DESC, m.destination DESC
            LIMIT :dead) AS m
 )
-SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts,
+SELECT recorded_at, id, destination, event_id, status, event_type, "key", attempts,
        CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + deferrals END AS retry_count, last_error, last_attempt_at,
        next_retry_at, published_at, wanted, edge
   FROM (SELECT * FROM (
-          SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts, deferrals,
+          SELECT recorded_at, id, destination, event_id, status, event_type, "key", attempts, deferrals,
                  coalesce(last_error, outage) AS last_error, last_attempt_at,
                  CASE WHEN coalesce(held, '') <> 'blocked' THEN coalesce(available_at, next_attempt_at) END AS next_retry_at,
-                 CAST(NULL AS timestamptz) AS published_at, wanted, edge
+                 CAST(NULL AS {time_type}) AS published_at, wanted, edge
             FROM (SELECT m.*, n = :waiting AS edge,
                          {list_wanted} AND status = coalesce(:status, status)
                          AND (NOT :retrying OR (attempts + deferrals > 0 AND last_attempt_at IS NOT NULL AND status <> 'FAILED'))
@@ -52,38 +52,38 @@ SELECT recorded_at, id, destination, event_id, status, event_type, key, attempts
            WHERE wanted OR edge ORDER BY n LIMIT :most) AS of_waiting
         UNION ALL
         SELECT * FROM (
-          SELECT recorded_at, id, destination, event_id, 'PUBLISHED', event_type, key, attempts, deferrals, last_error,
-                 last_attempt_at, CAST(NULL AS timestamptz), published_at, wanted, edge
+          SELECT recorded_at, id, destination, event_id, 'PUBLISHED', event_type, "key", attempts, deferrals, last_error,
+                 last_attempt_at, CAST(NULL AS {time_type}), published_at, wanted, edge
             FROM (SELECT m.*, n = :delivered AS edge, {list_wanted} AS wanted FROM delivered AS m) AS m
            WHERE wanted OR edge ORDER BY n LIMIT :most) AS of_history
         UNION ALL
         SELECT * FROM (
-          SELECT recorded_at, id, destination, event_id, 'FAILED', event_type, key, attempts, deferrals, last_error,
-                 last_attempt_at, CAST(NULL AS timestamptz), CAST(NULL AS timestamptz), wanted, edge
+          SELECT recorded_at, id, destination, event_id, 'FAILED', event_type, "key", attempts, deferrals, last_error,
+                 last_attempt_at, CAST(NULL AS {time_type}) AS next_retry_at, CAST(NULL AS {time_type}) AS published_at, wanted, edge
             FROM (SELECT m.*, n = :dead AS edge, {list_wanted} AS wanted FROM dead AS m) AS m
            WHERE wanted OR edge ORDER BY n LIMIT :most) AS of_dead) AS found
 
 -- fragment: listed
 -- The columns of a list that all three tables have.
-{row}recorded_at, {row}id, {row}destination, {row}event_id, {row}event_type, {row}key, {row}aggregate_type, {row}aggregate_id,
+{row}recorded_at, {row}id, {row}destination, {row}event_id, {row}event_type, {row}"key", {row}aggregate_type, {row}aggregate_id,
 {row}attempts, {row}deferrals, {row}last_attempt_at
 
 -- fragment: list_from_position
--- From position (:recorded_at, :id, :place) back. With a strict comparison of all three, PostgreSQL would expect few rows of
+-- From position (:recorded_at, :id, :after_destination) back. With a strict comparison of all three, PostgreSQL would expect few rows of
 -- the same time, although one transaction may have recorded a million: it would read and sort them all.
-(m.recorded_at, m.id) <= (:recorded_at, :id) AND ((m.recorded_at, m.id) <> (:recorded_at, :id) OR m.destination < :place)
+{at_or_before:recorded_at} AND ((m.recorded_at, m.id) <> (:recorded_at, :id) OR m.destination < :after_destination)
 
 -- fragment: list_wanted
 -- Whether a row has the type, the key, the destination, the aggregate and the error of the filter.
-m.event_type = coalesce(:type, m.event_type) AND (CAST(:key AS text) IS NULL OR coalesce(m.key = :key, false))
+m.event_type = coalesce(:type, m.event_type) AND (CAST(:key AS {text_type}) IS NULL OR coalesce(m.key = :key, false))
 AND m.destination = coalesce(:destination, m.destination)
-AND (CAST(:aggregate_type AS text) IS NULL OR coalesce(m.aggregate_type = :aggregate_type, false))
-AND (CAST(:aggregate_id AS text) IS NULL OR coalesce(m.aggregate_id = :aggregate_id, false))
-AND (CAST(:error AS text) IS NULL OR coalesce({position_of_text}(m.last_error, :error) > 0, false))
+AND (CAST(:aggregate_type AS {text_type}) IS NULL OR coalesce(m.aggregate_type = :aggregate_type, false))
+AND (CAST(:aggregate_id AS {text_type}) IS NULL OR coalesce(m.aggregate_id = :aggregate_id, false))
+AND (CAST(:error AS {text_type}) IS NULL OR coalesce({position_of_text}(m.last_error, :error) > 0, false))
 
 -- fragment: list_blocked
 -- Of pending messages, only those that block their key until an operator decides.
-AND m.held = 'blocked'
+AND {is_blocked:m.}
 
 -- fragment: list_in_flight
 -- Of pending messages, only those that a relay has in flight.

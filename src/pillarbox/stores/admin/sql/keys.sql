@@ -2,7 +2,7 @@
 -- List keys that are held back: first those for which an operator must decide, then, among :queues ordering queues with waiting
 -- messages, those whose first message waits for its retry, the longest wait first. The search hops along the index from queue
 -- to queue; retries for which no message waits cost nothing.
-WITH RECURSIVE {waiting_queues}, retrying AS MATERIALIZED (
+WITH RECURSIVE {waiting_queues}, retrying AS {materialized} (
   SELECT m.*, coalesce(m.first_failed_at, m.recorded_at) AS since
     FROM {first_of_queues} AS m
    WHERE m.held IS NULL AND m.available_at > {now}
@@ -11,9 +11,9 @@ WITH RECURSIVE {waiting_queues}, retrying AS MATERIALIZED (
 )
 SELECT * FROM (
   SELECT m.key, m.destination, m.event_id, m.event_type, m.last_error, coalesce(m.last_attempt_at, m.recorded_at) AS since,
-         {waiting_for_first:m.} AS waiting, CAST(NULL AS timestamptz) AS next_attempt
+         {waiting_for_first:m.} AS waiting, CAST(NULL AS {time_type}) AS next_attempt
     FROM {message} AS m
-   WHERE m.held = 'blocked'
+   WHERE {is_blocked:m.}
    ORDER BY m.recorded_at DESC, m.id DESC
    LIMIT :limit) AS blocked
 UNION ALL
@@ -23,20 +23,26 @@ SELECT * FROM (
    ORDER BY r.since) AS retried
 LIMIT :limit
 
--- fragment: waiting_for_first
--- How many messages wait for a message of their key, up to one more than :most.
+-- fragment: waiting_by_subquery
+-- How many messages wait for a message of their key, up to one more than :most: those that are held back, and later ones that have
+-- no route yet.
 (SELECT count(*)
-   FROM (SELECT 1 FROM {message} AS b
-          WHERE {in_lane_of_first:row} b.key = {row}key AND b.destination IN ({row}destination, '') AND b.held = 'waiting'
-          LIMIT CAST(:most AS integer) + 1) AS counted)
+   FROM (SELECT * FROM (SELECT 1 FROM {message} AS b
+                         WHERE {in_lane_of_first:row} b.key = {row}"key" AND b.destination IN ({row}destination, '') AND {is_waiting:b.}
+                         LIMIT :beyond) AS held_back
+         UNION ALL
+         SELECT * FROM (SELECT 1 FROM {message} AS b
+                         WHERE {in_lane_of_first:row} b.key = {row}"key" AND b.destination = '' AND b.id > {row}id AND ({holds_queue:b.})
+                         LIMIT :beyond) AS unrouted
+         LIMIT :beyond) AS counted)
 
 -- name: keys_busiest
 -- List the keys with the most messages among those that were recorded first.
-SELECT key, count(*)
-  FROM (SELECT key FROM {message} ORDER BY recorded_at, id LIMIT :most) AS first
- WHERE key IS NOT NULL
- GROUP BY key
- ORDER BY count(*) DESC, key
+SELECT "key", count(*)
+  FROM (SELECT "key" FROM {message} ORDER BY recorded_at, id LIMIT :most) AS first
+ WHERE "key" IS NOT NULL
+ GROUP BY "key"
+ ORDER BY count(*) DESC, "key"
  LIMIT :limit
 
 -- name: keys_queue
@@ -45,12 +51,12 @@ SELECT key, count(*)
 -- that of dead letters not the position: of either, :scan rows are read.
 WITH later AS (
   SELECT * FROM (SELECT {queued:h.} FROM {message} AS h
-                  WHERE {in_lane_of_key:h.} h.key = :key AND h.destination = :destination AND h.id > :id AND h.held = 'waiting'
+                  WHERE {in_lane_of_key:h.} h.key = :key AND h.destination = :destination AND h.id > :id AND {is_waiting:h.}
                   ORDER BY h.id LIMIT :limit) AS waiting
   UNION ALL
   SELECT * FROM (SELECT {queued:h.} FROM {message} AS h
                   WHERE {in_lane_of_key:h.} h.key = :key AND :destination <> '' AND h.destination = ''
-                    AND h.id > :id AND h.held = 'waiting'
+                    AND h.id > :id AND {is_waiting:h.}
                   ORDER BY h.id LIMIT :limit) AS waiting_for_route
   UNION ALL
   SELECT * FROM (SELECT {queued:h.} FROM {message} AS h
@@ -64,7 +70,7 @@ WITH later AS (
   UNION ALL
   SELECT * FROM (SELECT {queued:r.}
                    FROM (SELECT * FROM {message} AS h
-                          WHERE {in_lane_of_key:h.} h.id > :id AND h.held IS NULL AND h.available_at IS NULL
+                          WHERE {in_lane_of_key:h.} h.id > :id AND {is_ready:h.}
                           ORDER BY h.id LIMIT :scan) AS r
                   WHERE r.key = :key AND r.destination IN ('', :destination)
                   ORDER BY r.id LIMIT :limit) AS unfetched
@@ -79,15 +85,15 @@ SELECT * FROM (
    LIMIT 1) AS first
 UNION ALL
 SELECT * FROM (
-  SELECT false, f.recorded_at, f.id, f.destination, f.event_id, f.status, f.event_type, CAST(NULL AS text),
-         CAST(NULL AS timestamptz)
+  SELECT false, f.recorded_at, f.id, f.destination, f.event_id, f.status, f.event_type, CAST(NULL AS {text_type}),
+         CAST(NULL AS {time_type})
     FROM (SELECT recorded_at, id, destination, event_id, event_type,
                  CASE WHEN held = 'blocked' THEN 'FAILED' ELSE 'PENDING' END AS status
             FROM later
           UNION ALL
           SELECT * FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, 'PUBLISHED' AS status
                            FROM {history} AS m
-                          WHERE m.key = :key AND (m.recorded_at, m.id) > (:recorded_at, :id)
+                          WHERE m.key = :key AND {beyond_position}
                           ORDER BY m.recorded_at, m.id LIMIT :limit) AS delivered
           UNION ALL
           SELECT * FROM (SELECT d.recorded_at, d.id, d.destination, d.event_id, d.event_type, 'FAILED' AS status

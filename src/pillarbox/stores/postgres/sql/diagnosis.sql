@@ -68,7 +68,7 @@ ORDER BY c.relname
 
 -- name: diagnosis_transactions
 -- List transactions of this database that have been open for longer than $1 seconds and block vacuum, the oldest first;
--- and count the sessions that this role may not see.
+-- and count the sessions that this role has no permission to see.
 SELECT pid, usename, application_name, state, extract(epoch FROM now() - xact_start)::float8 AS seconds, left(query, 500) AS query,
        (SELECT count(*) FROM pg_stat_activity h
         WHERE h.datname = current_database() AND h.query = '<insufficient privilege>') AS hidden

@@ -5,7 +5,7 @@
 now()
 
 -- fragment: ago
--- The time so many seconds ago; NULL for NULL.
+-- The time this many seconds ago; NULL for NULL.
 now() - :{parameter}::double precision * interval '1 second'
 
 -- fragment: operator
@@ -88,15 +88,15 @@ unnest(:event_ids::text[], :ids::bigint[], :destinations::text[], :times::timest
 -- The headers of a copy: those of the original, and its id.
 m.headers || jsonb_build_object('replayof', coalesce(m.headers->>'replayof', m.event_id))
 
--- fragment: detail_with_less_left
+-- fragment: detail_with_fewer_remaining
 -- The detail of a bulk action after :done more messages.
-detail || jsonb_build_object('left', (detail->>'left')::bigint - CAST(:done AS integer))
+detail || jsonb_build_object('remaining', (detail->>'remaining')::bigint - CAST(:done AS integer))
 
 -- fragment: messages_in_flight
 -- The messages that relays with a valid lease report as in flight.
 SELECT DISTINCT x.event_id, x.destination
   FROM {relay} AS r, jsonb_to_recordset(r.in_flight) AS x(event_id text, destination text)
- WHERE r.lease_until > now()
+ WHERE {lease_is_valid:r.}
 
 -- fragment: breakers_of_relay
 -- The breakers of relay r, as rows of destination and state.
@@ -104,7 +104,7 @@ jsonb_each_text(r.breakers)
 
 -- fragment: lease_is_valid
 -- Whether the lease of a relay is valid.
-lease_until > now()
+{row}lease_until > now()
 
 -- fragment: lease_left
 -- The seconds left of the lease of a relay; negative once it has ended.
@@ -129,7 +129,7 @@ hop AS (
 -- fragment: first_of_queues
 -- The message of each queue for which the others wait: one probe of the index per queue.
 (SELECT f.* FROM queue AS q CROSS JOIN LATERAL (
-   SELECT h.lane, h.key, h.destination, h.event_id, h.event_type, h.last_error, h.held, h.available_at, h.first_failed_at,
+   SELECT h.lane, h.id, h.key, h.destination, h.event_id, h.event_type, h.last_error, h.held, h.available_at, h.first_failed_at,
           h.recorded_at
      FROM {message} AS h
     WHERE h.lane = q.lane AND h.key = q.key AND h.destination = q.destination AND ({holds_queue:h.})
@@ -141,14 +141,14 @@ b.lane = {row}lane AND
 
 -- fragment: in_lane_of_key
 -- In the lane of :key, with which the indexes begin.
-{row}lane = (hashtext(:key) & 63)::smallint AND
+{row}lane = (hashtext(:key) & {lane_mask})::smallint AND
 
 -- fragment: backlog_and_oldest
 -- How many messages are pending, and since when the oldest could have been sent: among the first recorded, else the first of
 -- each lane; a delayed message ages once it is due. Beyond :counted messages it is the server's own count or estimate.
 first AS MATERIALIZED (
   SELECT id, event_id,
-         {clamp_time}(CASE WHEN held IS NULL AND available_at IS NOT NULL AND attempts + deferrals = 0 THEN available_at
+         {clamp_time}(CASE WHEN {is_delayed} THEN available_at
                            ELSE recorded_at END) AS since
     FROM {message} ORDER BY recorded_at, id LIMIT :most::int + 1
 ), scanned AS MATERIALIZED (
@@ -205,3 +205,110 @@ SELECT m.recorded_at, m.published_at, m.id, m.destination, m.event_id, m.size, m
 LATERAL (WITH recent AS MATERIALIZED (
            SELECT t.* FROM {inbox_statistics} AS t WHERE t.consumer = k.consumer AND t.hour > {ago:lately})
          SELECT * FROM recent) AS t ON true
+
+-- fragment: materialized
+-- The keyword that lets a part of a statement be computed once.
+MATERIALIZED
+
+-- fragment: text_type
+-- The type of texts.
+text
+
+-- fragment: time_type
+-- The type of times.
+timestamptz
+
+-- fragment: integer_type
+-- The type of whole numbers.
+integer
+
+-- fragment: bigint_type
+-- The type of large whole numbers.
+bigint
+
+-- fragment: float_type
+-- The type of fractions.
+double precision
+
+-- fragment: is_ready
+-- Whether a message can be sent now.
+{row}held IS NULL AND {row}available_at IS NULL
+
+-- fragment: is_waiting
+-- Whether a message waits for an earlier one of its key.
+{row}held = 'waiting'
+
+-- fragment: is_blocked
+-- Whether a message blocks its key until an operator decides.
+{row}held = 'blocked'
+
+-- fragment: holds_queue
+-- Whether a message holds its ordering queue back. Word for word the predicate of the partial index: the planner compares them.
+{row}held IN ('parked', 'blocked')
+OR ({row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}deferrals > 0)
+
+-- fragment: is_delayed
+-- Whether a message was recorded with a delay and not sent yet. Word for word the predicate of the partial index.
+{row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}deferrals = 0
+
+-- fragment: at_or_after
+-- From position (time, :id) on; the parameter with the time is named like the column.
+(m.{parameter}, m.id) >= (:{parameter}, :id)
+
+-- fragment: at_or_before
+-- From position (time, :id) back; the parameter with the time is named like the column.
+(m.{parameter}, m.id) <= (:{parameter}, :id)
+
+-- fragment: beyond_position
+-- After position (:recorded_at, :id).
+(m.recorded_at, m.id) > (:recorded_at, :id)
+
+-- fragment: insert_new
+-- The INSERT that skips rows which exist; see skip_existing.
+INSERT
+
+-- fragment: skip_existing
+-- Skip rows that exist already.
+ON CONFLICT DO NOTHING
+
+-- fragment: with_pairs
+-- Nothing: the pairs of an UPDATE come after its assignments.
+
+-- fragment: from_pairs
+-- The pairs of an UPDATE.
+FROM {pairs}
+
+-- fragment: as_old
+-- The name of the row that exists already.
+AS d
+
+-- fragment: on_same_destination
+-- What to assign where the destination exists already.
+ON CONFLICT (destination) DO UPDATE SET
+
+-- fragment: new
+-- A value that was to be inserted.
+excluded.{parameter}
+
+-- fragment: old
+-- A value of the row that exists already.
+d.{parameter}
+
+-- fragment: delete_deliveries
+-- Delete rows of the history by their identities.
+DELETE FROM {history}
+ WHERE (event_id, id, destination, {unindexed}published_at)
+    IN (SELECT i.event_id, i.id, i.destination, i.published_at FROM {deliveries})
+RETURNING event_id
+
+-- fragment: waiting_for_first
+-- How many messages wait for a message of their key.
+{waiting_by_subquery:row}
+
+-- fragment: consumer_names
+-- The names of consumers.
+{consumers_by_hops}
+
+-- fragment: inbox_records
+-- How many inbox records consumer c has.
+{records_up_to_most}

@@ -76,13 +76,13 @@ ORDER BY m.n
 
 -- name: find_orphaned_queues
 -- Find ordering queues whose events wait although nothing holds them. Hops along the index from queue to queue.
-WITH RECURSIVE line AS (
+WITH RECURSIVE queue AS (
   SELECT $2::smallint AS lane, $3::text COLLATE "C" AS key, $4::text COLLATE "C" AS destination, NULL::bigint AS id
   UNION ALL
   SELECT f.lane, f.key, f.destination, f.id
-  FROM line CROSS JOIN LATERAL (
+  FROM queue CROSS JOIN LATERAL (
     (SELECT h.lane, h.key, h.destination, h.id FROM {message} h
-     WHERE h.held = 'waiting' AND h.lane = line.lane AND (h.key, h.destination) > (line.key, line.destination)
+     WHERE h.held = 'waiting' AND h.lane = queue.lane AND (h.key, h.destination) > (queue.key, queue.destination)
      ORDER BY h.key, h.destination, h.id LIMIT 1)
     UNION ALL
     -- Nothing more in this lane: the first ordering queue of the next lane that has one.
@@ -90,9 +90,9 @@ WITH RECURSIVE line AS (
        SELECT h.key, h.destination, h.id FROM {message} h
        WHERE h.held = 'waiting' AND h.lane = n.lane AND h.key IS NOT NULL
        ORDER BY h.key, h.destination, h.id LIMIT 1) g
-     WHERE n.lane > line.lane ORDER BY n.lane LIMIT 1)
+     WHERE n.lane > queue.lane ORDER BY n.lane LIMIT 1)
     LIMIT 1) f
-), s AS MATERIALIZED (SELECT * FROM line LIMIT $5 + 1)
+), s AS MATERIALIZED (SELECT * FROM queue LIMIT $5 + 1)
 SELECT s.lane, s.key, s.destination, s.id < (SELECT b.id FROM ({first_blocker}) AS b(id)) AS orphaned
 FROM s WHERE s.id IS NOT NULL
 
@@ -112,40 +112,37 @@ SELECT DISTINCT a.destination
    SELECT destination FROM step WHERE destination IS NOT NULL
  ) AS a
 
--- fragment: about
--- What a message is about.
-{row}event_type, {row}aggregate_type, {row}aggregate_id
-
--- fragment: content
--- What a message carries.
-{row}payload, {row}content_type, {row}headers, {context:row}
-
--- fragment: context
--- The version and the trace of a message.
-{row}schema_version, {row}correlation_id, {row}causation_id, {row}trace_id
+-- fragment: fields
+-- The columns of a message, in the order of its fields. Fetches read its content in different ways.
+{row}id, {row}lane, {row}event_id, {row}destination, {about:row}, {row}key, {read:payload}, {row}content_type, {read_headers},
+{row}schema_version, {read:correlation_id}, {read:causation_id}, {read:trace_id},
+{row}occurred_at, {row}recorded_at, {row}available_at, {row}held, {row}attempts, {row}deferrals
 
 -- fragment: columns
--- The columns of a message, in the order of its fields. One that exceeds the bytes comes without its content.
-m.id, m.lane, m.event_id, m.destination, {about:m.}, m.key,
-CASE WHEN {within_bytes} THEN m.payload END AS payload, m.content_type,
-CASE WHEN {within_bytes} THEN m.headers END AS headers, m.schema_version,
-CASE WHEN {within_bytes} THEN m.correlation_id END AS correlation_id,
-CASE WHEN {within_bytes} THEN m.causation_id END AS causation_id, CASE WHEN {within_bytes} THEN m.trace_id END AS trace_id,
-m.occurred_at, m.recorded_at, m.available_at, m.held, m.attempts, m.deferrals
+-- What a fetch returns: a message that exceeds the bytes comes without its content.
+-- with: read=bounded read_headers=bounded_headers
+{fields:m.}
+
+-- fragment: bounded
+-- A column of the content, if the message fits.
+CASE WHEN {within_bytes} THEN m.{parameter} END AS {parameter}
+
+-- fragment: bounded_headers
+-- The headers, if the message fits.
+{bounded:headers}
 
 -- fragment: fetched
 -- What a fetch reads of a row, its headers as text: converted once, for its size and for the result.
-y.id, y.lane, y.event_id, y.destination, {about:y.}, y.key, y.payload, y.content_type, y.headers::text AS headers,
-{context:y.}, y.occurred_at, y.recorded_at, y.available_at, y.held, y.attempts, y.deferrals
+-- with: read=whole read_headers=headers_as_text
+{fields:y.}
 
--- fragment: holds_queue
--- Whether a message holds its ordering queue back. Word for word the predicate of the partial index: the planner compares them.
-{row}held IN ('parked', 'blocked')
-OR ({row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}deferrals > 0)
+-- fragment: whole
+-- A column of the content.
+y.{parameter}
 
--- fragment: is_delayed
--- Whether a message was recorded with a delay and not sent yet. Word for word the predicate of the partial index.
-{row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}deferrals = 0
+-- fragment: headers_as_text
+-- The headers as text.
+y.headers::text AS headers
 
 -- fragment: waits_for_earlier
 -- Whether an earlier message of m's key is pending for m's destination, or for ''. One probe per partial index.
@@ -185,7 +182,7 @@ SELECT least(
    AND h.destination > '' AND h.held = 'waiting'),
   (SELECT min(h.id) FROM {message} h WHERE h.lane = s.lane AND h.key = s.key AND {is_delayed:h.}
    AND h.available_at <= now() AND (s.destination = '' OR h.destination IN ('', s.destination))),
-  9223372036854775807)
+  {largest_sequence})
 
 -- fragment: not_in_flight
 -- Whether a row is not in flight. A subselect is hashed by every plan, an array only by a plan made for its value.
@@ -212,7 +209,7 @@ m.bytes <= $4::bigint OR (m.bytes = m.size AND m.size <= $5::bigint)
 m.bytes - m.size <= $4::bigint OR m.number = 2
 
 -- fragment: outside_range
--- The first message outside the range of times, by key, and by key and destination: one scan of the hot table. It is one
+-- The first message outside the range of times, by key, and by key and destination: one scan of the message table. It is one
 -- object, because a join became a scan of all keys for each message whenever the planner estimated too few rows.
 WITH outside AS MATERIALIZED (
   SELECT jsonb_object_agg(f.key || CASE f.all_together WHEN 0 THEN E'\n' || f.destination ELSE '' END, f.id) AS first
@@ -235,3 +232,11 @@ AND coalesce(y.id < CASE y.destination
 -- Such conditions cannot be hashed or merged, so that every plan probes the primary key once for each a. With
 -- m.event_id = a.event_id, a plan made while the table was small scans the whole table once it has grown.
 m.event_id = ANY (ARRAY[a.event_id]) AND m.destination = a.destination AND (m.id = a.id) IS TRUE
+
+-- name: hold_wakeup_lock
+-- Ask producers to notify: they try this lock exclusively. The server releases it when the session ends.
+SELECT pg_advisory_lock_shared(hashtextextended('{channel}', 0))
+
+-- name: release_wakeup_lock
+-- Ask producers not to notify.
+SELECT pg_advisory_unlock_shared(hashtextextended('{channel}', 0))

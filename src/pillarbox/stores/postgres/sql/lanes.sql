@@ -15,24 +15,24 @@ UPDATE {relay} SET lease_until = now() + $2 * interval '1 second',
   -- Only a session of our own tells that this process lives; behind a pooler ($8 differs) the lease alone does.
   session = (SELECT {session_id} FROM pg_stat_get_activity(pg_backend_pid()) a WHERE a.pid = $8)
 WHERE id = $1
-RETURNING ARRAY(SELECT r.breakers::text FROM {relay} r WHERE r.lease_until > now() AND r.id <> $1 ORDER BY r.id) AS others,
+RETURNING ARRAY(SELECT r.breakers::text FROM {relay} r WHERE {lease_is_valid:r.} AND r.id <> $1 ORDER BY r.id) AS others,
   drain_requested_by IS NOT NULL AS drain
 
 -- name: find_ended_sessions
 -- Find relays whose session ended although their lease is valid: they crashed or lost their connection.
-SELECT r.id, r.session FROM {relay} r WHERE r.lease_until > now() AND r.id <> $1 AND {session_ended} ORDER BY r.id
+SELECT r.id, r.session FROM {relay} r WHERE {lease_is_valid:r.} AND r.id <> $1 AND {session_ended} ORDER BY r.id
 
 -- name: end_leases
 -- End the leases of relays whose session has ended, so that other relays need not wait. This acquires no lane.
 UPDATE {relay} r SET lease_until = now() - interval '1 millisecond'
-FROM unnest($1::text[], $2::text[]) AS gone(id, session)
-WHERE r.id = gone.id AND r.session = gone.session AND {session_ended}
+FROM unnest($1::text[], $2::text[]) AS ended(id, session)
+WHERE r.id = ended.id AND r.session = ended.session AND {session_ended}
 RETURNING r.id
 
 -- name: acquire_lanes
 -- Acquire lanes that are free or whose owner has crashed, each under a new epoch, without waiting for locks.
 WITH alive AS MATERIALIZED (
-  SELECT FROM {relay} WHERE id = $1 AND lease_until > now()
+  SELECT FROM {relay} WHERE id = $1 AND {lease_is_valid}
 ), dead AS MATERIALIZED (
   SELECT id FROM {relay} WHERE lease_until < now() AND id <> $1 ORDER BY id FOR UPDATE SKIP LOCKED
 ), deleted AS (
@@ -75,7 +75,7 @@ fence AS MATERIALIZED (
   SELECT l.lane, l.crashes FROM {lane} l JOIN unnest($1::text::smallint[], $2::text::bigint[]) AS e(lane, epoch)
     ON l.lane = e.lane AND l.epoch = e.epoch
   ORDER BY l.lane FOR NO KEY UPDATE OF l
-), calm AS (
+), reset_crashes AS (
   -- Progress: the crashes of former owners no longer matter.
   UPDATE {lane} l SET crashes = 0 WHERE {progress} AND l.lane = ANY (ARRAY(SELECT lane FROM fence WHERE crashes > 0))
 )
@@ -85,16 +85,8 @@ fence AS MATERIALIZED (
 a.pid || ':' || extract(epoch FROM a.backend_start)
 
 -- fragment: session_ended
--- Whether the session of relay r has ended. If the role may not see when another role's session began, the session
--- counts as alive and the lease decides. After a restart of the server every relay needs a moment to reconnect.
+-- Whether the session of relay r has ended. If the role lacks the permission to see when another role's session began, the session
+-- counts as alive and the lease decides. After a restart of the server every relay needs some seconds to reconnect.
 r.session IS NOT NULL AND pg_postmaster_start_time() < now() - interval '5 seconds'
   AND NOT EXISTS (SELECT FROM pg_stat_get_activity(split_part(r.session, ':', 1)::integer) a
                   WHERE a.backend_start IS NULL OR {session_id} = r.session)
-
--- name: sleep
--- Ask producers to notify: they try this lock exclusively. The server releases it when the session ends.
-SELECT pg_advisory_lock_shared(hashtextextended('{channel}', 0))
-
--- name: wake
--- Ask producers not to notify.
-SELECT pg_advisory_unlock_shared(hashtextextended('{channel}', 0))

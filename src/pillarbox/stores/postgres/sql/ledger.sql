@@ -4,7 +4,7 @@ WITH asked AS MATERIALIZED (
   SELECT DISTINCT ON (event_id, destination) event_id, destination, send_number
   FROM unnest($1::text::text[], $2::text::text[], $3::text::bigint[]) AS a(event_id, destination, send_number)
   ORDER BY event_id, destination
-), noted AS (
+), begun AS (
   INSERT INTO {ledger} AS p (event_id, destination, status, send_number)
   SELECT event_id, destination, 'PROCESSING', send_number FROM asked ORDER BY event_id, destination
   ON CONFLICT (event_id, destination) DO UPDATE SET status = 'PROCESSING', send_number = excluded.send_number, updated_at = now()
@@ -23,7 +23,7 @@ SELECT DISTINCT h.event_id, h.destination FROM {history} h WHERE h.event_id = AN
 -- Enter what was delivered in the ledger.
 , ledger AS (
   INSERT INTO {ledger} (event_id, destination, status, processed_at)
-  SELECT DISTINCT event_id, resolved, 'SUCCESS', now() FROM gone ORDER BY event_id, resolved
+  SELECT DISTINCT event_id, resolved, 'SUCCESS', now() FROM deleted ORDER BY event_id, resolved
   ON CONFLICT (event_id, destination) DO UPDATE SET status = 'SUCCESS', updated_at = now(), processed_at = now()
 )
 
@@ -31,7 +31,7 @@ SELECT DISTINCT h.event_id, h.destination FROM {history} h WHERE h.event_id = AN
 -- Enter what was dead-lettered in the ledger, unless an event with the same id was delivered.
 , ledger AS (
   INSERT INTO {ledger} AS p (event_id, destination, status, processed_at)
-  SELECT DISTINCT event_id, resolved, 'FAILED', now() FROM gone ORDER BY event_id, resolved
+  SELECT DISTINCT event_id, resolved, 'FAILED', now() FROM deleted ORDER BY event_id, resolved
   ON CONFLICT (event_id, destination) DO UPDATE SET status = 'FAILED', updated_at = now(), processed_at = now()
     WHERE p.status <> 'SUCCESS'
 )

@@ -41,7 +41,7 @@ WITH {fence}, seen AS MATERIALIZED (
     result = CASE WHEN NOT w.found THEN 'not found' ELSE 'done' END
   FROM mine w WHERE r.request_id = ANY (ARRAY[w.request_id]) AND r.done_at IS NULL
   RETURNING r.request_id, r.action, r.event_id, r.destination, r.delay, r.requested_by, r.result, r.bulk_action_id
-), noted AS (
+), audited AS (
   INSERT INTO {audit} (who, what, subject, detail)
   SELECT requested_by, action, event_id, jsonb_build_object('destination', destination, 'request_id', request_id)
     || CASE WHEN action = 'reschedule' THEN jsonb_build_object('delay', delay) ELSE '{}' END
@@ -49,10 +49,10 @@ WITH {fence}, seen AS MATERIALIZED (
 ), done AS MATERIALIZED (
   SELECT bulk_action_id, count(*) AS done FROM closed WHERE result = 'done' AND bulk_action_id IS NOT NULL GROUP BY bulk_action_id
 ), bulk_actions AS MATERIALIZED (
-  -- In the same order for all: relays that carry out parts of the same acts never wait for each other in a circle.
+  -- In the same order for all: relays that execute parts of the same bulk action never deadlock.
   SELECT audit_id FROM {audit} WHERE audit_id = ANY (ARRAY(SELECT bulk_action_id FROM done)) ORDER BY audit_id FOR NO KEY UPDATE
-), grown AS (
-  UPDATE {audit} a SET {audit_grown} FROM done g JOIN bulk_actions b ON b.audit_id = g.bulk_action_id WHERE a.audit_id = ANY (ARRAY[g.bulk_action_id])
+), updated_audit AS (
+  UPDATE {audit} a SET {audit_progress_columns} FROM done g JOIN bulk_actions b ON b.audit_id = g.bulk_action_id WHERE a.audit_id = ANY (ARRAY[g.bulk_action_id])
 )
 SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM closed) AS count,
        ARRAY(SELECT id::text FROM seen WHERE in_flight ORDER BY request_id) AS deferred_ids,
@@ -71,19 +71,6 @@ WITH {fence}, first AS MATERIALIZED (
 )
 SELECT ARRAY(SELECT lane::text FROM fence) AS held, (SELECT count(*) FROM closed) AS count, 0 AS duplicates
 
--- name: report_destination
--- Store how sends to a destination fare. Overrides stay, and a report without news writes nothing.
-INSERT INTO {destination} AS d (destination, last_error, next_attempt_at)
-VALUES ($1, $2, now() + $3::double precision * interval '1 second')
-ON CONFLICT (destination) DO UPDATE SET last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at
-WHERE (d.last_error, d.next_attempt_at) IS DISTINCT FROM (excluded.last_error, excluded.next_attempt_at)
-
--- name: destination_overrides
--- Read the destinations that have an override or a reported error.
-SELECT destination, paused, breaker, rate_limit, last_error FROM {destination}
-WHERE paused OR breaker IS NOT NULL OR rate_limit IS NOT NULL OR last_error IS NOT NULL
-ORDER BY destination COLLATE "C"
-
--- fragment: audit_grown
+-- fragment: audit_progress_columns
 -- The entry of a bulk action counts what was done, and less is left.
-count = a.count + g.done, detail = a.detail || jsonb_build_object('left', (a.detail->>'left')::bigint - g.done)
+count = a.count + g.done, detail = a.detail || jsonb_build_object('remaining', (a.detail->>'remaining')::bigint - g.done)

@@ -2,11 +2,11 @@
 
 -- fragment: now
 -- The clock of the database, as every time is written.
-strftime('%Y-%m-%dT%H:%M:%fZ', 'now')
+strftime({time_format}, 'now')
 
 -- fragment: ago
--- The time so many seconds ago; NULL for NULL.
-CASE WHEN :{parameter} IS NOT NULL THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:{parameter})) END
+-- The time this many seconds ago; NULL for NULL.
+CASE WHEN :{parameter} IS NOT NULL THEN {past:row} END
 
 -- fragment: operator
 -- The name of the operator.
@@ -89,9 +89,9 @@ json_extract(:copy_ids, '$[' || i.n || ']')
 -- The headers of a copy: those of the original, and its id.
 json_set(m.headers, '$.replayof', coalesce(json_extract(m.headers, '$.replayof'), m.event_id))
 
--- fragment: detail_with_less_left
+-- fragment: detail_with_fewer_remaining
 -- The detail of a bulk action after :done more messages.
-json_set(detail, '$.left', json_extract(detail, '$.left') - :done)
+json_set(detail, '$.remaining', json_extract(detail, '$.remaining') - :done)
 
 -- fragment: messages_in_flight
 -- The messages that relays with a valid lease report as in flight.
@@ -106,7 +106,7 @@ json_each(r.breakers)
 -- fragment: lease_is_valid
 -- Whether a relay's lease is valid, by the elapsed time of the host. One that ends later than its length from now is from
 -- before a restart of the host. A lease without an elapsed time is compared with the wall clock.
-coalesce(lease_end > elapsed() AND lease_end <= elapsed() + lease_length, lease_until > {now})
+coalesce({row}lease_end > elapsed() AND {row}lease_end <= elapsed() + {row}lease_length, {row}lease_until > {now})
 
 -- fragment: lease_left
 -- The seconds left of the lease of a relay, by the elapsed time of the host where it is known.
@@ -147,13 +147,13 @@ queue (key, destination) AS (
 
 -- fragment: backlog_and_oldest
 -- How many messages are pending, and since when the oldest could have been sent: the first recorded that is not delayed, the
--- first delayed one that is due, or the first that is ready. Each is searched among so many rows, and the search ends with
+-- first delayed one that is due, or the first that is ready. Each is searched among :most rows, and the search ends with
 -- the first found: a relay asks while the backlog is large.
 oldest AS MATERIALIZED (
   SELECT since, event_id
     FROM (SELECT * FROM (SELECT id, event_id, recorded_at AS since
                            FROM (SELECT id, event_id, recorded_at,
-                                        held IS NULL AND available_at IS NOT NULL AND attempts + deferrals = 0 AS delayed
+                                        {is_delayed} AS delayed
                                    FROM {message} ORDER BY recorded_at, id LIMIT :most + 1)
                           WHERE NOT delayed AND recorded_at <= {now}
                           LIMIT 1)
@@ -208,3 +208,110 @@ SELECT * FROM (SELECT m.recorded_at, m.published_at, m.id, m.destination, m.even
 -- fragment: recent_statistics
 -- The latest statistics of consumer k.
 {inbox_statistics} AS t ON t.consumer = k.consumer AND t.hour > {ago:lately}
+
+-- fragment: materialized
+-- The keyword that lets a part of a statement be computed once.
+MATERIALIZED
+
+-- fragment: text_type
+-- The type of texts.
+text
+
+-- fragment: time_type
+-- The type of times.
+timestamptz
+
+-- fragment: integer_type
+-- The type of whole numbers.
+integer
+
+-- fragment: bigint_type
+-- The type of large whole numbers.
+bigint
+
+-- fragment: float_type
+-- The type of fractions.
+double precision
+
+-- fragment: is_ready
+-- Whether a message can be sent now.
+{row}held IS NULL AND {row}available_at IS NULL
+
+-- fragment: is_waiting
+-- Whether a message waits for an earlier one of its key.
+{row}held = 'waiting'
+
+-- fragment: is_blocked
+-- Whether a message blocks its key until an operator decides.
+{row}held = 'blocked'
+
+-- fragment: holds_queue
+-- Whether a message holds its ordering queue back. Word for word the predicate of the partial index: the planner compares them.
+{row}held IN ('parked', 'blocked')
+OR ({row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}deferrals > 0)
+
+-- fragment: is_delayed
+-- Whether a message was recorded with a delay and not sent yet. Word for word the predicate of the partial index.
+{row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}deferrals = 0
+
+-- fragment: at_or_after
+-- From position (time, :id) on; the parameter with the time is named like the column.
+(m.{parameter}, m.id) >= (:{parameter}, :id)
+
+-- fragment: at_or_before
+-- From position (time, :id) back; the parameter with the time is named like the column.
+(m.{parameter}, m.id) <= (:{parameter}, :id)
+
+-- fragment: beyond_position
+-- After position (:recorded_at, :id).
+(m.recorded_at, m.id) > (:recorded_at, :id)
+
+-- fragment: insert_new
+-- The INSERT that skips rows which exist; see skip_existing.
+INSERT
+
+-- fragment: skip_existing
+-- Skip rows that exist already.
+ON CONFLICT DO NOTHING
+
+-- fragment: with_pairs
+-- Nothing: the pairs of an UPDATE come after its assignments.
+
+-- fragment: from_pairs
+-- The pairs of an UPDATE.
+FROM {pairs}
+
+-- fragment: as_old
+-- The name of the row that exists already.
+AS d
+
+-- fragment: on_same_destination
+-- What to assign where the destination exists already.
+ON CONFLICT (destination) DO UPDATE SET
+
+-- fragment: new
+-- A value that was to be inserted.
+excluded.{parameter}
+
+-- fragment: old
+-- A value of the row that exists already.
+d.{parameter}
+
+-- fragment: delete_deliveries
+-- Delete rows of the history by their identities.
+DELETE FROM {history}
+ WHERE (event_id, id, destination, {unindexed}published_at)
+    IN (SELECT i.event_id, i.id, i.destination, i.published_at FROM {deliveries})
+RETURNING event_id
+
+-- fragment: waiting_for_first
+-- How many messages wait for a message of their key.
+{waiting_by_subquery:row}
+
+-- fragment: consumer_names
+-- The names of consumers.
+{consumers_by_hops}
+
+-- fragment: inbox_records
+-- How many inbox records consumer c has.
+{records_up_to_most}

@@ -58,12 +58,12 @@ SELECT m.row_id AS row_id, {size} AS size
 SELECT m.row_id AS row_id, {size} AS size
   FROM (SELECT s.key, s.destination, {first_blocker} AS blocker
           FROM (SELECT DISTINCT json_extract(value, '$[0]') AS key, json_extract(value, '$[1]') AS destination
-                  FROM json_each(:queues)) AS s) AS line
+                  FROM json_each(:queues)) AS s) AS queue
  CROSS JOIN {message} AS m
  WHERE m.row_id IN (SELECT b.row_id
                       FROM {message} AS b
-                     WHERE b.held = 'waiting' AND b.key = line.key AND b.destination = line.destination
-                       AND b.id < line.blocker AND {not_in_flight} {in_range:b.}
+                     WHERE b.held = 'waiting' AND b.key = queue.key AND b.destination = queue.destination
+                       AND b.id < queue.blocker AND {not_in_flight} {in_range:b.}
                      ORDER BY b.id
                      LIMIT :quota)
  ORDER BY m.id
@@ -86,43 +86,52 @@ SELECT m.row_id AS row_id, {size} AS size
  LIMIT :limit
 
 -- name: fetch_rows
--- Read the messages of some rows, in their order: all fields of a Message but the payload as JSON, where the length stands in
--- its place, and the payload. The last field tells whether the message waits for an earlier one; if nothing holds a queue
+-- Read the messages of some rows, in their order: all fields of a Message but the payload as JSON, where the length stands for
+-- it, and the payload. The last field tells whether the message waits for an earlier one; if nothing holds a queue
 -- back, no row is asked for that. Times may be bytes that look like one, which JSON does not take.
--- with: rows=given_rows
-SELECT json_array(
-         m.id, 0, m.event_id, m.destination, {about:m.}, m.key,
-         length(CAST(m.payload AS BLOB)), m.content_type, m.headers, {context:m.},
-         CAST(m.occurred_at AS TEXT), CAST(m.recorded_at AS TEXT), CAST(m.available_at AS TEXT), m.held,
-         m.attempts, m.deferrals, CASE WHEN :check_order AND ({any_holds_back}) THEN {waits_for_earlier} ELSE 0 END) AS facts,
-       CAST(m.payload AS BLOB) AS payload
+-- with: rows=given_rows payload_length=length_of_payload read=whole read_headers=m.headers must_wait=checked_order
+SELECT json_array({fields}) AS facts, CAST(m.payload AS BLOB) AS payload
   FROM {rows} AS r
  CROSS JOIN {message} AS m
  WHERE m.row_id = r.row_id
 
 -- name: fetch_oversized
 -- Read a message that is too large for its fetch, as in fetch_rows, without its content.
-SELECT json_array(
-         m.id, 0, m.event_id, m.destination, {about:m.}, m.key,
-         0, m.content_type, '{}', m.schema_version, NULL, NULL, NULL,
-         CAST(m.occurred_at AS TEXT), CAST(m.recorded_at AS TEXT), CAST(m.available_at AS TEXT), m.held,
-         m.attempts, m.deferrals, 0),
-       x''
+-- with: payload_length=0 read=NULL read_headers='{}' must_wait=0
+SELECT json_array({fields}), x''
   FROM {message} AS m
  WHERE m.row_id = :row
+
+-- fragment: fields
+-- The fields of a Message, with the length of the payload instead of the payload.
+m.id, 0, m.event_id, m.destination, {about:m.}, m.key, {payload_length}, m.content_type, {read_headers}, m.schema_version,
+{read:correlation_id}, {read:causation_id}, {read:trace_id},
+CAST(m.occurred_at AS TEXT), CAST(m.recorded_at AS TEXT), CAST(m.available_at AS TEXT), m.held, m.attempts, m.deferrals, {must_wait}
+
+-- fragment: length_of_payload
+-- The bytes of the payload.
+length(CAST(m.payload AS BLOB))
+
+-- fragment: whole
+-- A column of the content.
+m.{parameter}
+
+-- fragment: checked_order
+-- Whether a message waits for an earlier one, if that is asked for.
+CASE WHEN :check_order AND ({any_holds_back}) THEN {waits_for_earlier} ELSE 0 END
 
 -- name: has_earlier
 -- For each probe [key, destination, id], in order: is an earlier event of its key pending?
 SELECT {waits_for_earlier}
   FROM (SELECT key AS turn, json_extract(value, '$[0]') AS key, json_extract(value, '$[1]') AS destination,
                json_extract(value, '$[2]') AS id
-          FROM json_each(:probes)) AS m
+          FROM json_each(:queries)) AS m
  ORDER BY m.turn
 
 -- name: find_orphaned_queues
 -- Find ordering queues whose events wait although nothing holds them. Each hop along the index seeks the next destination of
 -- the same key, else the next key; comparing both at once would scan the key.
-WITH RECURSIVE line (key, destination, id) AS (
+WITH RECURSIVE queue (key, destination, id) AS (
   SELECT b.key, b.destination, b.id
     FROM {message} AS b
    WHERE b.row_id = coalesce(
@@ -137,12 +146,12 @@ WITH RECURSIVE line (key, destination, id) AS (
              ORDER BY x.key, x.destination, x.id LIMIT 1))
   UNION ALL
   SELECT b.key, b.destination, b.id
-    FROM line AS l
+    FROM queue AS l
    CROSS JOIN {message} AS b
    WHERE b.row_id = {next_waiting_queue}
    LIMIT :limit
 )
-SELECT s.key, s.destination, s.id < {first_blocker} FROM line AS s ORDER BY s.key, s.destination
+SELECT s.key, s.destination, s.id < {first_blocker} FROM queue AS s ORDER BY s.key, s.destination
 
 -- fragment: next_waiting_queue
 -- The first message of the ordering queue with waiting messages that follows queue l.
@@ -162,27 +171,6 @@ WITH RECURSIVE step(destination) AS (
     FROM step WHERE step.destination IS NOT NULL
 )
 SELECT destination FROM step WHERE destination IS NOT NULL
-
--- fragment: about
--- What a message is about.
-{row}event_type, {row}aggregate_type, {row}aggregate_id
-
--- fragment: content
--- What a message carries.
-{row}payload, {row}content_type, {row}headers, {context:row}
-
--- fragment: context
--- The version and the trace of a message.
-{row}schema_version, {row}correlation_id, {row}causation_id, {row}trace_id
-
--- fragment: holds_queue
--- Whether a message holds its ordering queue back. Word for word the predicate of the partial index: the planner compares them.
-{row}held IN ('parked', 'blocked')
-OR ({row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}deferrals > 0)
-
--- fragment: is_delayed
--- Whether a message was recorded with a delay and not sent yet. Word for word the predicate of the partial index.
-{row}held IS NULL AND {row}available_at IS NOT NULL AND {row}attempts + {row}deferrals = 0
 
 -- fragment: waits_for_earlier
 -- Whether an earlier message of m's key is pending for m's destination, or for ''. One probe per partial index.
@@ -212,19 +200,19 @@ min(
   coalesce((SELECT min(h.id) FROM {message} AS h
              WHERE ({holds_queue:h.})
                AND h.key = s.key AND (s.destination = '' OR h.destination IN (s.destination, ''))),
-           9223372036854775807),
+           {largest_sequence}),
   coalesce((SELECT min(h.id) FROM {message} AS h
              WHERE {is_delayed:h.}
                AND h.key = s.key AND h.available_at <= {now}
                AND (s.destination = '' OR h.destination IN (s.destination, ''))),
-           9223372036854775807),
+           {largest_sequence}),
   coalesce(CASE WHEN s.destination <> ''
                 THEN (SELECT min(h.id) FROM {message} AS h
                        WHERE h.held = 'waiting' AND h.key = s.key AND h.destination = '')
                 ELSE (SELECT min(h.id) FROM {message} AS h
                        WHERE h.held = 'waiting' AND h.key = s.key AND h.destination > '')
            END,
-           9223372036854775807))
+           {largest_sequence}))
 
 -- fragment: any_holds_back
 -- Whether any message holds later ones of its key back: one probe per partial index. If none does, a fetch need not ask for
@@ -253,7 +241,7 @@ CASE typeof(m.payload) WHEN 'blob' THEN length(m.payload) ELSE length(CAST(m.pay
 (SELECT value AS row_id FROM json_each(:rows))
 
 -- fragment: outside_range
--- The first message of each ordering queue outside the range of times: one scan of the hot table.
+-- The first message of each ordering queue outside the range of times: one scan of the message table.
 WITH outside AS MATERIALIZED (
   SELECT o.key, o.destination, min(o.id) AS id
     FROM {message} AS o
@@ -266,3 +254,18 @@ AND (:after IS NULL OR {row}recorded_at >= :after) AND (:before IS NULL OR {row}
 AND NOT EXISTS (SELECT 1 FROM outside AS o
                  WHERE o.key = {row}key AND o.id < {row}id
                    AND ({row}destination = '' OR o.destination IN ({row}destination, '')))
+
+-- name: set_idle_until
+-- Write until when a relay is idle.
+UPDATE {relay}
+   SET asleep_until = {future:seconds}
+ WHERE id = :relay
+
+-- name: clear_idle
+-- Write that a relay is not idle.
+UPDATE {relay} SET asleep_until = NULL WHERE id = :relay AND asleep_until IS NOT NULL
+
+-- name: arrivals
+-- Numbers that grow with every message and every request that is committed, and with nothing else.
+SELECT json_array(max(seq) FILTER (WHERE name = '{prefix}message'), max(seq) FILTER (WHERE name = '{prefix}request'))
+  FROM sqlite_sequence

@@ -2,7 +2,7 @@
 -- Register a relay with its first lease.
 INSERT INTO {relay} (id, name, host, version, lease_until, lease_length, lease_end)
 VALUES (:id, :name, :host, :version,
-        coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', :lease)), '9999-12-31T23:59:59.999Z'),
+        {future:lease},
         :lease, elapsed() + :lease)
 ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, lease_length = excluded.lease_length,
                                lease_end = excluded.lease_end
@@ -10,14 +10,12 @@ ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, lease_length 
 -- name: renew_lease
 -- Heartbeat: renew the lease, and report what is in flight since when, the breakers and a stall.
 UPDATE {relay}
-   SET lease_until = coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', :lease)),
-                              '9999-12-31T23:59:59.999Z'),
+   SET lease_until = {future:lease},
        lease_length = :lease,
        lease_end = elapsed() + :lease,
        in_flight = (SELECT json_group_array(json_array(
                            json_extract(value, '$[0]'), json_extract(value, '$[1]'),
-                           strftime('%Y-%m-%dT%H:%M:%fZ', 'now',
-                                    printf('%+.3f seconds', -json_extract(value, '$[2]')))))
+                           strftime({time_format}, 'now', printf('%+.3f seconds', -json_extract(value, '$[2]')))))
                     FROM json_each(:in_flight)),
        breakers = :breakers,
        stalled = :stalled,
@@ -75,19 +73,3 @@ SELECT epoch FROM {lane} WHERE lane = 0
 -- name: clear_crashes
 -- Reset the crashes of the lane, because it makes progress.
 UPDATE {lane} SET crashes = 0 WHERE lane = 0 AND crashes > 0
-
--- name: sleep
--- Write until when a relay sleeps.
-UPDATE {relay}
-   SET asleep_until = coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', :seconds)),
-                               '9999-12-31T23:59:59.999Z')
- WHERE id = :relay
-
--- name: wake
--- Write that a relay is awake.
-UPDATE {relay} SET asleep_until = NULL WHERE id = :relay AND asleep_until IS NOT NULL
-
--- name: arrivals
--- Numbers that grow with every message and every request that is committed, and with nothing else.
-SELECT json_array(max(seq) FILTER (WHERE name = '{prefix}message'), max(seq) FILTER (WHERE name = '{prefix}request'))
-  FROM sqlite_sequence

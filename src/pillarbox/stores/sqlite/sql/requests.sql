@@ -7,12 +7,23 @@ SELECT r.request_id, r.action, r.event_id, r.destination, r.delay, r.requested_b
  ORDER BY r.request_id
  LIMIT :limit
 
+-- name: request_begin
+-- Mark the state before one request is executed.
+SAVEPOINT request
+
+-- name: request_undo
+-- Return to the state before the request.
+ROLLBACK TO request
+
+-- name: request_end
+-- Keep what the request changed.
+RELEASE request
+
 -- name: request_retry
 -- Make a pending message due now or later. It counts a deferral at least, so that it stays the first of its ordering queue.
 UPDATE {message}
    SET held = NULL,
-       available_at = coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', :delay)),
-                               '9999-12-31T23:59:59.999Z'),
+       available_at = {future:delay},
        attempts = CASE :action WHEN 'retry' THEN 0 ELSE attempts END,
        deferrals = max(deferrals, 1)
  WHERE row_id = :row_id
@@ -41,21 +52,3 @@ VALUES (:requested_by, :action, :event_id,
           WHEN 'reschedule' THEN json_object('destination', :destination, 'request_id', :request_id, 'delay', :delay)
           ELSE json_object('destination', :destination, 'request_id', :request_id)
         END)
-
--- name: report_destination
--- Store how sends to a destination fare. Overrides stay, and a report without news writes nothing.
-INSERT INTO {destination} AS d (destination, last_error, next_attempt_at)
-VALUES (:destination, :error,
-        CASE WHEN :next_attempt IS NOT NULL
-             THEN coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', :next_attempt)),
-                           '9999-12-31T23:59:59.999Z')
-        END)
-ON CONFLICT (destination) DO UPDATE SET last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at
- WHERE (d.last_error, d.next_attempt_at) IS NOT (excluded.last_error, excluded.next_attempt_at)
-
--- name: destination_overrides
--- Read the destinations that have an override or a reported error.
-SELECT destination, paused, breaker, rate_limit, last_error
-  FROM {destination}
- WHERE paused OR breaker IS NOT NULL OR rate_limit IS NOT NULL OR last_error IS NOT NULL
- ORDER BY destination

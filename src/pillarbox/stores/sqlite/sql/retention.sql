@@ -2,7 +2,7 @@
 -- Delete, up to a limit, history past its retention period, the oldest first.
 DELETE FROM {history}
  WHERE rowid IN (SELECT rowid FROM {history}
-                  WHERE published_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
+                  WHERE published_at <= {past:seconds}
                   ORDER BY published_at
                   LIMIT :most)
 
@@ -10,7 +10,7 @@ DELETE FROM {history}
 -- Delete, up to a limit, dead letters past their retention period, the oldest first.
 DELETE FROM {dead_letter}
  WHERE rowid IN (SELECT rowid FROM {dead_letter}
-                  WHERE dead_lettered_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
+                  WHERE dead_lettered_at <= {past:seconds}
                   ORDER BY dead_lettered_at
                   LIMIT :most)
 
@@ -18,7 +18,7 @@ DELETE FROM {dead_letter}
 -- Delete, up to a limit, failed attempts past their retention period, the oldest first.
 DELETE FROM {attempt}
  WHERE rowid IN (SELECT rowid FROM {attempt}
-                  WHERE attempted_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
+                  WHERE attempted_at <= {past:seconds}
                   ORDER BY attempted_at
                   LIMIT :most)
 
@@ -26,19 +26,19 @@ DELETE FROM {attempt}
 -- Delete, up to a limit, entries of the audit log past their retention period. Ids grow with time: the first are the oldest.
 DELETE FROM {audit}
  WHERE audit_id IN (SELECT audit_id FROM (SELECT audit_id, at FROM {audit} ORDER BY audit_id LIMIT :most)
-                     WHERE at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds)))
+                     WHERE at <= {past:seconds})
 
 -- name: prune_requests
 -- Delete, up to a limit, finished requests past their retention period. Ids grow with time: the first are the oldest.
 DELETE FROM {request}
  WHERE request_id IN (SELECT request_id FROM (SELECT request_id, done_at FROM {request} ORDER BY request_id LIMIT :most)
-                       WHERE done_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds)))
+                       WHERE done_at <= {past:seconds})
 
 -- name: prune_inbox
 -- Delete, up to a limit, inbox records past their retention period, the oldest first.
 DELETE FROM {inbox}
  WHERE rowid IN (SELECT rowid FROM {inbox}
-                  WHERE received_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
+                  WHERE received_at <= {past:seconds}
                   ORDER BY received_at
                   LIMIT :most)
 
@@ -53,7 +53,7 @@ DELETE FROM {inbox_statistics}
                  )
                  SELECT t.rowid FROM named n CROSS JOIN {inbox_statistics} t
                   WHERE t.consumer = n.consumer
-                    AND t.hour <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
+                    AND t.hour <= {past:seconds}
                   LIMIT :most)
 
 -- name: prune_ledger
@@ -61,7 +61,7 @@ DELETE FROM {inbox_statistics}
 -- time: the first are the oldest.
 DELETE FROM {ledger}
  WHERE id IN (SELECT id FROM (SELECT id, event_id, status, created_at FROM {ledger} ORDER BY id LIMIT :most) AS first
-               WHERE created_at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
+               WHERE created_at <= {past:seconds}
                  AND (status <> 'PROCESSING'
                       OR NOT EXISTS (SELECT 1 FROM {message} AS m WHERE m.event_id = first.event_id)))
 
@@ -69,6 +69,6 @@ DELETE FROM {ledger}
 -- Delete, up to a limit, samples past their retention period, the oldest first.
 DELETE FROM {sample}
  WHERE rowid IN (SELECT rowid FROM {sample}
-                  WHERE at <= strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', -:seconds))
+                  WHERE at <= {past:seconds}
                   ORDER BY at
                   LIMIT :most)

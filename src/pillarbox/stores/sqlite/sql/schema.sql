@@ -11,7 +11,7 @@ CREATE TEMP TABLE IF NOT EXISTS settlement (
   destination TEXT NOT NULL,
   outcome     TEXT NOT NULL,
   counted      INTEGER,
-  noted       INTEGER,
+  counted_before_send       INTEGER,
   delay       REAL,
   error       TEXT,
   seconds     REAL
@@ -23,16 +23,34 @@ CREATE INDEX IF NOT EXISTS temp.settlement_row_id_idx ON settlement (row_id)
 CREATE TABLE {schema} (
   version    INTEGER PRIMARY KEY,
   name       TEXT NOT NULL,
-  applied_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+  applied_at TEXT NOT NULL DEFAULT ({now})
 )
 
 -- name: schema_version
--- The newest migration that was applied.
-SELECT coalesce(max(version), 0) FROM {schema}
+-- The newest migration that was applied, and the newest that was not additive. Additive ones have negative numbers.
+SELECT coalesce(max(abs(version)), 0), coalesce(max(version), 0) FROM {schema}
 
 -- name: schema_register
 -- Enter a migration that was applied.
+-- example: version=1 migration=0001_initial
 INSERT INTO {schema} (version, name) VALUES ({version}, '{migration}')
+
+-- name: schema_unregister
+-- Remove a migration that was undone.
+-- example: version=2
+DELETE FROM {schema} WHERE abs(version) = {version}
+
+-- name: schema_refuse_pending
+-- Fail if events are pending, before the tables are dropped. Only a trigger can raise an error with a text.
+DROP TABLE IF EXISTS temp."{prefix}refuse_pending";
+CREATE TEMP TABLE "{prefix}refuse_pending" (asked);
+CREATE TEMP TRIGGER "{prefix}refuse_pending_now" BEFORE INSERT ON "{prefix}refuse_pending"
+WHEN EXISTS (SELECT 1 FROM {message})
+BEGIN
+  SELECT RAISE(ABORT, 'events are pending: deliver them first, or discard them with the tables');
+END;
+INSERT INTO temp."{prefix}refuse_pending" VALUES (1);
+DROP TABLE temp."{prefix}refuse_pending"
 
 -- name: schema_objects
 -- List tables, indexes, views and triggers by name, with their text; what SQLite creates by itself has no text.
@@ -41,6 +59,7 @@ SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, n
 -- name: schema_limit
 -- Reject payloads above the configured limit. Copies, which share an id, and revived dead letters, which have a
 -- deferral, were accepted before.
+-- example: max_payload=1048576
 DROP TRIGGER IF EXISTS "{prefix}message_payload_limit";
 CREATE TRIGGER "{prefix}message_payload_limit" BEFORE INSERT ON {message}
 WHEN NEW.shared_id IS NULL AND NEW.deferrals = 0 AND length(CAST(NEW.payload AS BLOB)) > {max_payload}
@@ -77,3 +96,23 @@ INSERT OR IGNORE INTO {message} (
   SELECT 'retry', event_id, destination
     FROM {message}
    WHERE event_id = OLD.id AND destination = OLD.destination AND (held = 'blocked' OR available_at IS NOT NULL)
+
+-- fragment: time_format
+-- How every time is written: in UTC with milliseconds, so that times can be compared as text.
+'%Y-%m-%dT%H:%M:%fZ'
+
+-- fragment: past
+-- The time this many seconds ago.
+strftime({time_format}, 'now', printf('%+.3f seconds', -:{parameter}))
+
+-- fragment: future
+-- The time in this many seconds; the last one that SQLite can write if that is later.
+coalesce(strftime({time_format}, 'now', printf('%+.3f seconds', :{parameter})), {last_time})
+
+-- fragment: retry_time
+-- The time at which a message is retried, given its delay in seconds.
+coalesce(strftime({time_format}, 'now', printf('%+.3f seconds', {row}delay)), {last_time})
+
+-- fragment: last_time
+-- The last time that SQLite can write.
+'9999-12-31T23:59:59.999Z'

@@ -3,14 +3,14 @@
 DELETE FROM temp.settlement
 
 -- name: fill_settlement
--- Enter what is settled, by sequence: [[id, destination, new destination, outcome, counted, noted, delay, error, attempts, deferrals,
+-- Enter what is settled, by sequence: [[id, destination, new destination, outcome, counted, counted_before_send, delay, error, attempts, deferrals,
 -- seconds], …]. What was counted before, so that only the answer was lost, is not counted again. A copy is found by the
 -- sequence it shares, every other message by its row.
-INSERT INTO temp.settlement (row_id, destination, outcome, counted, noted, delay, error, seconds)
-SELECT m.row_id, v.destination, v.outcome, v.counted, v.noted, v.delay, v.error, v.seconds
+INSERT INTO temp.settlement (row_id, destination, outcome, counted, counted_before_send, delay, error, seconds)
+SELECT m.row_id, v.destination, v.outcome, v.counted, v.counted_before_send, v.delay, v.error, v.seconds
   FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS waits_for,
                json_extract(value, '$[2]') AS destination, json_extract(value, '$[3]') AS outcome,
-               json_extract(value, '$[4]') AS counted, json_extract(value, '$[5]') AS noted,
+               json_extract(value, '$[4]') AS counted, json_extract(value, '$[5]') AS counted_before_send,
                json_extract(value, '$[6]') AS delay, json_extract(value, '$[7]') AS error,
                json_extract(value, '$[8]') AS attempts, json_extract(value, '$[9]') AS deferrals,
                json_extract(value, '$[10]') AS seconds
@@ -31,11 +31,11 @@ UPDATE OR IGNORE {message} AS m
 -- name: find_duplicates
 -- Find messages whose event is already pending for their new destination: a duplicate is removed, and with another payload it is
 -- dead-lettered.
+-- with: duplicate_id=m.event_id duplicate_destination=d.destination
 UPDATE temp.settlement AS d
    SET outcome = CASE WHEN CAST(o.payload AS BLOB) = CAST(m.payload AS BLOB) THEN 'repeat' ELSE 'dead' END,
        counted = 0,
-       error = 'event id ' || m.event_id || ' is already pending for ' || d.destination
-               || ' with another payload: give each event its own id'
+       error = {duplicate_error}
   FROM {message} AS m
  CROSS JOIN {message} AS o
  WHERE m.row_id = d.row_id AND m.destination <> d.destination
@@ -47,7 +47,7 @@ RETURNING outcome
 -- name: add_attempts
 -- Record every send that failed.
 INSERT INTO {attempt} (event_id, destination, attempt, counted, error, seconds)
-SELECT m.event_id, d.destination, m.attempts + m.deferrals + 1 - d.noted, d.counted, d.error, d.seconds
+SELECT m.event_id, d.destination, m.attempts + m.deferrals + 1 - d.counted_before_send, d.counted, d.error, d.seconds
   FROM temp.settlement AS d
  CROSS JOIN {message} AS m
  WHERE m.row_id = d.row_id AND (d.outcome = 'retry' OR (d.outcome IN ('dead', 'blocked') AND d.counted))
@@ -86,7 +86,7 @@ DELETE FROM {message} WHERE row_id IN (SELECT row_id FROM {delivered_at_once})
 -- Copy messages without attempts left to the dead letters.
 INSERT INTO {dead_letter} ({dead_columns})
 SELECT m.id, m.event_id, d.destination, {about:m.}, m.ordering_key, m.key, {content:m.}, m.occurred_at,
-       m.recorded_at, m.attempts + d.counted - d.noted, m.deferrals, d.error, coalesce(m.first_failed_at, {now}),
+       m.recorded_at, m.attempts + d.counted - d.counted_before_send, m.deferrals, d.error, coalesce(m.first_failed_at, {now}),
        CASE WHEN d.counted THEN {now} ELSE m.last_attempt_at END
   FROM temp.settlement AS d
  CROSS JOIN {message} AS m
@@ -104,11 +104,10 @@ UPDATE {message} AS m
    SET held = CASE d.outcome WHEN 'blocked' THEN 'blocked' END,
        available_at = CASE d.outcome
          WHEN 'blocked' THEN m.available_at
-         ELSE coalesce(strftime('%Y-%m-%dT%H:%M:%fZ', 'now', printf('%+.3f seconds', d.delay)),
-                       '9999-12-31T23:59:59.999Z')
+         ELSE {retry_time:d.}
        END,
-       attempts = min(m.attempts + d.counted - d.noted, 1000000000),
-       deferrals = min(m.deferrals + (d.outcome = 'retry' AND NOT d.counted), 1000000000),
+       attempts = min(m.attempts + d.counted - d.counted_before_send, {largest_count}),
+       deferrals = min(m.deferrals + (d.outcome = 'retry' AND NOT d.counted), {largest_count}),
        last_error = d.error,
        first_failed_at = coalesce(m.first_failed_at, {now}),
        last_attempt_at = CASE WHEN d.outcome = 'retry' OR d.counted THEN {now} ELSE m.last_attempt_at END
@@ -122,7 +121,7 @@ UPDATE {message} SET held = :held WHERE row_id IN (SELECT row_id FROM temp.settl
 -- name: count_attempt
 -- Count an attempt; the message stays where it is.
 UPDATE {message}
-   SET attempts = min(attempts + :counted - :noted, 1000000000), deferrals = min(deferrals + NOT :counted, 1000000000), last_error = :error,
+   SET attempts = min(attempts + :counted - :counted_before_send, {largest_count}), deferrals = min(deferrals + NOT :counted, {largest_count}), last_error = :error,
        first_failed_at = coalesce(first_failed_at, {now}), last_attempt_at = {now}
  WHERE row_id IN (SELECT row_id FROM temp.settlement WHERE outcome = 'note')
 
@@ -143,8 +142,3 @@ DELETE FROM {message}
  WHERE row_id IN (SELECT row_id FROM temp.settlement)
    AND NOT EXISTS (SELECT 1 FROM temp.settlement AS d
                     WHERE d.row_id = {message}.row_id AND d.destination = {message}.destination)
-
--- fragment: dead_columns
--- The columns of a dead letter, in the order in which a message fills them.
-id, event_id, destination, {about}, ordering_key, key, {content}, occurred_at,
-recorded_at, attempts, deferrals, error, first_failed_at, last_attempt_at

@@ -4,6 +4,10 @@ GRANT USAGE ON SCHEMA {schema_name} TO {producer}, {relay_role}, {reader};
 
 -- producer: records events, and admits them in the inbox. Nothing else.
 GRANT INSERT ON {message} TO {producer};
+GRANT EXECUTE ON FUNCTION
+  {record}(text, text, text, text, text, jsonb, text, timestamptz, text, text, integer, text, text, text, timestamptz, boolean),
+  {record}(text, jsonb, text, text, text, jsonb, text, timestamptz, text, text, integer, text, text, text, timestamptz, boolean)
+  TO {producer};
 GRANT INSERT ON {inbox} TO {producer};
 GRANT SELECT (consumer, event_id) ON {inbox} TO {producer};
 GRANT SELECT, INSERT, UPDATE ON {inbox_statistics} TO {producer};

@@ -33,9 +33,9 @@ def _decoded(microseconds: tuple[int]) -> datetime:
         return LATEST if microseconds[0] > 0 else EARLIEST
 
 
-def _encoded(moment: datetime) -> tuple[int]:
-    if moment == EARLIEST:
+def _encoded(time: datetime) -> tuple[int]:
+    if time == EARLIEST:
         return (_MINUS_INFINITY,)
-    if moment == LATEST:
+    if time == LATEST:
         return (_INFINITY,)
-    return ((moment - _EPOCH) // _MICROSECOND,)
+    return ((time - _EPOCH) // _MICROSECOND,)

@@ -5,43 +5,43 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, cast
 
-from pillarbox.core.message import EARLIEST, LATEST
-from pillarbox.stores.admin.engine import Given, Row, Steps, T
-from pillarbox.stores.sqlite.connection import Connection
-from pillarbox.stores.sqlite.moments import moment
+from pillarbox.core.message import EARLIEST
+from pillarbox.dialects.sqlite import encode_time
+from pillarbox.stores.admin.engine import Parameters, ResultRow, StatementSteps, T
+from pillarbox.stores.sqlite.connection import SqliteStoreConnection
 from pillarbox.stores.sqlite.statements import SqliteStatements
+from pillarbox.stores.sqlite.timestamps import decode_time
 
 EVER = "0000-01-01T00:00:00.000Z"
-NEVER = "9999-12-31T23:59:59.999Z"
 
 
-class SqliteDialect:
+class SqliteEngine:
     """See `pillarbox.stores.admin.engine.Engine`."""
 
-    def __init__(self, connection: Connection, statements: SqliteStatements) -> None:
+    def __init__(self, connection: SqliteStoreConnection, statements: SqliteStatements) -> None:
         self._connection = connection
         self._statements = statements
 
     def statement(self, name: str, *variants: str) -> str:
         return self._statements.get(name, *variants)
 
-    async def read(self, statement: str, given: Given) -> Sequence[Row]:
+    async def read(self, statement: str, given: Parameters) -> Sequence[ResultRow]:
         [rows] = await self.read_all([statement], given)
         return rows
 
-    async def read_all(self, statements: Sequence[str], given: Given) -> Sequence[Sequence[Row]]:
+    async def read_all(self, statements: Sequence[str], given: Parameters) -> Sequence[Sequence[ResultRow]]:
         encoded = _encoded(given)
         return await self._connection.read(lambda db: [db.execute(one, encoded).fetchall() for one in statements])
 
-    async def write(self, statement: str, given: Given) -> Sequence[Row]:
+    async def write(self, statement: str, given: Parameters) -> Sequence[ResultRow]:
         encoded = _encoded(given)
         # Fetched to the end: a statement that is still running would keep the transaction from committing.
         return await self._connection.write(lambda db: db.execute(statement, encoded).fetchall())
 
-    async def transact(self, steps: Steps[T]) -> T:
+    async def transact(self, steps: StatementSteps[T]) -> T:
         def work(db: sqlite3.Connection) -> T:
             try:
                 statement, given = next(steps)
@@ -53,11 +53,11 @@ class SqliteDialect:
 
         return await self._connection.write(work)
 
-    def moment(self, value: Any) -> datetime:
-        return moment(value)
+    def decode_time(self, value: Any) -> datetime:
+        return decode_time(value)
 
 
-def _encoded(given: Given) -> dict[str, Any]:
+def _encoded(given: Parameters) -> dict[str, Any]:
     return {name: _value(value) for name, value in given.items()}
 
 
@@ -69,8 +69,4 @@ def _value(value: object) -> Any:
 
 def written(at: datetime) -> str:
     """A time as the tables have it."""
-    if at == EARLIEST:
-        return EVER
-    if at == LATEST:
-        return NEVER
-    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    return EVER if at == EARLIEST else encode_time(at)

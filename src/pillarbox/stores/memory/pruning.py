@@ -8,34 +8,34 @@ from itertools import islice
 from typing import Any
 
 from pillarbox.core.store import Retention
-from pillarbox.stores.memory.tables import Tables, verb
+from pillarbox.stores.memory.tables import Tables, atomic
 
 
-class MemoryUpkeep:
-    """See `pillarbox.core.store.Upkeep`."""
+class MemoryPruning:
+    """See `pillarbox.core.store.Pruning`."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    @verb
-    def prune(self, kept: Retention, *, most: int = 1000) -> int:
-        gone = 0
+    @atomic
+    def prune(self, kept: Retention, *, limit: int = 1000) -> int:
+        deleted = 0
         for table, old in stale(self._tables, kept):
-            for key in list(islice(old, most)):
+            for key in list(islice(old, limit)):
                 del table[key]
-                gone += 1
+                deleted += 1
         if kept.samples is not None:
-            limit = self._tables.after(-kept.samples)
-            self._tables.samples = [sample for sample in self._tables.samples if sample.at > limit]
+            oldest = self._tables.after(-kept.samples)
+            self._tables.samples = [sample for sample in self._tables.samples if sample.at > oldest]
         if kept.inbox is not None:
-            limit = self._tables.after(-kept.inbox)
+            oldest = self._tables.after(-kept.inbox)
             self._tables.consumer_statistics = [
-                (at, statistics) for at, statistics in self._tables.consumer_statistics if at > limit
+                (at, statistics) for at, statistics in self._tables.consumer_statistics if at > oldest
             ]
         if kept.attempts is not None:
-            limit = self._tables.after(-kept.attempts)
-            self._tables.attempts = [one for one in self._tables.attempts if one.failure.attempted_at > limit]
-        return gone
+            oldest = self._tables.after(-kept.attempts)
+            self._tables.attempts = [one for one in self._tables.attempts if one.failure.attempted_at > oldest]
+        return deleted
 
 
 def stale(tables: Tables, kept: Retention) -> Iterator[tuple[dict[Any, Any], Iterator[Any]]]:

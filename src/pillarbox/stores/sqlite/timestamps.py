@@ -1,4 +1,4 @@
-"""Times as the tables have them, ISO-8601 text, which nothing but a CHECK makes legible."""
+"""Times as the tables have them: ISO-8601 text. Only a CHECK of the table ensures that the text is one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pillarbox.core.message import EARLIEST
 
 
-def moment(text: object) -> datetime:
+def decode_time(text: object) -> datetime:
     """The time that `text` names; EARLIEST if it names none, so that one row never hides the others."""
     try:
         found = datetime.fromisoformat(str(text))
@@ -16,6 +16,6 @@ def moment(text: object) -> datetime:
         return EARLIEST
 
 
-def moment_or_none(text: object) -> datetime | None:
+def decode_optional_time(text: object) -> datetime | None:
     """The same where there may be no time."""
-    return None if text is None else moment(text)
+    return None if text is None else decode_time(text)

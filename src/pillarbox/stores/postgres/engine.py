@@ -6,45 +6,45 @@ from collections.abc import Generator, Sequence
 from datetime import datetime
 from typing import Any
 
-from pillarbox.stores.admin.engine import Given, Row, Steps, T
-from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.admin.engine import Parameters, ResultRow, StatementSteps, T
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
 from pillarbox.stores.postgres.statements import PostgresStatements, numbered
 
 
-class PostgresDialect:
+class PostgresEngine:
     """See `pillarbox.stores.admin.engine.Engine`."""
 
-    def __init__(self, connection: Connection, statements: PostgresStatements) -> None:
+    def __init__(self, connection: PostgresStoreConnection, statements: PostgresStatements) -> None:
         self._connection = connection
         self._statements = statements
 
     def statement(self, name: str, *variants: str) -> str:
         return self._statements.get(name, *variants)
 
-    async def read(self, statement: str, given: Given) -> Sequence[Row]:
+    async def read(self, statement: str, given: Parameters) -> Sequence[ResultRow]:
         return [tuple(row) for row in await self._connection.fetch(*_sent(statement, given))]
 
-    async def read_all(self, statements: Sequence[str], given: Given) -> Sequence[Sequence[Row]]:
+    async def read_all(self, statements: Sequence[str], given: Parameters) -> Sequence[Sequence[ResultRow]]:
         return [await self.read(statement, given) for statement in statements]
 
-    async def write(self, statement: str, given: Given) -> Sequence[Row]:
+    async def write(self, statement: str, given: Parameters) -> Sequence[ResultRow]:
         return await self.read(statement, given)
 
-    async def transact(self, steps: Steps[T]) -> T:
+    async def transact(self, steps: StatementSteps[T]) -> T:
         return await self._connection.transact(_sent_steps(steps))
 
-    def moment(self, value: Any) -> datetime:
+    def decode_time(self, value: Any) -> datetime:
         decoded: datetime = value
         return decoded
 
 
-def _sent(statement: str, given: Given) -> tuple[Any, ...]:
+def _sent(statement: str, given: Parameters) -> tuple[Any, ...]:
     """Return the statement with numbered parameters, then the parameters."""
     sql, names = numbered(statement)
     return sql, *(given[name] for name in names)
 
 
-def _sent_steps(steps: Steps[T]) -> Generator[tuple[Any, ...], Sequence[Row], T]:
+def _sent_steps(steps: StatementSteps[T]) -> Generator[tuple[Any, ...], Sequence[ResultRow], T]:
     try:
         step = next(steps)
         while True:

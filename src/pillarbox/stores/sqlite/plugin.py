@@ -1,0 +1,76 @@
+"""SQLite as an adapter: `sqlite:///file.db`."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from pillarbox.admin.admin import AdminStore
+from pillarbox.core.errors import StoreUnavailableError
+from pillarbox.plugins import Producer, ScratchStore, StoreOptions, StorePlugin
+from pillarbox.stores.sqlite.store import SqliteStore, path_of
+
+
+class SqlitePlugin(StorePlugin):
+    """`sqlite:///file.db`."""
+
+    dialect = "sqlite"
+    ignored = ("schema", "statement_timeout")
+    scratch_stores = True
+
+    def open(self, url: str, options: StoreOptions) -> AdminStore:
+        return SqliteStore(
+            url, tables=options.tables, history=options.history, ledger=options.ledger, max_payload=options.max_payload
+        )
+
+    def producer(self, url: str) -> Producer:
+        return _Producer(url)
+
+    def scratch(self, url: str, options: StoreOptions, name: str) -> ScratchStore:
+        # Another file: tables of a benchmark would make this one grow for good.
+        return _ScratchFile(f"{url}.{name}", options)
+
+
+class _ScratchFile:
+    """Another file in the same folder."""
+
+    def __init__(self, url: str, options: StoreOptions) -> None:
+        self.url, self.options = url, options
+
+    async def drop(self) -> None:
+        await asyncio.to_thread(self._unlink)
+
+    def _unlink(self) -> None:
+        for ending in ("", "-wal", "-shm", "-journal"):
+            Path(f"{path_of(self.url)}{ending}").unlink(missing_ok=True)
+
+
+class _Producer:
+    awaited = False
+
+    def __init__(self, url: str) -> None:
+        self._path = path_of(url)
+        self._connection: sqlite3.Connection | None = None
+
+    def transaction(self) -> AbstractAsyncContextManager[Any]:
+        return self._transaction()
+
+    async def aclose(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Any]:
+        try:
+            if self._connection is None:
+                self._connection = sqlite3.connect(self._path, isolation_level="IMMEDIATE")
+            with self._connection:
+                yield self._connection
+        except sqlite3.Error as error:
+            raise StoreUnavailableError(
+                f"SQLite failed on {self._path}: {type(error).__name__}: {error}; check the file and its folder"
+            ) from error
