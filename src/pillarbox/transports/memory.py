@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pillarbox.core.clock import Clock, Duration, SystemClock, seconds
 from pillarbox.core.errors import SendError, UnavailableError
-from pillarbox.core.transport import Address, Outgoing, Pace, Result
+from pillarbox.core.transport import Address, Outgoing, Pace, SendResult, Transport
+from pillarbox.plugins import TransportDiagnosis, TransportPlugin
 
-Rule = Callable[[Outgoing], Result]
+Rule = Callable[[Outgoing], SendResult]
 """Returns the error of a message; None: the next rule decides."""
 Latency = Duration | Callable[[], float]
 """A constant, or a function that returns seconds, for example random ones."""
@@ -134,7 +136,7 @@ class MemoryTransport:
         """A list for each type, named after it."""
         return {event_type: self.to(event_type)}
 
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         if self._closed:
             raise UnavailableError(_CLOSED)
         breaks, latency = len(self._breaks), self._latency()
@@ -160,10 +162,10 @@ class MemoryTransport:
         self._breaks.append(error)
         self.latch.release()
 
-    def _arrive_together(self, batch: Sequence[Outgoing]) -> list[Result]:
+    def _arrive_together(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         return [self._arrive(one) for one in batch]
 
-    def _arrive(self, one: Outgoing) -> Result:
+    def _arrive(self, one: Outgoing) -> SendResult:
         if self._closed or self._outage is not None:
             return self._outage or UnavailableError(_CLOSED)
         if self._next:
@@ -177,3 +179,25 @@ class MemoryTransport:
 
 def _always(number: float) -> Callable[[], float]:
     return lambda: number
+
+
+class MemoryTransportPlugin(TransportPlugin):
+    """`memory://`."""
+
+    kind = "memory"
+    default_routing = "each event to a list in this process"
+    pipelined = True
+
+    def open(self, url: str, options: Mapping[str, Any]) -> Transport:
+        return MemoryTransport()
+
+    def address(self, destination: str, options: Mapping[str, Any]) -> Address:
+        return MemoryAddress(name=destination)
+
+    def target(self, name: str) -> Address:
+        return MemoryAddress(name=name)
+
+    def diagnosis(
+        self, url: str, options: Mapping[str, Any], addresses: Mapping[str, Address]
+    ) -> TransportDiagnosis | None:
+        return None

@@ -13,12 +13,13 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, TextIO
 
 from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import UnavailableError
-from pillarbox.core.text import is_json, parse_json
-from pillarbox.core.transport import Address, Outgoing, Pace, Result
+from pillarbox.core.payload import is_json, parse_json
+from pillarbox.core.transport import Address, Outgoing, Pace, SendResult, Transport
+from pillarbox.plugins import TransportDiagnosis, TransportPlugin
 
 _CLOSED = "stdout: it is closed; create a new one"
 
@@ -51,7 +52,7 @@ class StdoutTransport:
         """Every event goes to the stream."""
         return {"stdout": self.to()}
 
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         await self.ping()
         result = await self._write(list(batch)) if batch else None
         return [result] * len(batch)
@@ -147,3 +148,21 @@ def _escaped(text: str, *, ascii_only: bool) -> str:
         c if c.isprintable() and (c.isascii() or not ascii_only) else json.dumps(c)[1:-1]  # whole pairs of surrogates
         for c in text
     )
+
+
+class StdoutPlugin(TransportPlugin):
+    """`stdout://`."""
+
+    kind = "stdout"
+    default_routing = "each event to standard output"
+
+    def open(self, url: str, options: Mapping[str, Any]) -> Transport:
+        return StdoutTransport()
+
+    def address(self, destination: str, options: Mapping[str, Any]) -> Address:
+        return StdoutAddress()
+
+    def diagnosis(
+        self, url: str, options: Mapping[str, Any], addresses: Mapping[str, Address]
+    ) -> TransportDiagnosis | None:
+        return None

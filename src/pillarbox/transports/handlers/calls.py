@@ -21,13 +21,12 @@ from types import coroutine
 from typing import Any, NamedTuple
 
 from pillarbox.core.errors import RejectedError, SendError, UnavailableError, primary_text
-from pillarbox.core.text import Upcast, decoded
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.payload import Upcast, decoded
+from pillarbox.core.transport import Outgoing, SendResult
 
-LONGEST_ERROR = 500
+MAX_ERROR = 500
 """Characters of an exception's first line that are kept."""
-CLOSE_TIMEOUT = 5.0
-"""Seconds to wait for handlers that were cancelled or closed."""
+CLOSE_TIMEOUT = 5.0  # seconds to wait for handlers that were cancelled or closed
 CLOSED = "handlers: closed while the relay stops; the event is handled after the next start"
 _UNREAD = object()
 
@@ -159,7 +158,7 @@ class Call:
         self.task: asyncio.Task[None] | None = None  # of an async call, once it has begun
         self.is_late = False  # the timeout expired before it returned
         self.own_context = copy_context()
-        self._result: Result | KeyboardInterrupt = None
+        self._result: SendResult | KeyboardInterrupt = None
 
     @property
     def dropped(self) -> bool:
@@ -191,7 +190,7 @@ class Calls:
         self.open: dict[int, Call] = {}
         """Calls without a result, by position."""
         self._loop = asyncio.get_running_loop()
-        self._results: list[tuple[int, Result]] = []
+        self._results: list[tuple[int, SendResult]] = []
         self._interrupt: KeyboardInterrupt | None = None
         self._waiter: asyncio.Future[None] | None = None
 
@@ -202,19 +201,19 @@ class Calls:
         # After the first step of that task: calls that it has not begun by then would wait for another call.
         self._loop.call_soon(self._start_each, waiting)
 
-    def reject(self, position: int, result: Result) -> None:
+    def reject(self, position: int, result: SendResult) -> None:
         """Set the result of an event without a handler."""
         self._results.append((position, result))
         self._wake()
 
-    def finish(self, call: Call, result: Result) -> None:
+    def finish(self, call: Call, result: SendResult) -> None:
         """Set the result of a call, unless it has one."""
         if self.open.pop(call.position, None) is not None:
             self._results.append((call.position, result))
             if self._waiter is not None:
                 self._wake()
 
-    async def next(self) -> list[tuple[int, Result]]:
+    async def next(self) -> list[tuple[int, SendResult]]:
         """The results since the last time, at least one, with their positions."""
         if not self._results and self._interrupt is None:
             self._waiter = self._loop.create_future()
@@ -275,7 +274,7 @@ class Calls:
                 try:
                     awaited = call.own_context.run(work.send, None)
                 except StopIteration as returned:
-                    result: Result = returned.value
+                    result: SendResult = returned.value
                 else:
                     result = await _in_context(call.own_context, work, awaited)
             finally:
@@ -284,7 +283,9 @@ class Calls:
 
 
 @coroutine
-def _in_context(context: Context, work: Coroutine[Any, Any, Result], awaited: Any) -> Generator[Any, Any, Result]:
+def _in_context(
+    context: Context, work: Coroutine[Any, Any, SendResult], awaited: Any
+) -> Generator[Any, Any, SendResult]:
     """Continue `work`, which waits for something: every step in `context` and in the caller's task."""
     while True:
         try:
@@ -294,11 +295,11 @@ def _in_context(context: Context, work: Coroutine[Any, Any, Result], awaited: An
         try:
             awaited = context.run(step, given)
         except StopIteration as returned:
-            result: Result = returned.value
+            result: SendResult = returned.value
             return result
 
 
-async def _awaited(call: Call) -> Result:
+async def _awaited(call: Call) -> SendResult:
     try:
         await call.handler.function(call.event, call.context)
     except KeyboardInterrupt:
@@ -312,7 +313,7 @@ async def _awaited(call: Call) -> Result:
     return None
 
 
-def _called(call: Call, timeout: float | None) -> Result:
+def _called(call: Call, timeout: float | None) -> SendResult:
     handler = call.handler
     began = time.monotonic()
     try:
@@ -338,7 +339,7 @@ def _error_of(handler: Handler, error: BaseException) -> SendError:
         text = primary_text(error).strip()
     except Exception:  # its __str__ raised
         text = ""
-    first = text.splitlines()[0][:LONGEST_ERROR] if text else ""
+    first = text.splitlines()[0][:MAX_ERROR] if text else ""
     raised = f"{type(error).__name__}: {first}" if first else type(error).__name__
     rejected = RejectedError(f"handler {handler.name} raised {raised}")
     rejected.__cause__ = error
@@ -346,4 +347,4 @@ def _error_of(handler: Handler, error: BaseException) -> SendError:
 
 
 def _timed_out(name: str, timeout: float | None) -> RejectedError:
-    return RejectedError(f"handler {name} took longer than {timeout:g} s; raise handlers.timeout or make it faster")
+    return RejectedError(f"handler {name} took longer than {timeout:g} s; make it faster, or raise Handlers.timeout")

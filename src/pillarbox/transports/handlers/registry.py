@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from pillarbox.core.errors import ConfigurationError, RecordError
-from pillarbox.core.event import LONGEST_TEXT, check_text
+from pillarbox.core.event import MAX_TEXT_BYTES, check_text
 from pillarbox.transports.handlers.calls import Handler, HandlerContext, HandlerFunction, ReceivedEvent
 from pillarbox.transports.handlers.transport import HandlerTransport
 
@@ -66,7 +66,7 @@ def handler_of(function: HandlerFunction, event_types: Sequence[str], name: str)
         raise ConfigurationError(f'handler {name}: name at least one event type; "*" stands for all')
     for text in (name, *event_types):
         try:
-            check_text(f"handler {name!r}", text, LONGEST_TEXT)
+            check_text(f"handler {name!r}", text, MAX_TEXT_BYTES)
         except RecordError as error:
             raise ConfigurationError(str(error)) from None
     _check_function(name, function)

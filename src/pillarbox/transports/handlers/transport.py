@@ -12,15 +12,17 @@ import asyncio
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import ClassVar
 
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, RejectedError, UnavailableError
-from pillarbox.core.text import Upcast
-from pillarbox.core.transport import Address, Outgoing, Pace, Result
+from pillarbox.core.payload import Upcast
+from pillarbox.core.transport import Address, Outgoing, Pace, SendResult
+from pillarbox.settings import Span, Whole, check_settings, setting
 from pillarbox.threads import Threads
 from pillarbox.transports.handlers.calls import (
     CLOSE_TIMEOUT,
@@ -29,9 +31,13 @@ from pillarbox.transports.handlers.calls import (
     Calls,
     Handler,
     HandlerContext,
+    HandlerFunction,
     ReceivedEvent,
 )
+from pillarbox.transports.shares import free_calls, total_calls
 
+HANDLER_TIMEOUT: Duration = "30s"
+HANDLER_WORKERS = 32
 CALLS = 256
 """Async handlers that run at once."""
 BATCH = 128
@@ -45,21 +51,44 @@ class HandlerAddress(Address):
     name: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerOverrides:
+    """What replaces the arguments with which the application has made its `Handlers`."""
+
+    python_name: ClassVar[str] = "Handlers"
+
+    timeout: Duration | None = setting(
+        None,
+        Span(("forever",)),
+        f"How long one call of a handler may take. Not set: `timeout` of `Handlers(…)`, by default {HANDLER_TIMEOUT}.",
+    )
+    workers: int | None = setting(
+        None,
+        Whole("threads"),
+        "Threads for handlers that are not async; each of them can always use at least one. Not set: `workers` of "
+        f"`Handlers(…)`, by default {HANDLER_WORKERS}.",
+    )
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
 class HandlerTransport:
     """Calls the registered handlers. See `pillarbox.adapters.Transport`; `Handlers` adds the decorators."""
 
     address_type = HandlerAddress
 
-    def __init__(self, *, timeout: Duration = "30s", workers: int = 32, upcast: Upcast | None = None) -> None:
+    def __init__(
+        self, *, timeout: Duration = HANDLER_TIMEOUT, workers: int = HANDLER_WORKERS, upcast: Upcast | None = None
+    ) -> None:
         """
-        timeout: how long one call may take; 0: no limit.
+        timeout: how long one call may take, or "forever".
         workers: threads for sync handlers; each sync handler can always use at least one of them.
         upcast: converts payloads of older versions, for example `EventTypes.upcast`.
+
+        Raises ConfigurationError for a value that cannot work.
         """
-        if workers < 1:
-            raise ConfigurationError(f"handlers.workers is {workers}; use at least 1 thread for sync handlers")
-        self._timeout = seconds(timeout, field="handlers.timeout") or None
-        self._workers = workers
+        self._set_limits(timeout, workers)
         self._upcast = upcast
         self._handlers: dict[str, Handler] = {}
         self._async_names: dict[bool, set[str]] = {True: set(), False: set()}
@@ -73,7 +102,21 @@ class HandlerTransport:
         self._batches: set[Calls] = set()
         self.pace = self._make_pace()
         self._closing: list[Callable[[], Awaitable[None]]] = []
+        self._wrapper: Callable[[Handler], HandlerFunction] | None = None
         self._closed = False
+
+    def configure(self, *, timeout: Duration | None = None, workers: int | None = None) -> None:
+        """Replace `timeout` and `workers` before the first send; None: keep. Raises ConfigurationError."""
+        if timeout is None:
+            timeout = "forever" if self._timeout is None else self._timeout
+        self._set_limits(timeout, self._workers if workers is None else workers)
+        self._threads.most = total_calls(self._workers, len(self._async_names[False]))
+        self.pace = self._make_pace()
+
+    def _set_limits(self, timeout: Duration, workers: int) -> None:
+        HandlerOverrides(timeout=timeout, workers=workers)  # checks
+        self._timeout = None if timeout == "forever" else seconds(timeout)
+        self._workers = workers
 
     def register(self, handler: Handler) -> None:
         """Add a handler. Raises ConfigurationError if the name is in use."""
@@ -92,6 +135,13 @@ class HandlerTransport:
                 self._by_type[event_type][handler.name] = number
         self._threads.most = total_calls(self._workers, len(self._async_names[False]))
         self.pace = self._make_pace()
+
+    def wrap(self, wrapper: Callable[[Handler], HandlerFunction]) -> None:
+        """Call, instead of each handler, the function that `wrapper` returns for it; it is async if the handler is.
+
+        For frameworks that prepare and clean up around each call. A later call replaces the wrapper.
+        """
+        self._wrapper = wrapper
 
     def to(self, name: str) -> HandlerAddress:
         """The address of the handler with this name, which may be added later."""
@@ -117,12 +167,12 @@ class HandlerTransport:
         """Every handler of the type; each is a destination."""
         return {name: self.to(name) for name in self.names_for(event_type)}
 
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         async with aclosing(self.stream(batch)) as stream:
             results = {position: result async for finished in stream for position, result in finished}
         return [results[position] for position in range(len(batch))]
 
-    async def stream(self, batch: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, Result]], None]:
+    async def stream(self, batch: Sequence[Outgoing]) -> AsyncGenerator[list[tuple[int, SendResult]], None]:
         """See `pillarbox.core.transport.StreamingTransport`."""
         await self.ping()
         calls = Calls(self._running, self._timeout)
@@ -171,13 +221,13 @@ class HandlerTransport:
         return Pace(
             batch_size=BATCH,
             concurrency=math.ceil((tasks + self._threads.most) / BATCH),
-            bounded=True,
-            apart=True,
-            window=self._window,
+            has_own_timeout=True,
+            independent_results=True,
+            capacity=self._capacity,
             overdue=overdue,
         )
 
-    def _window(self, address: Address, sending: Mapping[Address, int]) -> int:
+    def _capacity(self, address: Address, sending: Mapping[Address, int]) -> int:
         """How many more calls the handler at this address may get."""
         handler = self._handlers.get(address.name) if isinstance(address, HandlerAddress) else None
         if handler is None:
@@ -189,8 +239,8 @@ class HandlerTransport:
                 begun[other.name] += count
         # Calls whose result is no longer needed are not in flight, but still occupy their thread.
         running |= begun
-        most = CALLS if handler.is_async else self._workers
-        return free_calls(handler.name, running, self._async_names[handler.is_async], most=most)
+        limit = CALLS if handler.is_async else self._workers
+        return free_calls(handler.name, running, self._async_names[handler.is_async], limit=limit)
 
     def _begin(self, calls: Calls, batch: Sequence[Outgoing]) -> None:
         on_loop: list[Call] = []
@@ -202,6 +252,8 @@ class HandlerTransport:
                 error = RejectedError(f"handler {name!r} does not exist here; deploy it, or correct the route")
                 calls.reject(position, error)
                 continue
+            if self._wrapper is not None:
+                handler = replace(handler, function=self._wrapper(handler))
             event = ReceivedEvent(one, self._upcast)
             context = HandlerContext(one.attempt, one.headers, one.epoch, one.message.destination or name)
             call = calls.open[position] = Call(calls, position, handler, event, context)
@@ -210,21 +262,3 @@ class HandlerTransport:
             self._threads.begin_all(on_threads)
         if on_loop:
             calls.begin(on_loop)
-
-
-def total_calls(most: int, handlers: int) -> int:
-    """How many calls may run at once: `most`, or one per handler if there are more handlers."""
-    return max(most, handlers)
-
-
-def free_calls(name: str, running: Mapping[str, int], handlers: Collection[str], *, most: int) -> int:
-    """How many more calls of the handler `name` may begin, given the running calls of each of `handlers`.
-
-    A handler that hangs uses up its own share and the common rest, never the share of another: each of the others can
-    run at least one call at a time. The cost depends on the number of running handlers, not of all.
-    """
-    count = max(1, len(handlers))
-    own = max(1, most // (2 * count))
-    common = total_calls(most, count) - own * count
-    borrowed = sum(max(0, calls - own) for other, calls in running.items() if other != name and other in handlers)
-    return own + max(0, common - borrowed) - running.get(name, 0)

@@ -3,18 +3,20 @@
 The names are loaded when they are first used: addresses and topology are values, and need no driver.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from pillarbox.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from pillarbox.transports.rabbitmq.dead_letters import RabbitMQDeadLetters
+    from pillarbox.transports.rabbitmq.plugin import RabbitMQAddress
     from pillarbox.transports.rabbitmq.source import RabbitMQSource
-    from pillarbox.transports.rabbitmq.topology import Binding, DeadLetter, Exchange, Queue, RabbitMQAddress
+    from pillarbox.transports.rabbitmq.topology import Binding, DeadLetterTarget, Exchange, Queue
     from pillarbox.transports.rabbitmq.transport import RabbitMQTransport
 
 __all__ = [
     "Binding",
-    "DeadLetter",
+    "DeadLetterTarget",
     "Exchange",
     "Queue",
     "RabbitMQAddress",
@@ -23,23 +25,17 @@ __all__ = [
     "RabbitMQTransport",
 ]
 
-_HOME_OF = {
-    "Binding": "topology",
-    "DeadLetter": "topology",
-    "Exchange": "topology",
-    "Queue": "topology",
-    "RabbitMQAddress": "topology",
-    "RabbitMQDeadLetters": "dead_letters",
-    "RabbitMQSource": "source",
-    "RabbitMQTransport": "transport",
-}
-
-
 if not TYPE_CHECKING:  # a type checker that saw it would believe every name
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOME_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-        globals()[name] = value
-        return value
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "Binding": "topology",
+            "DeadLetterTarget": "topology",
+            "Exchange": "topology",
+            "Queue": "topology",
+            "RabbitMQAddress": "plugin",
+            "RabbitMQDeadLetters": "dead_letters",
+            "RabbitMQSource": "source",
+            "RabbitMQTransport": "transport",
+        },
+    )

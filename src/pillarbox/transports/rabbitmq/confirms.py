@@ -1,24 +1,33 @@
 """The confirms of a published batch: recognised among the bytes of a connection, resolved to one result per message.
 
-Pure: bytes and delivery tags in, results out. The broker confirms single messages or several at once, in any order. It
-returns an unroutable message *before* it acks it; a return carries no delivery tag, so it is matched by message id,
+Pure: bytes and delivery tags in, results out. `ChannelRefused` is what the broker replies instead of confirms, and
+`ConfirmWindow` limits the unconfirmed messages. The broker confirms single messages or several at once, in any order.
+It returns an unroutable message *before* it acks it; a return carries no delivery tag, so it is matched by message id,
 exchange and routing key.
 """
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-from pillarbox.core.errors import NackedError, RejectedError, SendError, UnavailableError
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.errors import (
+    ConfigurationError,
+    NackedError,
+    PillarboxError,
+    RejectedError,
+    SendError,
+    UnavailableError,
+)
+from pillarbox.core.transport import Outgoing, SendResult
 
 Confirm = tuple[int, int, bool, bool]
 """A confirm of the broker: channel, delivery tag, whether it is multiple, whether it is an ack."""
-Identity = tuple[str | None, str | None, str | None]
+ReturnIdentity = tuple[str | None, str | None, str | None]
 """Message id, exchange and routing key of a returned message."""
 
 _confirm = struct.Struct(">BHIIQBB").unpack_from
@@ -81,11 +90,11 @@ class BatchResults:
 
     def __init__(self, size: int) -> None:
         # A message without a result must not count as accepted.
-        self._results: list[Result] = [_NEVER] * size
+        self._results: list[SendResult] = [_NEVER] * size
         self._known = bytearray(size)
         self._unknown = size
 
-    def set(self, position: int, result: Result) -> None:
+    def set(self, position: int, result: SendResult) -> None:
         if not self._known[position]:
             self._results[position] = result
             self._known[position] = True
@@ -110,7 +119,7 @@ class BatchResults:
         for publication in publications:
             self.set(publication.position, error)
 
-    def as_list(self) -> list[Result]:
+    def as_list(self) -> list[SendResult]:
         return self._results
 
 
@@ -166,9 +175,9 @@ class PublishedBatch:
         self._publications = publications
         self.confirms = Confirms(first_tag, len(publications))
         self.returned: dict[int, str] = {}
-        self._positions: dict[Identity, deque[int]] | None = None
+        self._positions: dict[ReturnIdentity, deque[int]] | None = None
 
-    def note_return(self, identity: Identity, reason: str) -> None:
+    def note_return(self, identity: ReturnIdentity, reason: str) -> None:
         """Note a return for the first message of that identity that is neither confirmed nor returned."""
         if self._positions is None:
             self._positions = {}
@@ -196,7 +205,7 @@ class PublishedBatch:
             accepted = self.confirms.accepted(position)
             if accepted is None:
                 continue
-            result: Result = None
+            result: SendResult = None
             if not accepted:
                 result = NackedError(
                     f"the broker nacked event {publication.event_id} ({publication.place}), as a full queue does; "
@@ -208,3 +217,70 @@ class PublishedBatch:
                     f"{self.returned[position]}; bind one, or change the destination's routing key"
                 )
             results.set(publication.position, result)
+
+
+class ChannelRefused(Exception):
+    """The broker closed a channel; it does not say over which message."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(f"{text} ({code})")
+        self.code = code
+
+    @property
+    def differs(self) -> bool:
+        """Whether something exists with other arguments than those declared."""
+        return self.code == 406 and "inequivalent arg" in str(self)
+
+    @property
+    def can_be_used(self) -> bool:
+        """Whether a queue exists that keeps its messages. The broker compares these two before all arguments."""
+        return self.differs and not any(f"arg '{name}'" in str(self) for name in ("durable", "auto_delete"))
+
+    def declaration_error(self, what: str) -> PillarboxError:
+        """The error if this refuses the declaration of `what`."""
+        match self.code:
+            case 406:
+                return ConfigurationError(
+                    f"{what} is not what the configuration says: {self}; change the configuration, delete what exists "
+                    "(its messages go with it), or set declare = false"
+                )
+            case 403:
+                return UnavailableError(f"this user must not declare {what}: {self}; grant it, or set declare = false")
+            case _:
+                return UnavailableError(f"{what} could not be declared: {self}")
+
+
+class ConfirmWindow:
+    """The number of messages that may be unconfirmed at once, over all batches: first come, first served."""
+
+    def __init__(self, size: int) -> None:
+        self._free = size
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    async def acquire(self, count: int) -> None:
+        """Wait until `count` messages fit, at most the size of the window; `release` them afterwards."""
+        if not self._waiting and self._free >= count:
+            self._free -= count
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((count, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self.release(0)
+            else:
+                self.release(count)
+            raise
+
+    def release(self, count: int) -> None:
+        """Let others use these again."""
+        self._free += count
+        while self._waiting:
+            wanted, turn = self._waiting[0]
+            if not turn.cancelled():
+                if wanted > self._free:
+                    return
+                self._free -= wanted
+                turn.set_result(None)
+            self._waiting.popleft()

@@ -1,125 +1,48 @@
-"""Connections to a broker: its endpoint, one connection from opening to end, and the manager that replaces lost ones.
+"""Connections to a broker: one connection from opening to end, and the connector that replaces lost ones.
 
-A connection is never repaired. `lost` and `blocked` tell why nothing can be sent over it; either fails everything
+A connection is never repaired. `lost` and `blocked` say why nothing can be sent over it; either fails everything
 unconfirmed at once. A blocked connection stays open, because the broker unblocks it there.
 
-Every request to the broker has a timeout. If it expires, the manager drops the connection, so that no later request
-receives the late answer.
+Every request to the broker has a timeout. If it expires, the connector drops the connection, so that no later request
+receives the late reply.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
 
-from pillarbox.core.clock import Duration, seconds
-from pillarbox.core.errors import ConfigurationError, UnavailableError
+from pillarbox.core.clock import Duration
+from pillarbox.core.errors import UnavailableError
 from pillarbox.timeouts import StallWatch
-from pillarbox.transports.rabbitmq.driver import (
-    Channel,
-    ConnectionMethods,
-    ConnectionParameters,
-    Method,
-    PlainCredentials,
-    Second,
-    SSLOptions,
-    Wire,
-    declare,
-    reason_of,
-)
+from pillarbox.transports.rabbitmq.declaring import ExistingQueues, SecondDeclaration, declare
+from pillarbox.transports.rabbitmq.driver import Channel, ConnectionMethods, Method, Wire, reason_of
+from pillarbox.transports.rabbitmq.plugin import BrokerEndpoint, positive
 from pillarbox.transports.rabbitmq.publisher import Publisher
-from pillarbox.transports.rabbitmq.topology import Declaration, Queue
+from pillarbox.transports.rabbitmq.topology import Declaration
 
 C = TypeVar("C", bound=Channel)
 T = TypeVar("T")
 
-_PORTS = {"amqp": 5672, "amqps": 5671}
 _CLOSE_TIMEOUT = 2.0
-"""Seconds to wait for the broker's answer to a close before the connection is cut."""
-CHANNELS = 5
-"""Channels over which queues are declared at once: 3 times as fast as one; more are no faster."""
-_Queues = deque[tuple[str, Declaration | Second | None]]
-"""Names of queues to declare; a queue that exists with other arguments comes again, with its second declaration."""
+"""Seconds to wait for the broker's reply to a close before the connection is cut."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """One broker, one virtual host, one user. `str` shows neither user nor password. Over `amqps` certificate and host
-    name are verified."""
-
-    host: str
-    port: int
-    vhost: str
-    user: str = field(repr=False)
-    password: str = field(repr=False)
-    tls: ssl.SSLContext | None = field(repr=False, compare=False)
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}, virtual host {self.vhost!r}"
-
-    def parameters(self, *, heartbeat: float) -> ConnectionParameters:
-        """pika's parameters: one attempt without timeouts. The relay retries, and the caller limits the time."""
-        return ConnectionParameters(
-            host=self.host,
-            port=self.port,
-            virtual_host=self.vhost,
-            credentials=PlainCredentials(self.user, self.password),
-            ssl_options=None if self.tls is None else SSLOptions(self.tls, self.host),
-            heartbeat=round(heartbeat),
-            connection_attempts=1,
-            retry_delay=0,
-            socket_timeout=None,
-            stack_timeout=None,
-            client_properties={"connection_name": "pillarbox"},
-        )
-
-
-def endpoint_of(url: str, tls: ssl.SSLContext | None = None) -> Endpoint:
-    """Parse `amqp://user:password@host:port/vhost`. Raises ConfigurationError, which never quotes the URL."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        raise ConfigurationError("host or port in the broker's URL cannot be read") from None
-    if parts.scheme not in _PORTS:
-        raise ConfigurationError("the broker's URL must begin with amqp:// or amqps://, as in amqp://app@mq:5672/%2F")
-    if parts.query or parts.fragment:
-        raise ConfigurationError("the broker's URL takes no options after the virtual host; pass them as arguments")
-    if "@" in parts.path:
-        # A / in the password has cut the URL in two: what looks like a virtual host is the password's end.
-        raise ConfigurationError("user, password and host in the broker's URL cannot be told apart; write / as %2F")
-    vhost = parts.path.removeprefix("/")
-    if "/" in vhost:
-        raise ConfigurationError("a slash in the virtual host's name is written %2F in the broker's URL")
-    if parts.scheme == "amqp" and tls is not None:
-        raise ConfigurationError("a TLS context needs a URL that begins with amqps://")
-    if parts.scheme == "amqps" and tls is None:
-        tls = ssl.create_default_context()
-    return Endpoint(
-        host=parts.hostname or "localhost",
-        port=port or _PORTS[parts.scheme],
-        vhost=unquote(vhost) or "/",
-        user=unquote(parts.username or "guest"),
-        password=unquote(parts.password if parts.password is not None else "" if parts.username else "guest"),
-        tls=tls,
-    )
-
-
-class Connection:
+class RabbitMQConnection:
     """One connection with its channels. Opened once, closed once."""
 
-    def __init__(self, endpoint: Endpoint, *, heartbeat: float, answer_timeout: float) -> None:
+    def __init__(
+        self, endpoint: BrokerEndpoint, *, heartbeat: float, reply_timeout: float, existing: ExistingQueues
+    ) -> None:
         self._endpoint = endpoint
+        self.existing = existing
+        """What is told of queues that exist with other arguments."""
         self._heartbeat = heartbeat
-        self._answer_timeout = answer_timeout
-        self.waiting = StallWatch(answer_timeout, lambda: self.progress, self.unanswered)
-        """The context of work that may take long: the connection is cut if, for `answer_timeout`, neither bytes leave
+        self._reply_timeout = reply_timeout
+        self.waiting = StallWatch(reply_timeout, lambda: self.progress, self.abort_unresponsive)
+        """The context of work that may take long: the connection is cut if, for `reply_timeout`, neither bytes leave
         nor confirms arrive. On a slow connection, what is on its way must not be sent twice."""
         self._wire: Wire | None = None
         self._opened: asyncio.Future[None] | None = None
@@ -131,8 +54,9 @@ class Connection:
         self.blocked: UnavailableError | None = None
         self.declared = False
         """Whether the topology was declared and is not known to have changed since."""
-        self._queues: set[str] = set()
-        self._declaring = asyncio.Lock()
+        self.queues: set[str] = set()
+        """Queues that were declared by their names alone and are not known to be deleted since."""
+        self.declaring_queues = asyncio.Lock()
 
     @property
     def ready(self) -> bool:
@@ -182,7 +106,7 @@ class Connection:
         return channel
 
     def close_channel(self, channel: Channel) -> None:
-        """Close a channel without waiting for the broker's answer."""
+        """Close a channel without waiting for the broker's reply."""
         self._busy.discard(channel)
         channel.close()
 
@@ -214,54 +138,25 @@ class Connection:
 
     async def declare(self, declarations: Sequence[Declaration]) -> None:
         """Raises ConfigurationError, UnavailableError."""
-        left: list[Declaration | Second] = list(declarations)
+        left: list[Declaration | SecondDeclaration] = list(declarations)
         while left:
             async with self.channel() as channel:
-                left = await declare(channel, left)
+                left = await declare(channel, left, self.existing)
         self.declared = True
 
-    def has_queue(self, name: str) -> bool:
-        """Whether `declare_queues` declared it, and it is not known to be gone since."""
-        return name in self._queues
-
-    async def declare_queues(self, names: Iterable[str]) -> dict[str, ConfigurationError | UnavailableError]:
-        """Declare durable quorum queues of these names, each once per connection and several at a time; returns the
-        errors of those that could not be declared. Raises UnavailableError."""
-        refused: dict[str, ConfigurationError | UnavailableError] = {}
-        # A second declaration would be told that the queue exists before it does, and the first message be nacked.
-        async with self._declaring:
-            left: _Queues = deque((name, None) for name in names if name not in self._queues)
-            await asyncio.gather(*(self._declare_in_turn(left, refused) for _ in range(min(CHANNELS, len(left)))))
-        return refused
-
-    async def _declare_in_turn(self, left: _Queues, refused: dict[str, ConfigurationError | UnavailableError]) -> None:
-        """Declare one after another over one channel, and over a new one when the broker closed it."""
-        while left:
-            async with self.channel() as channel:
-                while left and channel.failure is None:
-                    name, second = left.popleft()
-                    try:
-                        again = await declare(channel, [second or Queue(name=name)])
-                    except (ConfigurationError, UnavailableError) as error:
-                        refused[name] = error
-                        continue
-                    left.extend((name, other) for other in again)
-                    if not again:
-                        self._queues.add(name)
-
     def forget_declared(self, queues: Iterable[str] = ()) -> None:
-        """Declare the configured topology and these queues again before the next batch: they may be gone."""
+        """Declare the configured topology and these queues again before the next batch: they may have been deleted."""
         self.declared = False
-        self._queues.difference_update(queues)
+        self.queues.difference_update(queues)
 
     async def round_trip(self) -> None:
-        """Wait for an answer of the broker. Raises UnavailableError."""
+        """Wait for a reply of the broker. Raises UnavailableError."""
         async with self.channel():
             return
 
-    def unanswered(self) -> UnavailableError:
-        """The broker did not answer in time: cut the connection. Returns the error of everything unconfirmed."""
-        error = UnavailableError(f"RabbitMQ at {self._endpoint} did not answer within {self._answer_timeout:g} s")
+    def abort_unresponsive(self) -> UnavailableError:
+        """The broker did not respond in time: cut the connection. Returns the error of everything unconfirmed."""
+        error = UnavailableError(f"RabbitMQ at {self._endpoint} did not respond within {self._reply_timeout:g} s")
         self.abort(error)
         return error
 
@@ -312,7 +207,7 @@ class Connection:
     def _on_blocked(self, _: Wire, frame: Method[ConnectionMethods.Blocked]) -> None:
         self.blocked = UnavailableError(
             f"RabbitMQ at {self._endpoint} is blocked ({frame.method.reason}); free memory or disk there, "
-            "then it continues by itself"
+            "then sending resumes"
         )
         for channel in self._busy:
             channel.fail(self.blocked)
@@ -321,24 +216,34 @@ class Connection:
         self.blocked = None
 
 
-class ConnectionManager:
+class RabbitMQConnector:
     """One connection at a time, opened on demand; `what` it belongs to is named in the error once it is closed."""
 
     def __init__(
-        self, endpoint: Endpoint, *, heartbeat: Duration, connect_timeout: Duration, answer_timeout: Duration, what: str
+        self,
+        endpoint: BrokerEndpoint,
+        *,
+        heartbeat: Duration,
+        connect_timeout: Duration,
+        reply_timeout: Duration,
+        what: str,
     ) -> None:
         """Raises ConfigurationError for a timeout that is not positive."""
         self._endpoint = endpoint
-        self._heartbeat = seconds(heartbeat, field="heartbeat")
+        self._node = 0
+        """Which of the nodes is tried next."""
+        # AMQP counts whole seconds; 0 switches it off.
+        self._heartbeat = 0.0 if heartbeat == "never" else max(1.0, positive("heartbeat", heartbeat))
         self._connect_timeout = positive("connect_timeout", connect_timeout)
-        self._answer_timeout = positive("answer_timeout", answer_timeout)
+        self._reply_timeout = positive("reply_timeout", reply_timeout)
         self._what = what
-        self.connection: Connection | None = None
+        self._existing = ExistingQueues(endpoint)
+        self.connection: RabbitMQConnection | None = None
         """The connection in use."""
         self._opening = asyncio.Lock()
         self._closed = False
 
-    async def ready(self, declarations: Sequence[Declaration]) -> Connection:
+    async def ready(self, declarations: Sequence[Declaration]) -> RabbitMQConnection:
         """The connection, topology declared. Raises UnavailableError, ConfigurationError."""
         if (connection := self.connection) is not None and connection.ready:
             return connection
@@ -354,13 +259,13 @@ class ConnectionManager:
             connection = await self._connected()
             await self.in_time(connection, connection.declare(declarations))
 
-    async def in_time(self, connection: Connection, work: Awaitable[T]) -> T:
-        """Do the work within the timeout for answers, or drop the connection. Raises UnavailableError."""
+    async def in_time(self, connection: RabbitMQConnection, work: Awaitable[T]) -> T:
+        """Do the work within the timeout for replies, or drop the connection. Raises UnavailableError."""
         try:
-            async with asyncio.timeout(self._answer_timeout):
+            async with asyncio.timeout(self._reply_timeout):
                 return await work
         except TimeoutError:
-            raise connection.unanswered() from None
+            raise connection.abort_unresponsive() from None
 
     @property
     def progress(self) -> object:
@@ -368,7 +273,7 @@ class ConnectionManager:
         return None if self.connection is None else (id(self.connection), self.connection.progress)
 
     def check_open(self) -> None:
-        """Raise UnavailableError once the manager is closed."""
+        """Raise UnavailableError once the connector is closed."""
         if self._closed:
             raise self._closed_error()
 
@@ -378,44 +283,49 @@ class ConnectionManager:
         if self.connection is not None:
             await self.connection.aclose(self._closed_error())
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> RabbitMQConnection:
         self.check_open()
-        connection = self.connection
-        if connection is None or connection.lost is not None:
-            if connection is not None:
-                await connection.closed.wait()
+        if self.connection is None or self.connection.lost is not None:
+            self.connection = await self._connect()
+        self.connection.check()
+        return self.connection
+
+    async def _connect(self) -> RabbitMQConnection:
+        """Connect to the first node that responds, beginning with the one that did so last."""
+        failures: list[str] = []
+        for _ in self._endpoint.nodes:
+            if self.connection is not None:
+                await self.connection.closed.wait()
             self.check_open()
-            connection = self.connection = Connection(
-                self._endpoint, heartbeat=self._heartbeat, answer_timeout=self._answer_timeout
+            node = self._endpoint.nodes[self._node]
+            connection = self.connection = RabbitMQConnection(
+                node,
+                heartbeat=self._heartbeat,
+                reply_timeout=self._reply_timeout,
+                existing=self._existing,
             )
+            # The next attempt begins with the next node, also if this one is cancelled.
+            self._node = (self._node + 1) % len(self._endpoint.nodes)
             try:
-                async with asyncio.timeout(self._connect_timeout):
-                    await connection.open()
-            except TimeoutError:
-                connection.abort(
-                    UnavailableError(
-                        f"no connection to RabbitMQ at {self._endpoint} within {self._connect_timeout:g} s"
-                    )
-                )
-            except asyncio.CancelledError:
-                connection.abort(UnavailableError("connecting was cancelled"))
-                raise
+                await self._open(connection, node)
+            except UnavailableError as error:
+                failures.append(str(error))
+            else:
+                self._node = self._endpoint.nodes.index(node)
+                return connection
+        raise UnavailableError("; ".join(failures))
+
+    async def _open(self, connection: RabbitMQConnection, node: BrokerEndpoint) -> None:
+        within = self._connect_timeout / len(self._endpoint.nodes)
+        try:
+            async with asyncio.timeout(within):
+                await connection.open()
+        except TimeoutError:
+            connection.abort(UnavailableError(f"no connection to RabbitMQ at {node} within {within:g} s"))
+        except asyncio.CancelledError:
+            connection.abort(UnavailableError("connecting was cancelled"))
+            raise
         connection.check()
-        return connection
 
     def _closed_error(self) -> UnavailableError:
         return UnavailableError(f"the {self._what} to RabbitMQ at {self._endpoint} is closed")
-
-
-def at_least_one(name: str, number: int) -> int:
-    """The number. Raises ConfigurationError if it is not a whole number from 1."""
-    if type(number) is not int or number < 1:
-        raise ConfigurationError(f"{name} is {number!r}; a whole number from 1")
-    return number
-
-
-def positive(name: str, duration: Duration) -> float:
-    """The duration in seconds. Raises ConfigurationError if it is not positive."""
-    if (number := seconds(duration, field=name)) > 0:
-        return number
-    raise ConfigurationError(f"{name} is {duration!r}; it must be longer than nothing")

@@ -10,25 +10,24 @@ latest first. A consumer removes that list when it moves a message, so if there 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Any, cast
 
-from pillarbox.admin.broker_dead_letters import BrokerDeadLetter
-from pillarbox.core.clock import Duration
+from pillarbox.admin.broker_dead_letters import BrokerDeadLetter, legible
+from pillarbox.core.clock import Duration, parse_timestamp
 from pillarbox.core.errors import RejectedError
-from pillarbox.core.outcome import legible
-from pillarbox.transports.rabbitmq.connection import Connection, ConnectionManager, at_least_one, endpoint_of, positive
-from pillarbox.transports.rabbitmq.driver import ChannelRefused
+from pillarbox.settings.tls import Tls
+from pillarbox.transports.rabbitmq.confirms import ChannelRefused
+from pillarbox.transports.rabbitmq.connection import RabbitMQConnection, RabbitMQConnector
+from pillarbox.transports.rabbitmq.plugin import BrokerEndpoint, RabbitMQOptions, at_least_one, positive
 from pillarbox.transports.rabbitmq.properties import LAST_FAILED_AT, QUEUE, REASON, ReceivedMessage, count_in
 from pillarbox.transports.rabbitmq.source import ConsumerChannel, Republisher
-from pillarbox.transports.rabbitmq.topology import RabbitMQOptions
 
-LARGEST_WINDOW = 65_535
-"""The largest prefetch of the protocol."""
+MAX_PREFETCH = 65_535
+"""The limit of the protocol."""
 _NOT_FOUND = 404
 _PAUSE = 0.2
 """Seconds without a message after which the depth of the queue is checked."""
@@ -44,19 +43,19 @@ class RabbitMQDeadLetters:
         self,
         url: str,
         *,
-        answer_timeout: Duration = "10s",
+        reply_timeout: Duration = "10s",
         heartbeat: Duration = RabbitMQOptions.heartbeat,
         connect_timeout: Duration = RabbitMQOptions.connect_timeout,
-        tls: ssl.SSLContext | None = None,
+        tls: Tls = None,
     ) -> None:
-        self._endpoint = endpoint_of(url, tls)
-        self._timeout = positive("answer_timeout", answer_timeout)
-        self._connections, republishing = (
-            ConnectionManager(
+        self._endpoint = BrokerEndpoint.parse(url, tls)
+        self._timeout = positive("reply_timeout", reply_timeout)
+        self._connector, republishing = (
+            RabbitMQConnector(
                 self._endpoint,
                 heartbeat=heartbeat,
                 connect_timeout=connect_timeout,
-                answer_timeout=answer_timeout,
+                reply_timeout=reply_timeout,
                 what="connection",
             )
             for _ in range(2)
@@ -67,9 +66,9 @@ class RabbitMQDeadLetters:
         return f"<RabbitMQDeadLetters at {self._endpoint}>"
 
     async def depth(self, queue: str) -> int | None:
-        connection = await self._connections.ready(())
+        connection = await self._connector.ready(())
         try:
-            return await self._connections.in_time(connection, _depth(connection, queue))
+            return await self._connector.in_time(connection, _depth(connection, queue))
         except ChannelRefused as refusal:
             # The code is the same if the queue exists on a node that is down.
             if refusal.code == _NOT_FOUND and "no queue" in str(refusal):
@@ -78,16 +77,16 @@ class RabbitMQDeadLetters:
 
     @asynccontextmanager
     async def receive(
-        self, queue: str, *, most: int, window: int
+        self, queue: str, *, limit: int, prefetch: int
     ) -> AsyncIterator[AsyncIterator[RabbitMQReceivedDeadLetter]]:
-        connection = await self._connections.ready(())
-        window = min(at_least_one("window", window), max(most, 1), LARGEST_WINDOW)
+        connection = await self._connector.ready(())
+        prefetch = min(at_least_one("prefetch", prefetch), max(limit, 1), MAX_PREFETCH)
         try:
-            opening = ConsumerChannel.consuming(connection, {queue: window})
-            channel = await self._connections.in_time(connection, opening)
+            opening = ConsumerChannel.consuming(connection, {queue: prefetch})
+            channel = await self._connector.in_time(connection, opening)
             try:
-                yield self._received(channel, connection, queue, most=most, window=window)
-                await self._receive_rest(channel, connection, queue, window)
+                yield self._received(channel, connection, queue, limit=limit, prefetch=prefetch)
+                await self._receive_rest(channel, connection, queue, prefetch)
             finally:
                 # Returns unacked messages in their order, which nacks would not keep.
                 connection.close_channel(channel)
@@ -95,15 +94,15 @@ class RabbitMQDeadLetters:
             raise self._refused(queue, str(refusal)) from refusal
 
     async def aclose(self) -> None:
-        await self._connections.aclose()
+        await self._connector.aclose()
         await self._republisher.aclose()
 
     async def _received(
-        self, channel: ConsumerChannel, connection: Connection, queue: str, *, most: int, window: int
+        self, channel: ConsumerChannel, connection: RabbitMQConnection, queue: str, *, limit: int, prefetch: int
     ) -> AsyncIterator[RabbitMQReceivedDeadLetter]:
         staying = 0
-        for _ in range(most):
-            if staying == window:
+        for _ in range(limit):
+            if staying == prefetch:
                 return
             message = await self._next(channel, connection, queue)
             if message is None:
@@ -111,7 +110,9 @@ class RabbitMQDeadLetters:
             yield (received := RabbitMQReceivedDeadLetter(message, channel, self._republisher))
             staying += received.stays
 
-    async def _receive_rest(self, channel: ConsumerChannel, connection: Connection, queue: str, window: int) -> None:
+    async def _receive_rest(
+        self, channel: ConsumerChannel, connection: RabbitMQConnection, queue: str, prefetch: int
+    ) -> None:
         """Receive further messages that would change their position when the received ones return.
 
         A quorum queue puts a returned message behind those returned before, and at its very end a message that is on
@@ -119,16 +120,18 @@ class RabbitMQDeadLetters:
         """
         channel.keep_latest()
         while channel.failure is None and await self.depth(queue):
-            if channel.unacked < window:
+            if channel.unacked < prefetch:
                 await self._next(channel, connection, queue)
             elif channel.latest is not None and count_in(channel.latest.properties.headers, "x-delivery-count"):
-                more = min(window, LARGEST_WINDOW)
-                await self._connections.in_time(connection, channel.consume(queue, more))
-                window += more
+                more = min(prefetch, MAX_PREFETCH)
+                await self._connector.in_time(connection, channel.consume(queue, more))
+                prefetch += more
             else:
                 return
 
-    async def _next(self, channel: ConsumerChannel, connection: Connection, queue: str) -> ReceivedMessage | None:
+    async def _next(
+        self, channel: ConsumerChannel, connection: RabbitMQConnection, queue: str
+    ) -> ReceivedMessage | None:
         """The next message; None if there is none: the queue is empty, and no message is on its way."""
         try:
             async with asyncio.timeout(self._timeout):
@@ -139,7 +142,7 @@ class RabbitMQDeadLetters:
                     except TimeoutError:
                         if await self.depth(queue):
                             continue
-                        if not await self._connections.in_time(connection, channel.catch_up()):
+                        if not await self._connector.in_time(connection, channel.catch_up()):
                             return None
         except TimeoutError:
             reason = "it delivers no message; another consumer may consume it exclusively"
@@ -149,7 +152,7 @@ class RabbitMQDeadLetters:
         return RejectedError(f"queue {queue!r} at {self._endpoint} cannot be read: {reason}")
 
 
-async def _depth(connection: Connection, queue: str) -> int:
+async def _depth(connection: RabbitMQConnection, queue: str) -> int:
     async with connection.channel() as channel:
         found = await channel.call(channel.raw.queue_declare, queue=queue, passive=True)
         return int(found.method.message_count)
@@ -180,22 +183,23 @@ class RabbitMQReceivedDeadLetter:
 
 
 def dead_letter_of(message: ReceivedMessage) -> BrokerDeadLetter:
-    """What the headers of a dead letter tell. Raises nothing, whatever a producer wrote."""
+    """A dead letter from its headers. Raises nothing, whatever a producer wrote."""
     incoming = message.incoming()
     headers = incoming.headers
     decision = _last_dead_lettering(message.properties.headers, message.queue)
     reasons = (_text(decision, "reason"), headers.get(REASON))
     decided_at = decision.get("time")
+    failed_at = parse_timestamp(headers.get(LAST_FAILED_AT))
     return BrokerDeadLetter(
         queue=message.queue,
-        event_id=_legible(incoming.event_id),
-        event_type=_legible(incoming.event_type or headers.get("eventType")),
+        event_id=legible(incoming.event_id),
+        event_type=legible(incoming.event_type or headers.get("eventType")),
         reason="; before that: ".join(reason for reason in reasons if reason) or None,
         attempts=incoming.attempts or count_in(decision, "count"),
-        dead_lettered_at=decided_at if isinstance(decided_at, datetime) else _time(headers.get(LAST_FAILED_AT)),
+        dead_lettered_at=decided_at if isinstance(decided_at, datetime) else failed_at,
         original_queue=_text(decision, "queue") or headers.get(QUEUE) or None,
         delivery_count=message.delivery_count,
-        content_type=_legible(incoming.content_type),
+        content_type=legible(incoming.content_type),
         size=len(message.body),
         body=message.body,
     )
@@ -213,16 +217,3 @@ def _last_dead_lettering(headers: Mapping[str, Any], queue: str) -> Mapping[str,
 def _text(decision: Mapping[str, Any], name: str) -> str | None:
     value = decision.get(name)
     return value if isinstance(value, str) and value else None
-
-
-def _legible(text: str | None) -> str | None:
-    """Escapes bytes that are not UTF-8."""
-    return None if text is None else legible(text)
-
-
-def _time(text: str | None) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text or "")
-        return found.astimezone(UTC) if found.tzinfo else None
-    except (ValueError, OverflowError):
-        return None

@@ -1,7 +1,7 @@
 """pika's connections and channels, with what pika does not offer.
 
 `Wire` writes encoded frames, reads confirms from the bytes, cuts a connection at once, and receives a message whatever
-its properties are. `Channel` has one thing to wait for at a time. `declare` declares topology over a channel.
+its properties are. `Channel` has one thing to wait for at a time.
 
 The only module that touches pika's internals. If a release of pika renames something in `_INTERNALS`, a connection
 publishes through pika's own methods and logs it once; the tests of lost connections and of strange messages fail.
@@ -15,7 +15,6 @@ import socket
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -38,17 +37,15 @@ try:
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('RabbitMQ needs pika: pip install "pillarbox[rabbitmq]"') from missing
 
-from pillarbox.core.errors import ConfigurationError, PillarboxError, UnavailableError
-from pillarbox.transports.rabbitmq.confirms import leading_confirms
+from pillarbox.core.errors import UnavailableError
+from pillarbox.transports.rabbitmq.confirms import ChannelRefused, leading_confirms
 from pillarbox.transports.rabbitmq.properties import ReceivedProperties
-from pillarbox.transports.rabbitmq.topology import Bind, Declaration, Exchange, Queue, same_queue_otherwise
 
 __all__ = [
     "AMQPError",
     "Basic",
     "BasicProperties",
     "Channel",
-    "ChannelRefused",
     "ChannelWrongStateError",
     "ConnectionMethods",
     "ConnectionParameters",
@@ -57,9 +54,7 @@ __all__ = [
     "PlainCredentials",
     "RawChannel",
     "SSLOptions",
-    "Second",
     "Wire",
-    "declare",
     "reason_of",
 ]
 
@@ -74,6 +69,8 @@ _FRAME_START = 7
 _HEADER = struct.Struct(">BHLHHQ")
 """Kind of frame, channel, size; class, weight, size of the body. The properties follow, then the byte that ends it."""
 _HEADER_FRAME = 2
+_HEARTBEAT = b"\x08\x00\x00\x00\x00\x00\x00\xce"
+"""The frame of a heartbeat."""
 _CHUNK = 1 << 16
 """Bytes per write: the kernel would cut a longer one, and pika copy the rest for each piece."""
 
@@ -92,6 +89,8 @@ class Wire(AsyncioConnection):
     _size = 0
     written = 0
     """Bytes handed to pika or to the kernel."""
+    _last_frame = 0
+    """How many they were after the last frame that was not a heartbeat."""
     received = 0
     """How many of them the broker has received: it confirmed the message that ended there."""
     confirmed = 0
@@ -148,11 +147,13 @@ class Wire(AsyncioConnection):
 
     @property
     def transmitted(self) -> int:
-        """Bytes that have left this machine: those written, without what pika and the kernel still hold."""
+        """Bytes that have left this machine: those written, without what pika and the kernel still hold, and without
+        the heartbeats after the last other frame, which a broker that confirms nothing receives, too."""
         stream: Any = getattr(self, "_transport", None)
-        if stream is None or 0 < self.received == self.written:
-            return self.written
-        return self.written - int(stream.get_write_buffer_size()) - _unsent(getattr(stream, "_sock", None))
+        if stream is None or 0 < self.received == self._last_frame:
+            return self._last_frame
+        left = self.written - int(stream.get_write_buffer_size()) - _unsent(getattr(stream, "_sock", None))
+        return min(left, self._last_frame)
 
     def abort(self) -> None:
         """Cut the connection without waiting for the broker; the callbacks are called soon after."""
@@ -212,6 +213,8 @@ class Wire(AsyncioConnection):
 
     def _emit(self, data: bytes) -> None:
         self.written += len(data)
+        if data != _HEARTBEAT:
+            self._last_frame = self.written
         if rest := data[self._send_now(data) :]:
             super()._adapter_emit_data(rest)  # type: ignore[misc] # not in the stubs
 
@@ -241,7 +244,7 @@ def _warn_of_missing(names: str) -> None:
 
 
 def _unsent(stream: socket.socket | None) -> int:
-    """Bytes that the kernel has taken and the broker has not acknowledged; 0 if the kernel does not tell."""
+    """Bytes that the kernel has taken and the broker has not acknowledged; 0 if the kernel does not report it."""
     try:
         from fcntl import ioctl
         from termios import TIOCOUTQ
@@ -256,18 +259,10 @@ def _unsent(stream: socket.socket | None) -> int:
     return int(count)
 
 
-class ChannelRefused(Exception):
-    """The broker closed a channel; it does not say over which message."""
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(f"{text} ({code})")
-        self.code = code
-
-
 class Channel:
-    """A channel with one thing to wait for at a time: an answer of the broker, or its own end.
+    """A channel with one thing to wait for at a time: a reply of the broker, or its own end.
 
-    Every wait ends: with the answer, with ChannelRefused if the broker closed the channel, or with UnavailableError if
+    Every wait ends: with the reply, with ChannelRefused if the broker closed the channel, or with UnavailableError if
     the connection was lost or blocked.
     """
 
@@ -281,11 +276,11 @@ class Channel:
     async def open(self) -> None:
         """Once, before everything else. Raises ChannelRefused, UnavailableError."""
         try:
-            self._raw = self.wire.channel(on_open_callback=self.answered)
+            self._raw = self.wire.channel(on_open_callback=self.replied)
         except ConnectionWrongStateError as error:
             raise self._lost(error) from error
         self._raw.add_on_close_callback(self._closed)
-        await self.answer()
+        await self.reply()
 
     @property
     def raw(self) -> RawChannel:
@@ -297,20 +292,20 @@ class Channel:
         return self._raw
 
     async def call(self, method: Callable[..., object], **arguments: Any) -> Any:
-        """Call a method of pika's channel and return the broker's answer. Raises ChannelRefused, UnavailableError."""
-        method(**arguments, callback=self.answered)
-        return await self.answer()
+        """Call a method of pika's channel and return the broker's reply. Raises ChannelRefused, UnavailableError."""
+        method(**arguments, callback=self.replied)
+        return await self.reply()
 
-    def answer(self) -> asyncio.Future[Any]:
-        """What `answered` is called with, to be awaited. Raises what ended the channel, before or meanwhile."""
+    def reply(self) -> asyncio.Future[Any]:
+        """What `replied` is called with, to be awaited. Raises what ended the channel, before or meanwhile."""
         if self.failure is not None:
             raise self.failure
         self._awaited = asyncio.get_running_loop().create_future()
         return self._awaited
 
-    def answered(self, answer: object = None) -> None:
+    def replied(self, reply: object = None) -> None:
         if self._awaited is not None and not self._awaited.done():
-            self._awaited.set_result(answer)
+            self._awaited.set_result(reply)
 
     def fail(self, error: ChannelRefused | UnavailableError) -> None:
         """End the channel for this reason, unless it has ended already; a pending wait raises it."""
@@ -320,7 +315,7 @@ class Channel:
                 self._awaited.set_exception(error)
 
     def close(self) -> None:
-        """Close the channel without waiting for the broker's answer."""
+        """Close the channel without waiting for the broker's reply."""
         self.fail(UnavailableError(f"a channel to {self.wire.endpoint} was closed"))
         if self._raw is not None and (self._raw.is_open or self._raw.is_opening):
             self._raw.close()
@@ -333,66 +328,6 @@ class Channel:
 
     def _lost(self, reason: Exception) -> UnavailableError:
         return UnavailableError(f"lost the connection to RabbitMQ at {self.wire.endpoint}: {reason_of(reason)}")
-
-
-@dataclass(frozen=True, slots=True)
-class Second:
-    """A second declaration of a queue that exists with other arguments than those of the first."""
-
-    queue: Queue
-    refusal: ChannelRefused
-    """Of the first declaration."""
-
-
-async def declare(channel: Channel, declarations: Sequence[Declaration | Second]) -> list[Declaration | Second]:
-    """Declare one after another; returns what is left for another channel if the broker closed this one.
-
-    What exists with the same arguments stays as it is; so does a queue that is declared by its name alone and exists as
-    a relay or a consumer declares it. Raises ConfigurationError with the broker's words if something else differs, and
-    UnavailableError for every other failure.
-    """
-    for number, declaration in enumerate(declarations):
-        wanted = declaration.queue if isinstance(declaration, Second) else declaration
-        try:
-            await _declare(channel, wanted)
-        except ChannelRefused as refusal:
-            if isinstance(declaration, Second):
-                # The reader needs the difference from a queue that is declared by its name alone.
-                plain = declaration.queue.delivery_limit is None
-                raise _declare_error(channel, wanted, refusal if plain else declaration.refusal) from refusal
-            differs = refusal.code == 406 and "inequivalent arg" in str(refusal)
-            other = same_queue_otherwise(wanted) if isinstance(wanted, Queue) and differs else None
-            if other is None:
-                raise _declare_error(channel, wanted, refusal) from refusal
-            return [Second(other, refusal), *declarations[number + 1 :]]
-    return []
-
-
-async def _declare(channel: Channel, declaration: Declaration) -> None:
-    raw = channel.raw
-    match declaration:
-        case Exchange(name=name, type=kind, durable=durable):
-            await channel.call(raw.exchange_declare, exchange=name, exchange_type=kind, durable=durable)
-        case Queue(name=name):
-            await channel.call(raw.queue_declare, queue=name, durable=True, arguments=declaration.all_arguments())
-        case Bind(queue=queue, exchange=exchange, routing_key=routing_key):
-            await channel.call(raw.queue_bind, queue=queue, exchange=exchange, routing_key=routing_key)
-
-
-def _declare_error(channel: Channel, declaration: Declaration, refusal: ChannelRefused) -> PillarboxError:
-    what = f"{declaration.label} at {channel.wire.endpoint}"
-    match refusal.code:
-        case 406:
-            return ConfigurationError(
-                f"{what} is not what the configuration says: {refusal}; change the configuration, delete what exists "
-                "(its messages go with it), or set declare = false"
-            )
-        case 403:
-            return UnavailableError(
-                f"{what} may not be declared by this user: {refusal}; grant it, or set declare = false"
-            )
-        case _:
-            return UnavailableError(f"{what} could not be declared: {refusal}")
 
 
 def reason_of(error: BaseException | None) -> str:

@@ -64,18 +64,17 @@ _NUMBERS = {
     b"V": ">",
 }
 _PREFIXED = (b"S", b"x", b"A", b"F")
-_DEEPEST = 16
+_MAX_DEPTH = 16
 """Levels of nested tables and arrays that are read; deeper ones are left out."""
 _PERSISTENT = b"\x02"
 _REMOVED = ("delivery_mode", "expiration", "headers", "user_id", "cluster_id")
 """Properties that a moved message does not keep, or that are written anew."""
 _BROKER_HEADERS = (b"x-death", b"x-delivery-count", b"CC", b"BCC")
 _BROKER_PREFIXES = (b"x-first-death-", b"x-last-death-")
-_AROUND_PROPERTIES = 20
-"""Bytes of a header frame beside the properties."""
-_LONGEST_REASON = 1000
+_AROUND_PROPERTIES = 20  # bytes of a header frame besides the properties
+_MAX_REASON_BYTES = 1000
 """Bytes: fits with everything else into the smallest frame of AMQP."""
-_LARGEST_COUNT = 2**31 - 1
+_MAX_COUNT = 2**31 - 1
 """A producer can write any number; larger ones count as this."""
 
 
@@ -83,7 +82,7 @@ class UnreadableError(Exception):
     """Bytes that AMQP does not define, or a value that Python cannot hold."""
 
 
-class Header(NamedTuple):
+class EncodedHeader(NamedTuple):
     """One entry of a table, as bytes."""
 
     name: bytes
@@ -135,7 +134,7 @@ class ReceivedProperties:
             {
                 ATTEMPTS: incoming.attempts + counted,
                 DEFERRALS: incoming.deferrals + (not counted),
-                REASON: reason.encode("utf-8", "backslashreplace")[:_LONGEST_REASON].decode("utf-8", "ignore"),
+                REASON: reason.encode("utf-8", "backslashreplace")[:_MAX_REASON_BYTES].decode("utf-8", "ignore"),
                 FIRST_FAILED_AT: first if isinstance(first, str) and len(first) <= len(now) else now,
                 LAST_FAILED_AT: now,
                 QUEUE: queue,
@@ -148,7 +147,7 @@ class ReceivedProperties:
 
         If they do not fit into one frame, the longest headers of the producer are left out.
         """
-        added = [Header(name.encode(), _header_value(value)) for name, value in (headers or {}).items()]
+        added = [EncodedHeader(name.encode(), _header_value(value)) for name, value in (headers or {}).items()]
         replaced = {header.name for header in added}
         kept = [
             header
@@ -181,28 +180,36 @@ class ReceivedMessage(NamedTuple):
 
     @property
     def delivery_count(self) -> int:
-        """How often it was delivered before without an answer; a classic queue counts only to one."""
+        """How often it was delivered before without acknowledgement; a classic queue counts only to one."""
         return max(count_in(self.properties.headers, "x-delivery-count"), int(self.redelivered))
 
-    def incoming(self) -> Incoming:
-        """The message as consumers see it; numbers in headers become text, other values are left out."""
+    def incoming(self, *, queue: str = "") -> Incoming:
+        """The message as consumers of `queue` see it; numbers and times in headers become text, others are left out."""
         properties, headers = self.properties, self.properties.headers
+        read = {name: _as_text(value) for name, value in headers.items()}
         return Incoming(
             event_id=properties.message_id,
             event_type=properties.type,
             body=self.body,
             content_type=properties.content_type,
             correlation_id=properties.correlation_id,
-            headers={name: str(value) for name, value in headers.items() if isinstance(value, (str, int, float))},
+            headers={name: text for name, text in read.items() if text is not None},
             attempts=count_in(headers, ATTEMPTS),
             deferrals=count_in(headers, DEFERRALS),
+            destination=queue,
         )
+
+
+def _as_text(value: object) -> str | None:
+    if isinstance(value, datetime):
+        return timestamp(value)
+    return str(value) if isinstance(value, str | int | float) else None
 
 
 def count_in(headers: Mapping[str, Any], name: str) -> int:
     """The count in a header; 0 if its value is not a positive number."""
     value = headers.get(name)
-    return min(value, _LARGEST_COUNT) if type(value) is int and value > 0 else 0
+    return min(value, _MAX_COUNT) if type(value) is int and value > 0 else 0
 
 
 class EncodedProperties:
@@ -258,20 +265,20 @@ def _value_at(encoded: bytes, offset: int) -> bytes:
     return _taken(encoded, offset, size)
 
 
-def _entries(table: bytes) -> Iterator[Header]:
+def _entries(table: bytes) -> Iterator[EncodedHeader]:
     """Up to the first entry whose end cannot be determined."""
     offset = 0
     try:
         while offset < len(table):
             name = _taken(table, offset + 1, table[offset])
             value = _value_at(table, offset + 1 + len(name))
-            yield (header := Header(name, value))
+            yield (header := EncodedHeader(name, value))
             offset += header.size
     except (UnreadableError, struct.error):
         return
 
 
-def _fitting(headers: list[Header], left: int) -> list[Header]:
+def _fitting(headers: list[EncodedHeader], left: int) -> list[EncodedHeader]:
     """The shortest headers that fit into the bytes left, in their order."""
     if sum(header.size for header in headers) <= left:
         return headers
@@ -326,7 +333,7 @@ def _read(value: bytes, depth: int) -> Any:
         case b"x":
             return content
         case b"A" | b"F":
-            if depth == _DEEPEST:
+            if depth == _MAX_DEPTH:
                 raise UnreadableError
             return (_read_array if kind == b"A" else _read_table)(content, depth + 1)
         case b"V":

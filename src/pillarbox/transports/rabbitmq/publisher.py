@@ -34,7 +34,7 @@ K = TypeVar("K", bound=Hashable)
 _METHOD, _HEADER, _BODY, _END = 1, 2, 3, 0xCE
 _END_BYTE = b"\xce"
 _OVERHEAD = 8
-"""Bytes of a frame beside its payload."""
+"""Bytes of a frame besides its payload."""
 _CLASS_BASIC = 60
 _PUBLISH = struct.pack(">HHH", _CLASS_BASIC, 40, 0)
 _MANDATORY = b"\x01"
@@ -42,14 +42,14 @@ _FLAGS = 1 << 15 | 1 << 13 | 1 << 12 | 1 << 7 | 1 << 6 | 1 << 5
 """Content type, headers, delivery mode, message id, timestamp, type: the properties that every message has."""
 _CORRELATION_ID = 1 << 10
 _HEADER_SIZE = 18
-"""Bytes of a header frame's payload beside the properties: class, weight, body size, flags, length of the table."""
+"""Bytes of a header frame's payload besides the properties: class, weight, body size, flags, length of the table."""
 _RESERVE = 8192
 """Bytes of a header frame reserved for everything but the headers: half a dozen texts of at most 255 bytes fit."""
 _REPEATED, _ELSEWHERE = 1, 2
 _KINDS = {"eventType": _REPEATED, "aggregateType": _REPEATED, "correlationId": _ELSEWHERE, "schemaVersion": _ELSEWHERE}
 """Headers whose values repeat, and headers that are sent as something else: a property, a number."""
 _CACHE_SIZE = 1024
-_LONGEST_CACHED = 255
+_MAX_CACHED = 255
 """Characters of a cached value: bounds the memory of the cache."""
 
 _frame_start = struct.Struct(">BHI").pack
@@ -89,7 +89,7 @@ class Publisher(Channel):
         """
         wire, raw = self.wire, self.raw
         if not raw.is_open:
-            raise UnavailableError("the channel is gone: it is no longer open")
+            raise UnavailableError("the channel was closed")
         batch = PublishedBatch(self._write(wire, raw, publications, results), self._next_tag)
         end = wire.written
         self._next_tag += batch.confirms.open
@@ -98,7 +98,7 @@ class Publisher(Channel):
             if batch.confirms.open:
                 if failpoints.armed:
                     failpoints.hit("after-send")
-                await self.answer()
+                await self.reply()
                 wire.received = max(wire.received, end)
             self._batch = None
         finally:
@@ -136,7 +136,7 @@ class Publisher(Channel):
             confirms = self._batch.confirms
             confirms.resolve(tag, multiple=multiple, accepted=accepted)
             if not confirms.open:
-                self.answered()
+                self.replied()
 
     def _returned(self, _: RawChannel, method: Basic.Return, properties: BasicProperties, body: bytes) -> None:
         if self._batch is not None:
@@ -156,7 +156,7 @@ def _publish_by_pika(
     except PermanentError as error:
         return error
     except (ChannelWrongStateError, ConnectionWrongStateError) as error:
-        raise UnavailableError(f"the channel is gone: {error}") from error
+        raise UnavailableError(f"the channel was closed: {error}") from error
     except (AMQPError, ValueError, TypeError, struct.error) as error:
         return PermanentError(
             f"event {publication.event_id} cannot be encoded for AMQP ({type(error).__name__}: {str(error)[:200]}); "
@@ -212,8 +212,8 @@ class PublishEncoder:
 
     def __init__(self, channel: int, frame_max: int) -> None:
         self._channel = channel
-        self._largest_body = frame_max - _OVERHEAD
-        self._largest_table = frame_max - _RESERVE
+        self._max_body = frame_max - _OVERHEAD
+        self._max_table = frame_max - _RESERVE
         self._methods: _Cache[tuple[str, str]] = _Cache(self._method)
         self._texts: _Cache[str] = _Cache(_short_string)
         self._names: _Cache[str] = _Cache(_header_name)
@@ -244,7 +244,7 @@ class PublishEncoder:
         for header in headers.items():
             name, value = header
             kind = kinds.get(name)
-            if kind == _REPEATED and len(value) <= _LONGEST_CACHED:
+            if kind == _REPEATED and len(value) <= _MAX_CACHED:
                 fields.append(self._repeated[header])
             elif kind == _ELSEWHERE:
                 left_out += len(name) + len(value.encode())
@@ -254,7 +254,7 @@ class PublishEncoder:
         table = b"".join(fields)
         size, length = len(body), len(table)
         # `properties_of` counts those that are left out, too, and refuses what is too large.
-        if length + left_out > self._largest_table:
+        if length + left_out > self._max_table:
             raise ValueError(length)
         event_id = message.event_id.encode()
         flags, correlation_id = _FLAGS, b""
@@ -266,15 +266,15 @@ class PublishEncoder:
         payload = _HEADER_SIZE + len(content) + length + len(rest)
         start = _header_start(_HEADER, self._channel, payload, _CLASS_BASIC, 0, size, flags)
         method = self._methods[exchange, routing_key]
-        if 0 < size <= self._largest_body:
+        if 0 < size <= self._max_body:
             between = _between(_END, _BODY, self._channel, size)
             return method, start, content, _uint32(length), table, rest, between, body, _END_BYTE
         return (method, start, content, _uint32(length), table, rest, _END_BYTE, *self._body_frames(body))
 
     def _body_frames(self, body: bytes) -> list[bytes]:
         pieces: list[bytes] = []
-        for start in range(0, len(body), self._largest_body):
-            piece = body[start : start + self._largest_body]
+        for start in range(0, len(body), self._max_body):
+            piece = body[start : start + self._max_body]
             pieces += (_frame_start(_BODY, self._channel, len(piece)), piece, _END_BYTE)
         return pieces
 

@@ -8,56 +8,43 @@ after that queue has confirmed it.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Self, cast
 
-from pillarbox.admin.broker_dead_letters import dead_letter_queue
-from pillarbox.core.clock import Duration, seconds, system_chance
-from pillarbox.core.errors import ConfigurationError, NackedError, RejectedError, UnavailableError
+from pillarbox.core.clock import Duration, system_rng
+from pillarbox.core.errors import NackedError, RejectedError, UnavailableError
 from pillarbox.core.retry import Backoff
 from pillarbox.core.source import Incoming
-from pillarbox.transports.rabbitmq.connection import Connection, ConnectionManager, at_least_one, endpoint_of
+from pillarbox.settings.tls import Tls
+from pillarbox.transports.rabbitmq.confirms import ChannelRefused
+from pillarbox.transports.rabbitmq.connection import RabbitMQConnection, RabbitMQConnector
 from pillarbox.transports.rabbitmq.driver import (
     AMQPError,
     Basic,
     BasicProperties,
     Channel,
-    ChannelRefused,
     ChannelWrongStateError,
     ConnectionWrongStateError,
     Method,
     RawChannel,
     Wire,
 )
+from pillarbox.transports.rabbitmq.plugin import BrokerEndpoint, RabbitMQOptions, at_least_one
 from pillarbox.transports.rabbitmq.properties import EncodedProperties, ReceivedMessage, ReceivedProperties
-from pillarbox.transports.rabbitmq.topology import (
-    LONGEST,
-    DeadLetter,
-    Declaration,
-    Exchange,
-    Queue,
-    RabbitMQOptions,
-    Topology,
-    fits,
-    work_queue,
-)
+from pillarbox.transports.rabbitmq.topology import RETRY_DELAYS, ConsumerQueues, Declaration, Exchange, Queue, fits
 
-WAITS: tuple[Duration, ...] = ("1s", "5s", "30s", "3min", "15min", "1h")
-_UNITS = ((3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms"))
 _QUARANTINE_AFTER = 2
-"""Deliveries without an answer after which a message is quarantined."""
+"""Deliveries without acknowledgement after which a message is quarantined."""
 
 
 class RabbitMQSource:
     """See `pillarbox.core.source.Source`. Makes no connection until something is received or declared.
 
     `queue` is the name of a durable quorum queue, or a Queue with its bindings; `prefetch` limits the messages in
-    flight; `waits` are the available delays: a retry waits for the shortest that is long enough. Without `declare`,
-    receiving declares nothing. Raises ConfigurationError.
+    flight; `retry_delays` are the available delays: a retry uses the shortest that is long enough. Without
+    `declare`, receiving declares nothing. Raises ConfigurationError.
     """
 
     def __init__(
@@ -67,24 +54,24 @@ class RabbitMQSource:
         queue: str | Queue,
         exchanges: Sequence[Exchange] = (),
         prefetch: int = 10,
-        waits: Sequence[Duration] = WAITS,
+        retry_delays: Sequence[Duration] = RETRY_DELAYS,
         declare: bool = RabbitMQOptions.declare,
-        answer_timeout: Duration = "10s",
+        reply_timeout: Duration = "10s",
         heartbeat: Duration = RabbitMQOptions.heartbeat,
         connect_timeout: Duration = RabbitMQOptions.connect_timeout,
-        tls: ssl.SSLContext | None = None,
+        tls: Tls = None,
     ) -> None:
-        self._endpoint = endpoint_of(url, tls)
-        self._queues = ConsumerQueues.around(queue, waits)
+        self._endpoint = BrokerEndpoint.parse(url, tls)
+        self._queues = ConsumerQueues.around(queue, retry_delays)
         self._declarations = self._queues.declarations(exchanges)
         self._declared: Sequence[Declaration] = self._declarations if declare else ()
         self._prefetch = {self._queues.work.name: at_least_one("prefetch", prefetch), self._queues.quarantine: 1}
-        self._connections, republishing = (
-            ConnectionManager(
+        self._connector, republishing = (
+            RabbitMQConnector(
                 self._endpoint,
                 heartbeat=heartbeat,
                 connect_timeout=connect_timeout,
-                answer_timeout=answer_timeout,
+                reply_timeout=reply_timeout,
                 what="source",
             )
             for _ in range(2)
@@ -101,7 +88,7 @@ class RabbitMQSource:
             try:
                 message = await channel.next()
             except UnavailableError as lost:
-                if (connection := self._connections.connection) is not None:
+                if (connection := self._connector.connection) is not None:
                     connection.abort(lost)
                 raise
             delivery = RabbitMQDelivery(message, channel, self._republisher, self._queues)
@@ -113,21 +100,20 @@ class RabbitMQSource:
         await self._opened()
 
     async def declare_topology(self) -> None:
-        """Declare everything, whatever `declare` says. Raises UnavailableError, and ConfigurationError with the
-        difference if something exists that is not what the configuration says."""
-        await self._connections.declare(self._declarations)
+        """Declare everything, whatever `declare` says. See `RabbitMQTransport.declare_topology`."""
+        await self._connector.declare(self._declarations)
 
     async def aclose(self) -> None:
-        """Close the connections; unanswered messages return to the queue. Closing twice is fine."""
-        await self._connections.aclose()
+        """Close the connections; unacknowledged messages return to the queue. Closing twice is fine."""
+        await self._connector.aclose()
         await self._republisher.aclose()
 
     async def _opened(self) -> ConsumerChannel:
         if self._channel is None or self._channel.failure is not None:
-            connection = await self._connections.ready(self._declared)
+            connection = await self._connector.ready(self._declared)
             try:
                 opening = ConsumerChannel.consuming(connection, self._prefetch)
-                self._channel = await self._connections.in_time(connection, opening)
+                self._channel = await self._connector.in_time(connection, opening)
             except ChannelRefused as refusal:
                 lost = UnavailableError(
                     f"queue {self._queues.work.name!r} at {self._endpoint} cannot be consumed: {refusal}"
@@ -153,7 +139,7 @@ class RabbitMQDelivery:
     def incoming(self) -> Incoming:
         # Not a cached_property, which pyright does not accept as the property of a protocol.
         if self._incoming is None:
-            self._incoming = self._message.incoming()
+            self._incoming = self._message.incoming(queue=self._queues.work.name)
         return self._incoming
 
     @property
@@ -166,15 +152,15 @@ class RabbitMQDelivery:
 
     @property
     def must_quarantine(self) -> bool:
-        """Whether to quarantine the message. A classic queue counts only to one."""
-        limit = _QUARANTINE_AFTER if self._queues.work.type == "quorum" else 1
+        """Whether to quarantine the message. A classic queue, whatever was configured, counts only to one."""
+        limit = _QUARANTINE_AFTER if "x-delivery-count" in self._message.properties.headers else 1
         return not self.quarantined and self._message.delivery_count >= limit
 
     async def ack(self) -> None:
         self._channel.ack(self._message.tag)
 
     async def retry(self, *, delay: float, reason: str, counted: bool = True) -> None:
-        await self._fail(self._queues.waiting(delay), reason, counted=counted)
+        await self._fail(self._queues.retry_queue(delay), reason, counted=counted)
 
     async def reject(self, reason: str) -> None:
         await self._fail(self._queues.dead, reason, counted=True)
@@ -207,7 +193,7 @@ class ConsumerChannel(Channel):
         self.latest: ReceivedMessage | None = None
 
     @classmethod
-    async def consuming(cls, connection: Connection, prefetch: Mapping[str, int]) -> Self:
+    async def consuming(cls, connection: RabbitMQConnection, prefetch: Mapping[str, int]) -> Self:
         """Open a channel and consume these queues. Raises ChannelRefused, UnavailableError."""
         channel = await connection.open_channel(cls)
         try:
@@ -236,7 +222,7 @@ class ConsumerChannel(Channel):
         try:
             while self.failure is None and not self._received:
                 self._waiting = True
-                await self.answer()
+                await self.reply()
             _ = self.raw
         except ChannelRefused as refusal:
             raise UnavailableError(f"RabbitMQ closed the channel: {refusal}") from refusal
@@ -247,7 +233,7 @@ class ConsumerChannel(Channel):
     async def catch_up(self) -> bool:
         """Wait for all messages that the broker has sent before now; whether any is here. Raises UnavailableError.
 
-        An answer on the same channel arrives after the messages before it; one on another channel may overtake them.
+        A reply on the same channel arrives after the messages before it; one on another channel may overtake them.
         """
         await self.call(self.raw.basic_qos, prefetch_count=1)
         return bool(self._received)
@@ -272,7 +258,7 @@ class ConsumerChannel(Channel):
         self._received.append(self.latest)
         self.unacked += 1
         if self._waiting:
-            self.answered()
+            self.replied()
 
     def _cancelled(self, _: Method[Basic.Cancel]) -> None:
         self.fail(UnavailableError("RabbitMQ ended the consumer, as it does when a queue is deleted"))
@@ -285,8 +271,8 @@ class Republisher:
     acks must still get through.
     """
 
-    def __init__(self, connections: ConnectionManager, declarations: Sequence[Declaration]) -> None:
-        self._connections = connections
+    def __init__(self, connector: RabbitMQConnector, declarations: Sequence[Declaration]) -> None:
+        self._connector = connector
         self._declarations = declarations
         self._turn = asyncio.Lock()
         self._channel: Channel | None = None
@@ -295,7 +281,7 @@ class Republisher:
     async def move(self, queue: str, properties: EncodedProperties, body: bytes, *, wanted: Callable[[], bool]) -> None:
         """Publish with retries until the queue confirms the message. Raises UnavailableError once it is not `wanted`
         there any more."""
-        backoff = Backoff(system_chance())
+        backoff = Backoff(system_rng())
         while True:
             try:
                 return await self.put(queue, properties, body)
@@ -312,9 +298,9 @@ class Republisher:
         Raises RejectedError if there is no such queue, NackedError if it is full, UnavailableError otherwise.
         """
         if not fits(queue):
-            raise RejectedError(f"there is no such queue: no name is longer than {LONGEST} bytes of UTF-8")
+            raise RejectedError("there is no such queue: its name is too long for AMQP, or not UTF-8")
         async with self._turn:
-            connection = await self._connections.ready(self._declarations)
+            connection = await self._connector.ready(self._declarations)
             try:
                 refused = await self._publish(connection, queue, properties, body)
             except ChannelRefused as refusal:
@@ -332,19 +318,19 @@ class Republisher:
                 raise refused
 
     async def aclose(self) -> None:
-        await self._connections.aclose()
+        await self._connector.aclose()
 
     async def _publish(
-        self, connection: Connection, queue: str, properties: EncodedProperties, body: bytes
+        self, connection: RabbitMQConnection, queue: str, properties: EncodedProperties, body: bytes
     ) -> RejectedError | NackedError | None:
         if (channel := self._channel) is None or channel.failure is not None:
-            channel = self._channel = await self._connections.in_time(connection, self._opened(connection))
+            channel = self._channel = await self._connector.in_time(connection, self._opened(connection))
         self._returned = None
         channel.raw.basic_publish("", queue, body, cast(BasicProperties, properties), mandatory=True)
-        refused: RejectedError | NackedError | None = await self._connections.in_time(connection, channel.answer())
+        refused: RejectedError | NackedError | None = await self._connector.in_time(connection, channel.reply())
         return refused
 
-    async def _opened(self, connection: Connection) -> Channel:
+    async def _opened(self, connection: RabbitMQConnection) -> Channel:
         channel = await connection.open_channel(Channel)
 
         def on_return(_: RawChannel, method: Basic.Return, properties: BasicProperties, body: bytes) -> None:
@@ -352,70 +338,8 @@ class Republisher:
 
         def on_confirm(frame: Method[Basic.Ack] | Method[Basic.Nack]) -> None:
             nacked = isinstance(frame.method, Basic.Nack)
-            channel.answered(NackedError("the broker nacked it, as a full queue does") if nacked else self._returned)
+            channel.replied(NackedError("the broker nacked it, as a full queue does") if nacked else self._returned)
 
         channel.raw.add_on_return_callback(on_return)
         await channel.call(channel.raw.confirm_delivery, ack_nack_callback=on_confirm)
         return channel
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerQueues:
-    """The queues of a consumer: the work queue, one queue per wait, quarantine and dead letters.
-
-    Every message of a wait queue waits equally long, so that none blocks a shorter wait; when its time is over, the
-    broker itself returns it to the work queue, without a plugin and whatever process restarts meanwhile. All of them
-    are durable quorum queues, and the way back is `at-least-once`: the broker deletes a message from the one queue when
-    the other has it.
-    """
-
-    work: Queue
-    waits: tuple[int, ...]
-    """Milliseconds, ascending."""
-
-    @classmethod
-    def around(cls, work: str | Queue, waits: Sequence[Duration]) -> ConsumerQueues:
-        """Raises ConfigurationError for a wait shorter than 1ms, and for names that grow too long."""
-        queue = work_queue(work) if isinstance(work, str) else work
-        found = sorted({round(seconds(wait, field="waits") * 1000) for wait in waits})
-        if not found or found[0] < 1:
-            raise ConfigurationError("waits: at least one, and none shorter than 1ms, or a failing message would spin")
-        queues = cls(work=queue, waits=tuple(found))
-        queues.beside()  # checks them
-        return queues
-
-    @property
-    def quarantine(self) -> str:
-        return f"{self.work.name}.quarantine"
-
-    @property
-    def dead(self) -> str:
-        dead = self.work.dead_letter
-        return dead_letter_queue(self.work.name) if dead is None else dead.queue
-
-    def waiting(self, delay: float) -> str:
-        """The queue of the shortest wait that is long enough; of the longest, if none is."""
-        return self._wait_name(next((wait for wait in self.waits if wait >= delay * 1000), self.waits[-1]))
-
-    def declarations(self, exchanges: Sequence[Exchange]) -> list[Declaration]:
-        """All of it, the work queue first."""
-        topology = Topology(exchanges=exchanges, queues=[self.work]).declarations()
-        named = {item.name for item in topology if isinstance(item, Queue)}
-        return [*topology, *(queue for queue in self.beside() if queue.name not in named)]
-
-    def beside(self) -> list[Queue]:
-        """Everything but the work queue."""
-        return [Queue(name=self.dead), Queue(name=self.quarantine), *(self._wait_queue(wait) for wait in self.waits)]
-
-    def _wait_queue(self, wait: int) -> Queue:
-        return Queue(
-            name=self._wait_name(wait),
-            message_ttl=wait / 1000,
-            dead_letter=DeadLetter(exchange="", queue=self.work.name),
-            overflow="reject-publish",  # the broker's condition for the next line
-            arguments={"x-dead-letter-strategy": "at-least-once"},
-        )
-
-    def _wait_name(self, wait: int) -> str:
-        size, unit = next((size, unit) for size, unit in _UNITS if wait % size == 0)
-        return f"{self.work.name}.wait.{wait // size}{unit}"

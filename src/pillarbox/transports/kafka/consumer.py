@@ -1,0 +1,345 @@
+"""One consumer of librdkafka from its creation to its end, and the thread in which all of its calls block.
+
+The thread polls, pauses, commits and answers rebalances. What it shares with the event loop is guarded by one lock:
+the messages, and why there are none. It polls also when the consumer is busy, because a group excludes a member that
+does not; then its partitions are paused.
+
+An outage does not end the consumer, which would have to join its group again: librdkafka reconnects. But everything in
+flight is void, and each partition is read again from its first unacknowledged message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Literal
+
+from pillarbox.core.errors import UnavailableError
+from pillarbox.transports.kafka.driver import (
+    ALL_BROKERS_DOWN,
+    FORBIDDEN,
+    UNKNOWN_TOPIC,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+    error_of,
+    reason_of,
+)
+from pillarbox.transports.kafka.offsets import Assignment, PartitionMessages, PartitionName, Received
+from pillarbox.transports.kafka.plugin import KafkaEndpoint
+from pillarbox.transports.kafka.records import due_of, headers_of
+
+StartAt = Literal["earliest", "latest"]
+
+_log = logging.getLogger("pillarbox.transports.kafka")
+
+_SETTINGS: Mapping[str, Any] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "partition.assignment.strategy": "cooperative-sticky",
+    "queued.max.messages.kbytes": 16_384,
+    "fetch.queue.backoff.ms": 50,
+}
+_POLL = 0.2
+"""Seconds after which the thread does what else there is to do."""
+_BUSY = 1.0
+"""Seconds without room for another message after which partitions are paused: to pause discards what was fetched."""
+_COMMIT = 0.5
+"""Seconds between commits."""
+_MAX_HELD = 1000
+_MAX_HELD_BYTES = 16 * 1024 * 1024
+"""What is held in memory until it is due; the rest of the retry topic waits at the broker."""
+
+
+class KafkaConsumerSession:
+    """A member of a group. `take` and `acknowledge` belong to the event loop."""
+
+    def __init__(
+        self,
+        endpoint: KafkaEndpoint,
+        *,
+        topics: Sequence[str],
+        retry_topic: str,
+        group: str,
+        start: StartAt,
+        prefetch: int,
+        timeout: float,
+    ) -> None:
+        """`start`: where a group begins that has committed nothing; `timeout`: seconds to wait for offsets."""
+        self._endpoint = endpoint
+        self._topics = list(topics)
+        self._retry_topic = retry_topic
+        self._start = start
+        self._timeout = timeout
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._messages = PartitionMessages(prefetch)
+        self._something_to_do = threading.Event()
+        self._arrived = asyncio.Event()
+        self._paused: set[PartitionName] = set()
+        self._full_since: float | None = None
+        self._committed_at = 0.0
+        self._rewind = False
+        self._closing = False
+        self._reachable = True
+        self.ended = False
+        """It cannot recover: a new one must join the group."""
+        self.failure: UnavailableError | None = None
+        """Why nothing can be received; `recover` ends it."""
+        own = {"group.id": group, "auto.offset.reset": start, "error_cb": self._erred, "on_commit": self._committed}
+        try:
+            self._consumer = Consumer({**_SETTINGS, **endpoint.settings(), **own})
+        except KafkaException as error:
+            raise UnavailableError(
+                f"no consumer for Kafka at {endpoint}: {reason_of(error_of(error))}; correct the settings"
+            ) from None
+        self._ended = asyncio.Event()
+        threading.Thread(target=self._run, name="pillarbox-kafka-consumer", daemon=True).start()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a partition is paused, because the messages in flight fill the prefetch."""
+        return bool(self._paused)
+
+    async def take(self) -> Received:
+        """Wait for a message, which is then in flight. Raises UnavailableError while there is an outage."""
+        while True:
+            self._arrived.clear()
+            with self._lock:
+                if self.failure is not None:
+                    raise self.failure
+                if (message := self._messages.take()) is not None:
+                    return message
+            await self._arrived.wait()
+
+    def acknowledge(self, message: Received) -> None:
+        """Let the offset of the message be committed. Raises UnavailableError if it is delivered again."""
+        with self._lock:
+            if self.failure is not None or not self._messages.acknowledge(message):
+                raise UnavailableError(
+                    f"the message can no longer be acknowledged: {self.failure or 'its partition was revoked'}; "
+                    "it is delivered again"
+                )
+        self._something_to_do.set()
+
+    def hold(self, message: Received, due: float) -> None:
+        """Deliver a message in flight once more when it is due, a time in seconds since 1970. Until then nothing behind
+        it is committed. Raises UnavailableError if it is delivered again anyway."""
+        with self._lock:
+            if self.failure is not None or not self._messages.hold(message, due=due):
+                raise UnavailableError("the message can no longer be retried: it is delivered again")
+        self._something_to_do.set()
+
+    def is_current(self, message: Received) -> bool:
+        """Whether the message can still be acknowledged."""
+        return self.failure is None and not message.assignment.over
+
+    def recover(self) -> None:
+        """Receive again after an outage, from the first unacknowledged message of each partition."""
+        with self._lock:
+            self._rewind = True
+            self._reachable = True
+            self.failure = None
+        self._something_to_do.set()
+
+    def fail(self, failure: UnavailableError, *, reachable: bool = False) -> None:
+        """Note an outage: everything in flight is void."""
+        with self._lock:
+            if self.failure is None:
+                self.failure = failure
+                self._reachable = reachable
+                self._restart_assignments()
+        self._wake()
+
+    async def aclose(self, bound: float) -> None:
+        """Commit what was acknowledged and leave the group; waits at most `bound` seconds for it."""
+        self.fail(UnavailableError("the source is closed"), reachable=True)
+        self._closing = True
+        self._something_to_do.set()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), bound)
+
+    def _run(self) -> None:
+        try:
+            self._consumer.subscribe(
+                self._topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+            )
+            while not self._closing and not self.ended:
+                self._serve()
+            if self._reachable:
+                self._commit(wait=True)
+        except KafkaException as error:
+            self._end(reason_of(error_of(error)))
+        except Exception as error:  # without its thread, a consumer would wait forever
+            _log.exception("the consumer of Kafka at %s ended", self._endpoint)
+            self._end(type(error).__name__)
+        with suppress(KafkaException, RuntimeError):
+            self._consumer.close()
+        with suppress(RuntimeError):  # the event loop was closed before
+            self._loop.call_soon_threadsafe(self._ended.set)
+
+    def _end(self, reason: str) -> None:
+        """Leave the group over an error that this consumer cannot recover from."""
+        self.ended = True
+        self.fail(UnavailableError(f"the consumer of Kafka at {self._endpoint} ended: {reason}"))
+
+    def _serve(self) -> None:
+        """One turn of the thread."""
+        now, wall = time.monotonic(), time.time()
+        if self._rewind and self._seek():
+            with self._lock:
+                self._rewind = False
+        with self._lock:
+            released = self._messages.release(wall)
+            stopped = self.failure is not None or self._messages.full
+            due = self._messages.next_due
+        if released:
+            self._wake()
+        self._pause(stopped, now)
+        wait = _POLL if due is None else min(_POLL, max(0.0, due - wall))
+        if stopped:
+            self._something_to_do.wait(_POLL)
+            self._something_to_do.clear()
+            if self._full_since is None or now - self._full_since < _BUSY:
+                return
+            wait = 0
+        if (message := self._consumer.poll(wait)) is not None:
+            self._receive(message)
+        if now - self._committed_at >= _COMMIT:
+            self._committed_at = now
+            self._commit(wait=False)
+
+    def _receive(self, message: Message) -> None:
+        if (error := message.error()) is not None:
+            self._refused(error)
+            return
+        name = (message.topic() or "", message.partition() or 0)
+        headers = headers_of(message)
+        due = due_of(headers) if name[0] == self._retry_topic else 0.0
+        with self._lock:
+            assignment = self._messages.assignments.get(name)
+            if assignment is None:
+                return
+            if self.failure is not None or self._rewind:
+                assignment.skip(message.offset() or 0)
+                return
+            received = Received(assignment, message.offset() or 0, message.key(), message.value(), headers)
+            is_ready = self._messages.receive(received, due=due, now=time.time())
+        if is_ready:
+            self._wake()
+
+    def _pause(self, stopped: bool, now: float) -> None:
+        """Pause partitions that must not deliver, and resume the others."""
+        self._full_since = (self._full_since or now) if stopped else None
+        everything = self._full_since is not None and now - self._full_since >= _BUSY
+        with self._lock:
+            names = set(self._messages.assignments)
+            full = self._messages.held >= _MAX_HELD or self._messages.held_bytes >= _MAX_HELD_BYTES
+            some = self._messages.held > _MAX_HELD // 2 or self._messages.held_bytes > _MAX_HELD_BYTES // 2
+        retries = {name for name in names if name[0] == self._retry_topic}
+        wanted = names if everything else retries if full or (some and retries & self._paused) else set[PartitionName]()
+        self._paused &= names
+        pausing, resuming = wanted - self._paused, self._paused - wanted
+        self._paused |= pausing  # also if the call fails, which may have paused some
+        with suppress(KafkaException):
+            if pausing:
+                self._consumer.pause([TopicPartition(*name) for name in pausing])
+            if resuming:
+                self._consumer.resume([TopicPartition(*name) for name in resuming])
+            self._paused -= resuming
+
+    def _commit(self, *, wait: bool, assignments: Iterable[Assignment] | None = None) -> None:
+        with self._lock:
+            ours = list(self._messages.assignments.values() if assignments is None else assignments)
+            offsets = [TopicPartition(*one.name, position) for one in ours if (position := one.to_commit) is not None]
+            for one in ours:
+                one.committed = one.position
+        if not offsets:
+            return
+        commit: Callable[..., object] = self._consumer.commit
+        with suppress(KafkaException):  # then they are delivered again, to the owner of the partition
+            commit(offsets=offsets, asynchronous=not wait)
+
+    def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        """Called in the thread: commit again what was not committed."""
+        with self._lock:
+            for one in partitions:
+                assignment = self._messages.assignments.get((one.topic, one.partition))
+                if assignment is not None and (error is not None or one.error is not None):
+                    assignment.committed = None
+
+    def _seek(self) -> bool:
+        """Read every partition again from its first unacknowledged message; False: not yet possible."""
+        with self._lock:
+            assigned = self._messages.assignments.values()
+            places = [TopicPartition(*one.name, one.start) for one in assigned if one.start is not None]
+        try:
+            for place in places:
+                self._consumer.seek(place)
+        except KafkaException:  # the partition is being assigned; what it delivers until then is skipped
+            return False
+        return True
+
+    def _restart_assignments(self) -> None:
+        """Void everything in flight; the partitions stay assigned."""
+        for ended in self._messages.end(list(self._messages.assignments)):
+            self._messages.assign([ended.name], start=ended.position, committed=ended.committed)
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        names = {(one.topic, one.partition) for one in partitions}
+        starts = self._first_offsets(consumer, partitions) if self._start == "latest" else {}
+        # librdkafka keeps the pause of a partition that was lost and is assigned again: the next turn resumes it.
+        self._paused |= names
+        with self._lock:
+            for name in names:
+                self._messages.assign([name], start=starts.get(name))
+
+    def _first_offsets(self, consumer: Consumer, partitions: list[TopicPartition]) -> dict[PartitionName, int]:
+        """Assign the partitions of a group that begins at the end of its topic; returns where uncommitted ones begin,
+        which is committed: else a message that arrives before the first commit is skipped if the group rebalances.
+        Messages to retry are the group's own: their topic is read from its beginning."""
+        starts: dict[PartitionName, int] = {}
+        places = consumer.committed(partitions, timeout=self._timeout)
+        for place in places:
+            if place.offset < 0:
+                low, high = consumer.get_watermark_offsets(place, timeout=self._timeout)
+                place.offset = low if place.topic == self._retry_topic else high
+                starts[place.topic, place.partition] = place.offset
+        consumer.incremental_assign(places)
+        return starts
+
+    def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        with self._lock:
+            ended = self._messages.end((one.topic, one.partition) for one in partitions)
+            reachable = self._reachable
+        if reachable:
+            self._commit(wait=True, assignments=ended)
+        self._something_to_do.set()
+
+    def _lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        with self._lock:
+            self._messages.end((one.topic, one.partition) for one in partitions)
+
+    def _erred(self, error: KafkaError) -> None:
+        """Called in the thread, for errors that no message has."""
+        if error.code() == ALL_BROKERS_DOWN or error.fatal():
+            self._refused(error)
+
+    def _refused(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._end(reason_of(error))
+        elif error.code() in FORBIDDEN | UNKNOWN_TOPIC | _OUTAGES:
+            self.fail(UnavailableError(f"Kafka at {self._endpoint}: {reason_of(error)}"))
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # the event loop was closed before
+            self._loop.call_soon_threadsafe(self._arrived.set)
+
+
+_OUTAGES = frozenset((ALL_BROKERS_DOWN, KafkaError.GROUP_AUTHORIZATION_FAILED))
