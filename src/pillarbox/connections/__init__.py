@@ -1,56 +1,26 @@
-"""Run statements inside the caller's transaction: one module per driver.
+"""Run statements inside the caller's transaction: one module per driver, in `drivers/`.
 
 This package imports no driver. It recognises a driver's connection by the name of its class and calls its methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pillarbox.connections import pools
-from pillarbox.connections.asyncpg import AsyncpgConnection
-from pillarbox.connections.connection import (
-    AsyncConnection,
-    Dialect,
-    Operation,
-    Rows,
-    Statement,
-    Steps,
-    SyncConnection,
-    T,
-)
+from pillarbox.connections import registry
+from pillarbox.connections.connection import AsyncConnection, BoundStatement, Operation, Rows, Steps, SyncConnection, T
+from pillarbox.connections.driver import AsyncTransactionOpener, ClassName, TransactionOpener
 from pillarbox.connections.kinds import kind_of
-from pillarbox.connections.psycopg import PsycopgAsyncConnection, PsycopgConnection
-from pillarbox.connections.psycopg2 import Psycopg2Connection
-from pillarbox.connections.sqlalchemy import (
-    SqlAlchemyAsyncConnection,
-    SqlAlchemyAsyncSession,
-    SqlAlchemyConnection,
-    SqlAlchemySession,
-)
-from pillarbox.connections.sqlite import SqliteConnection
 from pillarbox.connections.unsupported import refusal
 from pillarbox.core.errors import InvalidConnectionError
 
-__all__ = ["Dialect", "Operation", "Rows", "Statement", "Steps", "arun", "run"]
+__all__ = ["BoundStatement", "Operation", "Rows", "Steps", "arun", "run"]
 
-_SYNC: dict[tuple[str, str], Callable[[Any], SyncConnection]] = {
-    ("sqlalchemy", "Session"): SqlAlchemySession,
-    ("sqlalchemy", "scoped_session"): SqlAlchemySession,
-    ("sqlalchemy", "Connection"): SqlAlchemyConnection,
-    ("psycopg", "Connection"): PsycopgConnection,
-    ("psycopg2", "connection"): Psycopg2Connection,
-    ("sqlite3", "Connection"): SqliteConnection,
-}
-_ASYNC: dict[tuple[str, str], Callable[[Any], AsyncConnection]] = {
-    ("sqlalchemy", "AsyncSession"): SqlAlchemyAsyncSession,
-    ("sqlalchemy", "async_scoped_session"): SqlAlchemyAsyncSession,
-    ("sqlalchemy", "AsyncConnection"): SqlAlchemyAsyncConnection,
-    ("psycopg", "AsyncConnection"): PsycopgAsyncConnection,
-    ("asyncpg", "Connection"): AsyncpgConnection,
-    ("asyncpg", "PoolConnectionProxy"): AsyncpgConnection,
-}
+_SYNC: Mapping[ClassName, Callable[[Any], SyncConnection]] = registry.known_classes("connections")
+_ASYNC: Mapping[ClassName, Callable[[Any], AsyncConnection]] = registry.known_classes("async_connections")
+_POOLS: Mapping[ClassName, TransactionOpener] = registry.known_classes("pools")
+_ASYNC_POOLS: Mapping[ClassName, AsyncTransactionOpener] = registry.known_classes("async_pools")
 
 
 def run(connection: object, operation: Operation[T], *, instead: str, own_transaction: bool = False) -> T:
@@ -63,11 +33,11 @@ def run(connection: object, operation: Operation[T], *, instead: str, own_transa
     """
     if found := kind_of(connection, _SYNC):
         return found(connection).run(operation)
-    if own_transaction and (begin := kind_of(connection, pools.SYNC)):
+    if own_transaction and (begin := kind_of(connection, _POOLS)):
         with begin(connection) as opened:
             return run(opened, operation, instead=instead)
-    if kind_of(connection, _ASYNC) or (own_transaction and kind_of(connection, pools.ASYNC)):
-        raise InvalidConnectionError(f"{_name(connection)} is awaited; call {instead}")
+    if kind_of(connection, _ASYNC) or (own_transaction and kind_of(connection, _ASYNC_POOLS)):
+        raise InvalidConnectionError(f"{_name(connection)} is an async connection; call {instead}")
     raise refusal(connection)
 
 
@@ -75,11 +45,11 @@ async def arun(connection: object, operation: Operation[T], *, instead: str, own
     """`run`, awaited; `instead` names the call for connections that block."""
     if found := kind_of(connection, _ASYNC):
         return await found(connection).arun(operation)
-    if own_transaction and (begin := kind_of(connection, pools.ASYNC)):
+    if own_transaction and (begin := kind_of(connection, _ASYNC_POOLS)):
         async with begin(connection) as opened:
             return await arun(opened, operation, instead=instead)
-    if kind_of(connection, _SYNC) or (own_transaction and kind_of(connection, pools.SYNC)):
-        raise InvalidConnectionError(f"{_name(connection)} is not awaited; call {instead}")
+    if kind_of(connection, _SYNC) or (own_transaction and kind_of(connection, _POOLS)):
+        raise InvalidConnectionError(f"{_name(connection)} is not an async connection; call {instead}")
     raise refusal(connection)
 
 

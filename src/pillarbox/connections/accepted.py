@@ -10,11 +10,11 @@ from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol, TypeAlias
 
-from pillarbox.core.row import InProcessInbox, InProcessTransaction
+from pillarbox.core.rows import AsyncEventTransaction, AsyncInboxTransaction, EventTransaction, InboxTransaction
 
 
 class DriverConnection(Protocol):
-    """A connection of psycopg, psycopg2 or sqlite3."""
+    """A connection of a DB-API driver: psycopg, psycopg2, PyMySQL, mysqlclient, sqlite3."""
 
     def cursor(self, *args: Any, **kwargs: Any) -> Any: ...
     def commit(self) -> None: ...
@@ -51,7 +51,7 @@ class ConnectionPool(Protocol):
 
 
 class AwaitedDriverConnection(Protocol):
-    """psycopg's AsyncConnection."""
+    """A DB-API connection whose methods are awaited: psycopg's AsyncConnection, asyncmy."""
 
     def cursor(self, *args: Any, **kwargs: Any) -> Any: ...
     def commit(self) -> Awaitable[None]: ...
@@ -66,7 +66,7 @@ class AwaitedOrmConnection(Protocol):
 
 
 class AwaitedFetcher(Protocol):
-    """A connection of asyncpg, also one that a pool lends out."""
+    """A connection of asyncpg, also one of a pool."""
 
     def fetch(self, *args: Any, **kwargs: Any) -> Awaitable[Any]: ...
     def is_in_transaction(self) -> bool: ...
@@ -79,7 +79,7 @@ class AwaitedTransactionFactory(Protocol):
 
 
 class AwaitedPool(Protocol):
-    """asyncpg's Pool: `arecord` opens a transaction of its own."""
+    """The pool of asyncpg or asyncmy: `arecord` opens a transaction of its own."""
 
     def acquire(self, *args: Any, **kwargs: Any) -> Any: ...
     def release(self, *args: Any, **kwargs: Any) -> Awaitable[Any]: ...
@@ -90,11 +90,13 @@ SyncTransaction: TypeAlias = DriverConnection | OrmSession | CoreConnection
 AsyncTransaction: TypeAlias = AwaitedDriverConnection | AwaitedOrmConnection | AwaitedFetcher
 """A connection in a transaction of the caller, on a driver that is awaited."""
 
-Recordable: TypeAlias = SyncTransaction | TransactionFactory | ConnectionPool | InProcessTransaction
+Recordable: TypeAlias = SyncTransaction | TransactionFactory | ConnectionPool | EventTransaction
 """What `Outbox.record` accepts."""
-AsyncRecordable: TypeAlias = AsyncTransaction | AwaitedTransactionFactory | AwaitedPool | InProcessTransaction
+AsyncRecordable: TypeAlias = (
+    AsyncTransaction | AwaitedTransactionFactory | AwaitedPool | EventTransaction | AsyncEventTransaction
+)
 """What `Outbox.arecord` accepts."""
-Admitting: TypeAlias = SyncTransaction | InProcessInbox
+Admitting: TypeAlias = SyncTransaction | InboxTransaction
 """What `Inbox.admit` accepts."""
-AsyncAdmitting: TypeAlias = AsyncTransaction | InProcessInbox
+AsyncAdmitting: TypeAlias = AsyncTransaction | InboxTransaction | AsyncInboxTransaction
 """What `Inbox.aadmit` accepts."""

@@ -8,23 +8,22 @@ commits or rolls back the caller's transaction.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-Dialect = Literal["postgresql", "sqlite"]
 Rows = Sequence[Sequence[Any]]
 T = TypeVar("T")
 
 
-class Statement(NamedTuple):
+class BoundStatement(NamedTuple):
     """SQL with the placeholders $1 … $n, each used once and in order, and their values."""
 
     sql: str
     parameters: tuple[object, ...] = ()
 
 
-Steps = Generator[Statement, Rows, T]
-Operation = Callable[[Dialect], Steps[T]]
-"""Makes the steps for a dialect of SQL."""
+Steps = Generator[BoundStatement, Rows, T]
+Operation = Callable[[str], Steps[T]]
+"""Creates the steps for a dialect of SQL, given its name: that of its module in `pillarbox.dialects`."""
 
 
 class SyncConnection(Protocol):
@@ -43,13 +42,13 @@ class AsyncConnection(Protocol):
         ...
 
 
-def guarded(guard: Steps[None], operation: Operation[T], dialect: Dialect) -> Steps[T]:
+def guarded(guard: Steps[None], operation: Operation[T], dialect: str) -> Steps[T]:
     """The steps of the guard, then those of the operation."""
     yield from guard
     return (yield from operation(dialect))
 
 
-def drive(steps: Steps[T], execute: Callable[[Statement], Rows]) -> T:
+def drive(steps: Steps[T], execute: Callable[[BoundStatement], Rows]) -> T:
     """Run every step; the operation sees the rows, or the driver's exception at its own `yield`."""
     try:
         statement = next(steps)
@@ -65,7 +64,7 @@ def drive(steps: Steps[T], execute: Callable[[Statement], Rows]) -> T:
         return result
 
 
-async def adrive(steps: Steps[T], execute: Callable[[Statement], Awaitable[Rows]]) -> T:
+async def adrive(steps: Steps[T], execute: Callable[[BoundStatement], Awaitable[Rows]]) -> T:
     """`drive`, awaited."""
     try:
         statement = next(steps)

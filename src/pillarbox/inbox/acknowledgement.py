@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pillarbox.core.clock import Chance, Clock
+from pillarbox.core.clock import Clock, RandomSource
 from pillarbox.core.errors import ConfigurationError, PermanentError, PillarboxError, UnavailableError, primary_text
-from pillarbox.core.outcome import legible
-from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
+from pillarbox.core.outcome import sanitize_error
+from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.source import Delivery, Incoming
 from pillarbox.inbox.consumed_event import ConsumedEvent
 from pillarbox.inbox.dispatch import NoTransactionError
@@ -22,11 +22,12 @@ from pillarbox.inbox.observations import (
     HandlingFailed,
     MessageDeadLettered,
 )
+from pillarbox.retry_policies import ExponentialBackoff
 
 LONGEST_REASON = 1000
 """Characters of an exception's first line that are kept with a message."""
 
-DEFERRAL = ExponentialBackoff(base="1s", multiplier=5, max="30s", jitter="none", max_attempts=0)
+DEFERRAL = ExponentialBackoff(base="1s", multiplier=5, max_delay="30s", jitter="none", max_attempts="unlimited")
 """The delays of a message that fails because something else is unavailable: without limit, at most 30 s each."""
 
 
@@ -59,17 +60,17 @@ Acknowledgement = AckMessage | RetryMessage | RejectMessage
 
 
 def decide(
-    error: BaseException, incoming: Incoming, policy: RetryPolicy, chance: Chance
+    error: BaseException, incoming: Incoming, policy: RetryPolicy, rng: RandomSource
 ) -> RetryMessage | RejectMessage:
     """Decide between a retry and a dead letter for a message whose handling raised `error`."""
     reason = reason_of(error)
     if isinstance(error, PermanentError):
         return RejectMessage(error=reason)
     if isinstance(error, (NoTransactionError, UnavailableError)):
-        delay = DEFERRAL.delay(incoming.deferrals + 1, chance) or 0.0
+        delay = DEFERRAL.delay_after(incoming.deferrals + 1, rng) or 0.0
         return RetryMessage(delay=delay, error=reason, counted=False)
     try:
-        retry_delay = policy.delay(incoming.attempts + 1, chance)
+        retry_delay = policy.delay_after(incoming.attempts + 1, rng)
     except Exception as broken:
         return RejectMessage(error=f"{reason}; the retry policy raised {reason_of(broken)}")
     if retry_delay is None:
@@ -83,8 +84,8 @@ def reason_of(error: BaseException) -> str:
         text = primary_text(error).strip()
     except Exception:  # its `__str__` may raise
         text = ""
-    first = legible(text.splitlines()[0][:LONGEST_REASON]) if text else ""
-    if isinstance(error, PillarboxError) and first:
+    first = sanitize_error(text.splitlines()[0][:LONGEST_REASON]) if text else ""
+    if isinstance(error, (PillarboxError, NoTransactionError)) and first:
         return first
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
@@ -140,6 +141,6 @@ class Acknowledger:
     def _about(self, event: ConsumedEvent | Incoming) -> dict[str, str]:
         return {
             "consumer": self._consumer,
-            "event_id": legible(event.event_id or ""),
-            "event_type": legible(event.event_type or ""),
+            "event_id": sanitize_error(event.event_id or ""),
+            "event_type": sanitize_error(event.event_type or ""),
         }

@@ -1,18 +1,12 @@
-"""Validates what is written to the inbox, and explains a failed write.
-
-As with recording, only failures that concern the inbox become errors of Pillarbox. All others pass as the driver raised
-them, because callers retry their transaction on exactly those types.
-"""
+"""Validates what is written to the inbox: the name of a consumer and the id of an event."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from pillarbox.connections import driver_errors
-from pillarbox.core.errors import ConfigurationError, InboxError, PillarboxError, RecordError, SchemaError
-from pillarbox.core.event import LONGEST_TEXT, check_text
-from pillarbox.core.row import InboxRecord
-from pillarbox.statements import Names
+from pillarbox.core.errors import ConfigurationError, InboxError, RecordError
+from pillarbox.core.event import MAX_TEXT_BYTES, check_text
+from pillarbox.core.rows import InboxRecord
 
 
 class Identified(Protocol):
@@ -33,7 +27,7 @@ def record_of(consumer: str, event: str | Identified) -> InboxRecord:
         raise InboxError(f"{type(event).__name__} has no event_id; pass the id of the event, or an object that has one")
     try:
         # As long as a message id may be on any broker: not every event was recorded here.
-        check_text("event_id", event_id, LONGEST_TEXT)
+        check_text("event_id", event_id, MAX_TEXT_BYTES)
     except RecordError as error:
         raise InboxError(f"{error}; consumer {consumer} cannot detect duplicates without a valid id") from None
     return InboxRecord(consumer, event_id)
@@ -42,41 +36,6 @@ def record_of(consumer: str, event: str | Identified) -> InboxRecord:
 def check_consumer(consumer: object) -> None:
     """Raise ConfigurationError for an invalid consumer name."""
     try:
-        check_text("consumer", consumer, LONGEST_TEXT)
+        check_text("consumer", consumer, MAX_TEXT_BYTES)
     except RecordError as error:
         raise ConfigurationError(f"{error}; choose a name that stays the same across releases") from None
-
-
-class InboxWrite(NamedTuple):
-    """A write to the inbox, and the privileges that it needs."""
-
-    action: str
-    table: str
-    privileges: str
-
-
-ADMIT = InboxWrite("admit events", "inbox", "INSERT")
-ADD_STATISTICS = InboxWrite("write consumer statistics", "inbox_statistics", "SELECT, INSERT, UPDATE")
-
-
-def explain(error: Exception, names: Names, write: InboxWrite) -> PillarboxError | None:
-    """The error to raise in place of the driver's; None: let the driver's pass."""
-    if driver_errors.tables_missing(error):
-        reason = driver_errors.driver_message(error)
-        return SchemaError(f"the inbox's table is missing or too old ({reason}); run `pillarbox schema apply`")
-    match driver_errors.sqlstate(error):
-        case "42501":
-            return _not_allowed(error, names, write)
-        case "25P02":
-            return InboxError("cannot admit an event: the transaction has already failed; roll back first")
-        case _:
-            return None
-
-
-def _not_allowed(error: Exception, names: Names, write: InboxWrite) -> InboxError:
-    table = names.qualified(names.prefix + write.table)
-    reason = driver_errors.driver_message(error)
-    return InboxError(
-        f"the role may not {write.action} ({reason}); GRANT {write.privileges} ON {table} to it, and "
-        f'USAGE ON SCHEMA "{names.schema}"'
-    )

@@ -1,4 +1,4 @@
-"""Reads an event from a received message: its id, its type and its payload.
+"""Reads an event from a received message: its id, its type and its payload. The message may be a CloudEvent.
 
 A message that cannot be read raises PermanentError, so that the consumer dead-letters it at once. Producers of other
 systems may put the id and the type into the body: Spring's `convertAndSend`, for example, sets no `message_id` and no
@@ -11,17 +11,20 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, cast
 
 from pillarbox.core.errors import ConfigurationError, PermanentError, RecordError
-from pillarbox.core.event import BYTES, JSON, LONGEST_TEXT, check_text
+from pillarbox.core.event import BYTES, JSON, MAX_SCHEMA_VERSION, MAX_TEXT_BYTES, check_text
+from pillarbox.core.payload import Upcast, decoded
 from pillarbox.core.source import Incoming
-from pillarbox.core.text import Upcast, decoded
+from pillarbox.inbox.cloudevents import unpack
 
-LONGEST_VERSION = 9
+LONGEST_VERSION = len(str(MAX_SCHEMA_VERSION))
 """Digits of a schema version."""
 
 _MISSING = object()
+_NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +35,11 @@ class ConsumedEvent:
     event_type: str
     payload: Any = field(repr=False)
     """JSON as Python values, upcast if there is an upcaster; any other content type as bytes. If the id or the type of
-    the message is in its body: the field that `BodyFields.payload` names."""
+    the message is in its body: the field that `BodyFields.payload` names. Of a CloudEvent: its data."""
     payload_bytes: bytes = field(repr=False)
+    """The body of the message; of a CloudEvent: its data, as it is written."""
     content_type: str
+    """That of the body; of a CloudEvent: that of its data."""
     headers: Mapping[str, str] = field(repr=False)
     aggregate_type: str | None
     aggregate_id: str | None
@@ -45,6 +50,12 @@ class ConsumedEvent:
     occurred_at: datetime | None
     attempt: int
     """The number of this attempt, from 1. Deferrals do not count on a source."""
+    cloudevent: Mapping[str, str] = field(default_factory=lambda: _NO_ATTRIBUTES, repr=False)
+    """The attributes if the message is a CloudEvent, such as `source`; empty if it is not."""
+    messaging_system: str = ""
+    """Where it was received, for spans: `rabbitmq`, `kafka`, …; '' in-process."""
+    destination: str = ""
+    """The queue, topic, subject or stream that it was received from; in-process the name of the destination."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +81,15 @@ class BodyFields:
                 )
 
 
-def read(incoming: Incoming, upcast: Upcast | None = None, body_fields: BodyFields | None = None) -> ConsumedEvent:
+def read(
+    incoming: Incoming,
+    upcast: Upcast | None = None,
+    body_fields: BodyFields | None = None,
+    *,
+    messaging_system: str = "",
+) -> ConsumedEvent:
     """Read an event. Raises PermanentError for a message that cannot be read, and whatever the upcaster raises."""
+    incoming, cloudevent = unpack(incoming)
     headers, body = incoming.headers, _Body(incoming.body, body_fields)
     event_id = _checked_id(incoming.event_id or body.text("event_id"), body)
     event_type = _checked_type(
@@ -102,6 +120,9 @@ def read(incoming: Incoming, upcast: Upcast | None = None, body_fields: BodyFiel
         trace_id=headers.get("traceparent"),
         occurred_at=_time(headers.get("occurredAt", "")),
         attempt=incoming.attempts + 1,
+        cloudevent=cloudevent,
+        messaging_system=messaging_system,
+        destination=incoming.destination,
     )
 
 
@@ -115,6 +136,7 @@ def read_received(event: Any, context: Any, upcast: Upcast | None = None) -> Con
         correlation_id=event.correlation_id,
         headers=event.headers,
         attempts=context.attempt - 1,
+        destination=context.destination,
     )
     return read(incoming, upcast)
 
@@ -137,7 +159,7 @@ def _checked_type(event_type: str | None, event_id: str, body: _Body) -> str:
 
 def _checked_text(name: str, text: str, consequence: str) -> str:
     try:
-        check_text(name, text, LONGEST_TEXT)
+        check_text(name, text, MAX_TEXT_BYTES)
     except RecordError as error:
         raise PermanentError(f"{error}; {consequence}") from None
     return text

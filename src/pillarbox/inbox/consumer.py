@@ -18,11 +18,12 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from pillarbox.core.clock import Chance, Clock, Duration, SystemClock, seconds, system_chance
+from pillarbox.core.clock import Clock, Duration, RandomSource, SystemClock, seconds, system_rng
 from pillarbox.core.errors import ConfigurationError, UnavailableError
-from pillarbox.core.retry import ExponentialBackoff, RetryPolicy
+from pillarbox.core.payload import Upcast
+from pillarbox.core.retry import RetryPolicy
 from pillarbox.core.source import Delivery, Source
-from pillarbox.core.text import Upcast
+from pillarbox.core.transport import messaging_system
 from pillarbox.inbox.acknowledgement import (
     AckMessage,
     Acknowledgement,
@@ -51,10 +52,11 @@ from pillarbox.inbox.observations import (
 from pillarbox.inbox.outages import handle_with_transaction, receive_all
 from pillarbox.inbox.statistics import FOREGROUND_TIMEOUT, StatisticsWriter
 from pillarbox.inbox.transactions import Transactions, opener
+from pillarbox.retry_policies import ExponentialBackoff
 
 MAX_CRASHES = 5
 """Consumers that may crash with the same message in quarantine before it is dead-lettered."""
-DEFAULT_RETRY = ExponentialBackoff(base="1s", multiplier=5, max="1h", jitter="none", max_attempts=7)
+DEFAULT_RETRY = ExponentialBackoff(base="1s", multiplier=5, max_delay="1h", jitter="none", max_attempts=7)
 
 F = TypeVar("F", bound=ConsumerFunction)
 
@@ -80,7 +82,7 @@ class Consumer:
         observers: Sequence[ConsumerObserver] = (),
         around: Around | None = None,
         clock: Clock | None = None,
-        chance: Chance | None = None,
+        rng: RandomSource | None = None,
     ) -> None:
         """
         name: identifies the consumer in the inbox; keep it across releases. One consumer per effect of an event.
@@ -90,8 +92,8 @@ class Consumer:
         retry: when and how often failed messages are retried; in-process the relay's policy applies instead.
         body_fields: the fields with the id and the type of messages whose properties lack them, as those of other
             systems do; None: such messages are dead-lettered.
-        workers: threads for handlers that are not async.
-        drain_timeout: how long a stop waits for messages in flight.
+        workers: threads for handlers that are not async, at least 1.
+        drain_timeout: how long a stop waits for messages in flight; zero: not at all.
         around: returns a context manager, such as a span of a trace, to enter around each event and its transaction.
         """
         check_consumer(name)
@@ -99,6 +101,7 @@ class Consumer:
             raise ConfigurationError(f"consumer {name}: workers is {workers}; use at least 1")
         self.name = name
         self._source = source
+        self._messaging_system = "" if source is None else messaging_system(type(source))
         self._dispatcher = Dispatcher(name, inbox=inbox or Inbox(), open_block=opener(transaction), workers=workers)
         self._dispatcher.around = around
         self._retry = retry or DEFAULT_RETRY
@@ -107,7 +110,7 @@ class Consumer:
         self._drain = seconds(drain_timeout, field="drain_timeout")
         self._observers = list(observers)
         self._clock = clock or SystemClock()
-        self._chance = chance or system_chance()
+        self._rng = rng or system_rng()
         self._statistics = StatisticsWriter(
             name, write=self._dispatcher.add_statistics, announce=self._announce, clock=self._clock
         )
@@ -203,9 +206,7 @@ class Consumer:
         def restored(seconds: float) -> None:
             self._announce(SourceRestored(consumer=self.name, seconds=seconds))
 
-        async for delivery in receive_all(
-            source, failed=failed, restored=restored, clock=self._clock, chance=self._chance
-        ):
+        async for delivery in receive_all(source, failed=failed, restored=restored, clock=self._clock, rng=self._rng):
             task = group.create_task(self._process(delivery))
             self._in_flight.add(task)
             task.add_done_callback(self._finished)
@@ -236,13 +237,13 @@ class Consumer:
             )
             return rejected, event
         try:
-            event = read(delivery.incoming, self._upcast, self._body_fields)
+            event = read(delivery.incoming, self._upcast, self._body_fields, messaging_system=self._messaging_system)
             processed = await self._call_handler(event, attempt=delivery.incoming.attempts + 1)
             return AckMessage(duplicate=not processed), event
         except BaseException as error:
             if ends_the_task(error):
                 raise
-            return decide(error, delivery.incoming, self._retry, self._chance), event
+            return decide(error, delivery.incoming, self._retry, self._rng), event
 
     async def _call_handler(self, event: ConsumedEvent, *, attempt: int) -> bool:
         def failed(error: NoTransactionError, pause: float) -> None:
@@ -250,7 +251,7 @@ class Consumer:
             self._announce(HandlingFailed(**about, attempt=attempt, error=reason_of(error), delay=pause, counted=False))
 
         return await handle_with_transaction(
-            self._dispatcher, event, failed=failed, stopping=self._stopping, clock=self._clock, chance=self._chance
+            self._dispatcher, event, failed=failed, stopping=self._stopping, clock=self._clock, rng=self._rng
         )
 
     # -- in-process -----------------------------------------------------------------------------------------------

@@ -15,17 +15,17 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
-from pillarbox.connections import driver_errors
+from pillarbox import dialects
+from pillarbox.connections.driver_errors import driver_message
 from pillarbox.core.errors import (
     ConfigurationError,
     PermanentError,
-    PillarboxError,
     RecordError,
     RejectedError,
     primary_text,
 )
-from pillarbox.core.event import LONGEST_TEXT, check_text
-from pillarbox.core.row import ConsumerStatistics
+from pillarbox.core.event import MAX_TEXT_BYTES, check_text
+from pillarbox.core.statistics import ConsumerStatistics
 from pillarbox.inbox.consumed_event import ConsumedEvent
 from pillarbox.inbox.inbox import Inbox
 from pillarbox.inbox.transactions import Block, Open, is_awaited, opened
@@ -38,8 +38,11 @@ Around = Callable[[ConsumedEvent], AbstractContextManager[object]]
 handler; it must not raise by itself."""
 
 
-class NoTransactionError(PillarboxError):
-    """No transaction could be opened, or the inbox could not be read: the handler was not called. See its cause."""
+class NoTransactionError(Exception):
+    """No transaction could be opened, or the inbox could not be read: the handler was not called. See its cause.
+
+    The consumer catches it: no caller of Pillarbox does.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +74,13 @@ class Dispatcher:
         return tuple(pattern for subscription in self._subscriptions for pattern in subscription.event_types)
 
     def add(self, handler: ConsumerFunction, event_types: tuple[str, ...]) -> None:
-        """Add a handler. Raises ConfigurationError if a type has one already, and for an object that is no handler."""
+        """Add a handler. Raises ConfigurationError if a type has one already, and for another object."""
         where = f"consumer {self._consumer}"
         if not event_types:
             raise ConfigurationError(f'{where}: name at least one event type; "*" stands for all')
         for pattern in event_types:
             try:
-                check_text(f"{where}: an event type", pattern, LONGEST_TEXT)
+                check_text(f"{where}: an event type", pattern, MAX_TEXT_BYTES)
             except RecordError as error:
                 raise ConfigurationError(str(error)) from None
             if pattern in self.event_types:
@@ -194,11 +197,11 @@ class Dispatcher:
         except Exception as error:
             raise self._not_called(error) from error
 
-    def _not_called(self, error: Exception) -> PillarboxError:
-        if driver_errors.refuses_value(error):
+    def _not_called(self, error: Exception) -> PermanentError | NoTransactionError:
+        if dialects.refuses_value(error):
             return PermanentError(
                 f"the database rejects the inbox record of consumer {self._consumer}: "
-                f"{driver_errors.driver_message(error)}; correct the producer"
+                f"{driver_message(error)}; correct the producer"
             )
         return NoTransactionError(
             f"consumer {self._consumer} cannot open a transaction: {type(error).__name__}: {primary_text(error)}"

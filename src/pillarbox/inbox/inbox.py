@@ -13,23 +13,23 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeGuard, TypeVar, overload
 
-from pillarbox import connections
+from pillarbox import connections, dialects
 from pillarbox.connections.accepted import Admitting, AsyncAdmitting
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, presentable
-from pillarbox.core.row import INBOX_RETENTION, REDELIVERY_WINDOW, ConsumerStatistics, InboxRecord, InProcessInbox
-from pillarbox.core.store import Retention, Store
-from pillarbox.inbox.admission import (
-    ADD_STATISTICS,
-    ADMIT,
-    Identified,
-    InboxWrite,
-    check_consumer,
-    explain,
-    record_of,
+from pillarbox.core.rows import (
+    INBOX_RETENTION,
+    REDELIVERY_WINDOW,
+    AsyncInboxTransaction,
+    InboxRecord,
+    InboxTransaction,
 )
+from pillarbox.core.statistics import ConsumerStatistics
+from pillarbox.core.store import Retention, Store
+from pillarbox.dialects import Dialect
+from pillarbox.inbox.admission import Identified, check_consumer, record_of
+from pillarbox.inbox.write_errors import ADD_STATISTICS, ADMIT, InboxWrite, explain
 from pillarbox.pruning import prune_in_batches
-from pillarbox.statements import StatementSet, load
 from pillarbox.table_names import DEFAULT_TABLES, TableNames
 
 ConnectionT = TypeVar("ConnectionT")
@@ -48,22 +48,17 @@ class Inbox:
         self,
         *,
         tables: TableNames = DEFAULT_TABLES,
-        retention: Duration | None = INBOX_RETENTION,
+        retention: Duration = INBOX_RETENTION,
         redelivery: Duration = REDELIVERY_WINDOW,
     ) -> None:
         """
         tables: where the tables are: the same value as for the store and the outbox.
-        retention: how long `prune` keeps inbox records; None: for ever.
-        redelivery: the longest time after which an event may be redelivered.
+        retention: how long `prune` keeps inbox records, or "forever"; longer than `redelivery`.
+        redelivery: the longest time after which an event may be redelivered; zero: no event is redelivered.
         """
-        self._names = tables.postgres
+        self._tables = tables
         self._retention = _checked(retention, redelivery)
-        statements = {
-            "postgresql": StatementSet(self._names, load("pillarbox.inbox", "postgres")),
-            "sqlite": StatementSet(tables.sqlite, load("pillarbox.inbox", "sqlite")),
-        }
-        self._admit = {dialect: found.get("admit") for dialect, found in statements.items()}
-        self._count = {dialect: found.get("count_results") for dialect, found in statements.items()}
+        self._writers: dict[str, _InboxWriter] = {}
 
     def admit(self, connection: Admitting, consumer: str, event: str | Identified) -> bool:
         """Return True if the event is new to the consumer, False if the consumer has processed it already.
@@ -77,7 +72,7 @@ class Inbox:
         table is missing. Other exceptions of the driver pass unchanged.
         """
         record = record_of(consumer, event)
-        if _is_in_process(connection):
+        if _admits(connection):
             return connection.admit_record(record)
         return connections.run(
             connection, lambda dialect: self._admit_steps(dialect, record), instead="await inbox.aadmit(…)"
@@ -86,8 +81,10 @@ class Inbox:
     async def aadmit(self, connection: AsyncAdmitting, consumer: str, event: str | Identified) -> bool:
         """`admit` for a SQLAlchemy AsyncSession or AsyncConnection, a psycopg AsyncConnection or asyncpg."""
         record = record_of(consumer, event)
-        if _is_in_process(connection):
+        if _admits(connection):
             return connection.admit_record(record)
+        if _admits_awaited(connection):
+            return await connection.aadmit_record(record)
         return await connections.arun(
             connection, lambda dialect: self._admit_steps(dialect, record), instead="inbox.admit(…)"
         )
@@ -114,7 +111,7 @@ class Inbox:
 
     def add_statistics(self, connection: Admitting, statistics: ConsumerStatistics) -> None:
         """Add to the consumer statistics of this hour; a `Consumer` does so itself. Raises what `admit` raises."""
-        if _is_in_process(connection):
+        if _admits(connection):
             connection.add_statistics(statistics)
         else:
             connections.run(
@@ -125,8 +122,10 @@ class Inbox:
 
     async def aadd_statistics(self, connection: AsyncAdmitting, statistics: ConsumerStatistics) -> None:
         """`add_statistics` for async connections."""
-        if _is_in_process(connection):
+        if _admits(connection):
             connection.add_statistics(statistics)
+        elif _admits_awaited(connection):
+            await connection.aadd_statistics(statistics)
         else:
             await connections.arun(
                 connection,
@@ -141,23 +140,39 @@ class Inbox:
         """
         if self._retention is None:
             return 0
-        return sum([deleted async for deleted in prune_in_batches(store.upkeep, Retention(inbox=self._retention))])
+        return sum([deleted async for deleted in prune_in_batches(store.pruning, Retention(inbox=self._retention))])
 
-    def _admit_steps(self, dialect: connections.Dialect, record: InboxRecord) -> connections.Steps[bool]:
-        return bool((yield from self._execute(self._admit[dialect], record, ADMIT)))
+    def _admit_steps(self, dialect: str, record: InboxRecord) -> connections.Steps[bool]:
+        writer = self._writer(dialect)
+        return bool((yield from writer.execute(writer.admit, record, ADMIT)))
 
-    def _add_statistics_steps(
-        self, dialect: connections.Dialect, statistics: ConsumerStatistics
-    ) -> connections.Steps[None]:
-        yield from self._execute(self._count[dialect], statistics, ADD_STATISTICS)
+    def _add_statistics_steps(self, dialect: str, statistics: ConsumerStatistics) -> connections.Steps[None]:
+        writer = self._writer(dialect)
+        yield from writer.execute(writer.count, statistics, ADD_STATISTICS)
 
-    def _execute(
+    def _writer(self, name: str) -> _InboxWriter:
+        if (writer := self._writers.get(name)) is None:
+            writer = self._writers[name] = _InboxWriter(dialects.find(name), self._tables)
+        return writer
+
+
+class _InboxWriter:
+    """The statements of the inbox in one dialect."""
+
+    def __init__(self, dialect: Dialect, tables: TableNames) -> None:
+        self._dialect = dialect
+        self._names = dialect.names(tables)
+        statements = dialect.statements(self._names)
+        self.admit = statements.get("admit")
+        self.count = statements.get("count_results")
+
+    def execute(
         self, sql: str, row: InboxRecord | ConsumerStatistics, write: InboxWrite
     ) -> connections.Steps[connections.Rows]:
         try:
-            return (yield connections.Statement(sql, row))
+            return (yield connections.BoundStatement(sql, row))
         except Exception as error:
-            if (explained := explain(error, self._names, write)) is None:
+            if (explained := explain(error, write, self._dialect, self._names)) is None:
                 raise
             raise explained from presentable(error)
 
@@ -214,13 +229,17 @@ class IdempotentDecorator:
         return once
 
 
-def _is_in_process(connection: object) -> TypeGuard[InProcessInbox]:
+def _admits(connection: object) -> TypeGuard[InboxTransaction]:
     return hasattr(type(connection), "admit_record")
 
 
-def _checked(retention: Duration | None, redelivery: Duration) -> float | None:
+def _admits_awaited(connection: object) -> TypeGuard[AsyncInboxTransaction]:
+    return hasattr(type(connection), "aadmit_record")
+
+
+def _checked(retention: Duration, redelivery: Duration) -> float | None:
     longest = seconds(redelivery, field="redelivery")
-    if retention is None:
+    if retention == "forever":
         return None
     kept = seconds(retention, field="retention")
     if kept <= longest:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
-from pillarbox.core.clock import Chance, Clock
+from pillarbox.core.clock import Clock, RandomSource
 from pillarbox.core.errors import UnavailableError
 from pillarbox.core.retry import Backoff
 from pillarbox.core.source import Delivery, Source
@@ -23,14 +23,14 @@ async def receive_all(
     failed: Callable[[UnavailableError, float], None],
     restored: Callable[[float], None],
     clock: Clock,
-    chance: Chance,
+    rng: RandomSource,
 ) -> AsyncIterator[Delivery]:
     """Yield every delivery, without end; pause and reconnect while the source is unavailable.
 
     failed: called with the error and the seconds of the next pause.
     restored: called with the seconds that the outage lasted.
     """
-    backoff = Backoff(chance)
+    backoff = Backoff(rng)
     failed_at: float | None = None
     while True:
         try:
@@ -58,7 +58,7 @@ async def handle_with_transaction(
     failed: Callable[[NoTransactionError, float], None],
     stopping: asyncio.Event,
     clock: Clock,
-    chance: Chance,
+    rng: RandomSource,
 ) -> bool:
     """`Dispatcher.handle`, retried within seconds while no transaction can be opened; the event stays in flight.
 
@@ -68,7 +68,7 @@ async def handle_with_transaction(
     failed: called once with the error and the seconds of the first pause.
     Raises NoTransactionError when `stopping` is set, or after `LONGEST_HOLD`.
     """
-    backoff, until, reported = Backoff(chance), clock.monotonic() + LONGEST_HOLD, False
+    backoff, until, reported = Backoff(rng), clock.monotonic() + LONGEST_HOLD, False
     while True:
         try:
             return await dispatcher.handle(event)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from pillarbox.core.clock import Clock
-from pillarbox.core.row import ConsumerStatistics
+from pillarbox.core.statistics import ConsumerStatistics
 from pillarbox.inbox.acknowledgement import reason_of
 from pillarbox.inbox.dispatch import ends_the_task
 from pillarbox.inbox.observations import (

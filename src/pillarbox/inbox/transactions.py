@@ -45,14 +45,14 @@ def opener(transaction: Transactions) -> Open:
 def opened(open_block: Open) -> Block:
     """A transaction that is not entered yet.
 
-    Raises ConfigurationError for an object that is no context manager or never commits.
+    Raises ConfigurationError for an object that is not a context manager or never commits.
     """
     block = open_block()
     if why := kind_of(block, _NEVER_COMMIT):
         raise ConfigurationError(f"transaction returns a {type(block).__name__}: {why}")
     if not (is_awaited(block) or hasattr(type(block), "__enter__")):
         raise ConfigurationError(
-            f"transaction returns a {type(block).__name__}, which is no context manager; {_ACCEPTED}"
+            f"transaction returns a {type(block).__name__}, which is not a context manager; {_ACCEPTED}"
         )
     return block
 

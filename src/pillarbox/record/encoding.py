@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from pillarbox.core.errors import RecordError
-from pillarbox.record.paths import dotted
+from pillarbox.record.payload_paths import dotted
 
 DEEPEST = 100
 """The most levels of nesting; more is most likely a structure that contains itself."""
@@ -109,7 +109,7 @@ def _normal(value: Any, depth: int) -> Any:
         return _number(value)
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise _InvalidValue(f"{value!r} is no JSON number; leave it out or pass None")
+            raise _InvalidValue(f"{value!r} is not a valid JSON number; leave it out or pass None")
         return float(value)
     if isinstance(value, (dict, list, tuple)):
         return _container(value, depth)  # pyright: ignore[reportUnknownArgumentType]  # it takes any items
@@ -171,7 +171,7 @@ def _object(value: Any, depth: int) -> Any:
         return value.isoformat()
     if isinstance(value, Decimal):
         if not value.is_finite():
-            raise _InvalidValue(f"{value} is no number; leave it out or pass None")
+            raise _InvalidValue(f"{value} is not a number; leave it out or pass None")
         return str(value)
     if isinstance(value, UUID):
         return str(value)

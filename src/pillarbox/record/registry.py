@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from pillarbox.core.errors import ConfigurationError, RecordError
-from pillarbox.core.event import HIGHEST_SCHEMA_VERSION, LONGEST_TEXT, check_text
-from pillarbox.record.paths import dotted
+from pillarbox.core.event import MAX_SCHEMA_VERSION, MAX_TEXT_BYTES, check_text
+from pillarbox.record.payload_paths import dotted
 
 Upcaster = Callable[[Any], Any]
 
@@ -116,14 +116,14 @@ class EventTypes:
 
 def check_name(name: str, value: object) -> None:
     try:
-        check_text(name, value, LONGEST_TEXT)
+        check_text(name, value, MAX_TEXT_BYTES)
     except RecordError as error:
         raise ConfigurationError(str(error)) from None
 
 
 def _check_version(name: str, version: object) -> None:
-    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= HIGHEST_SCHEMA_VERSION:
-        raise ConfigurationError(f"{name}: version must be a whole number from 1, not {version!r}")
+    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= MAX_SCHEMA_VERSION:
+        raise ConfigurationError(f"{name}: version must be an integer of 1 or more, not {version!r}")
 
 
 def _check_validator(name: str, validator: object) -> None:

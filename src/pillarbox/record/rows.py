@@ -1,21 +1,25 @@
-"""Turns an event into its row: validates it by its registered type, encodes it and checks its size."""
+"""Turns events into rows: validates them by their registered types, encodes them, and checks their sizes and ids."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
-from pillarbox.core.errors import RecordError
+from pillarbox.core.errors import DuplicateEventError, RecordError
 from pillarbox.core.event import BYTES, JSON, Event
-from pillarbox.core.row import Row
+from pillarbox.core.rows import EventRow
 from pillarbox.record.encoding import encode
 from pillarbox.record.registry import EventTypes
-from pillarbox.record.tracing import trace_of
+from pillarbox.record.tracing import creation_context
 
 _headers = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def row_of(event: Event, *, registry: EventTypes | None, max_payload: int) -> Row:
-    """The row of an event. Raises RecordError if it is invalid, cannot be encoded or is too large."""
+def row_of(event: Event, *, registry: EventTypes | None, max_payload: int, traced: bool = True) -> EventRow:
+    """The row of an event. Raises RecordError if it is invalid, cannot be encoded or is too large.
+
+    traced: give it the trace context of the current span, unless it has its own.
+    """
     if not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance] # not every caller has a type checker
         raise RecordError(f'{type(event).__name__} is not an Event; pass Event("order.placed", {{…}})', field="events")
     known = registry.find(event.event_type) if registry is not None else None
@@ -29,7 +33,8 @@ def row_of(event: Event, *, registry: EventTypes | None, max_payload: int) -> Ro
             field="payload",
         )
     raw = isinstance(event.payload, (bytes, bytearray, memoryview))
-    return Row(
+    trace_id, headers = creation_context(event) if traced else (event.trace_id, event.headers)
+    return EventRow(
         event_id=event.event_id,
         destination=event.destination or (known.destination if known else ""),
         event_type=event.event_type,
@@ -38,11 +43,23 @@ def row_of(event: Event, *, registry: EventTypes | None, max_payload: int) -> Ro
         ordering_key=event.key,
         payload=payload,
         content_type=event.content_type or (BYTES if raw else JSON),
-        headers=_headers(dict(event.headers)) if event.headers else "{}",
+        headers=_headers(dict(headers)) if headers else "{}",
         schema_version=event.schema_version or (known.version if known else 1),
         correlation_id=event.correlation_id,
         causation_id=event.causation_id,
-        trace_id=trace_of(event),
+        trace_id=trace_id,
         occurred_at=event.occurred_at,
         available_at=event.available_at,
     )
+
+
+def check_distinct(rows: Sequence[EventRow]) -> None:
+    """Raise DuplicateEventError if two events of one call have the same id and destination."""
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        identity = row.event_id, row.destination
+        if identity in seen:
+            raise DuplicateEventError(
+                f"event {row.event_id} occurs twice in one call, nothing was written; record it once", field="event_id"
+            )
+        seen.add(identity)

@@ -1,4 +1,4 @@
-"""SQLAlchemy 2.0 and 2.1: sessions and connections, blocking and awaited.
+"""SQLAlchemy 2.0 and 2.1: sessions, connections, engines and session factories, blocking and awaited.
 
 The statement goes to the driver in the driver's own style, past the compiler. Whether a transaction is open is
 asked of the driver too: SQLAlchemy's `in_transaction()` is true even at isolation level AUTOCOMMIT.
@@ -7,49 +7,19 @@ An awaited session or connection runs the blocking code through its `run_sync`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-from pillarbox.connections import asyncpg, psycopg, sqlite
-from pillarbox.connections.connection import Dialect, Operation, Rows, Statement, Steps, T, drive, guarded
+from pillarbox.connections import registry
+from pillarbox.connections.connection import BoundStatement, Operation, Rows, T, drive, guarded
+from pillarbox.connections.driver import BehindSqlAlchemy, Driver
 from pillarbox.connections.kinds import kind_of
-from pillarbox.connections.placeholders import Style, render
+from pillarbox.connections.placeholders import render
 from pillarbox.core.errors import InvalidConnectionError, NotInTransactionError
 
 _REMEDY = (
     'use an engine without isolation_level="AUTOCOMMIT" and wrap both in `with session.begin():` '
     "or `with engine.begin() as connection:`"
 )
-
-
-class _Driver(NamedTuple):
-    dialect: Dialect
-    style: Style
-    guard: Callable[[Any, Any], Steps[None]]
-    """Given the driver's connection and SQLAlchemy's adapter around it."""
-
-
-def _libpq(own: Any, _adapter: Any) -> Steps[None]:
-    return psycopg.guard(own, remedy=_REMEDY)
-
-
-def _asyncpg(own: Any, adapter: Any) -> Steps[None]:
-    # The adapter begins with the first statement, unless it is told to commit each.
-    return asyncpg.guard(own, begins=not adapter.autocommit, remedy=_REMEDY)
-
-
-def _sqlite(own: Any, _adapter: Any) -> Steps[None]:
-    return sqlite.guard(own, remedy=_REMEDY)
-
-
-_DRIVERS = {
-    ("psycopg", "Connection"): _Driver("postgresql", Style.PERCENT, _libpq),
-    ("psycopg", "AsyncConnection"): _Driver("postgresql", Style.PERCENT, _libpq),
-    ("psycopg2", "connection"): _Driver("postgresql", Style.PERCENT, _libpq),
-    ("asyncpg", "Connection"): _Driver("postgresql", Style.DOLLAR, _asyncpg),
-    ("sqlite3", "Connection"): _Driver("sqlite", Style.QUESTION, _sqlite),
-    ("aiosqlite", "Connection"): _Driver("sqlite", Style.QUESTION, _sqlite),
-}
 
 
 class SqlAlchemyConnection:
@@ -73,19 +43,21 @@ class SqlAlchemyConnection:
     def _run(self, operation: Operation[T]) -> T:
         adapter = self._connection.connection.dbapi_connection
         own = self._connection.connection.driver_connection
-        driver = kind_of(own, _DRIVERS)
+        drivers = registry.known_classes("behind_sqlalchemy")
+        driver: BehindSqlAlchemy | None = kind_of(own, drivers)
         if driver is None:
+            supported = ", ".join(sorted({known.name for known in drivers.values()}))
             raise InvalidConnectionError(
-                f"SQLAlchemy's driver {self._connection.dialect.name}+{self._connection.dialect.driver} is not known "
-                "here; use postgresql with psycopg, psycopg2 or asyncpg, or sqlite with pysqlite or aiosqlite"
+                f"SQLAlchemy's driver {self._connection.dialect.name}+{self._connection.dialect.driver} is not "
+                f"supported; use one of {supported}"
             )
 
-        def execute(statement: Statement) -> Rows:
+        def execute(statement: BoundStatement) -> Rows:
             sql = render(statement.sql, driver.style)
             result = self._connection.exec_driver_sql(sql, statement.parameters)
             return list(result.fetchall()) if result.returns_rows else []
 
-        return drive(guarded(driver.guard(own, adapter), operation, driver.dialect), execute)
+        return drive(guarded(driver.guard(own, adapter, _REMEDY), operation, driver.dialect), execute)
 
 
 class SqlAlchemySession:
@@ -129,3 +101,30 @@ class SqlAlchemyAsyncSession:
 
         result: T = await self._session.run_sync(run)
         return result
+
+
+def _begin(factory: Any) -> Any:
+    return factory.begin()
+
+
+DRIVER = Driver(
+    accepts="a SQLAlchemy Session, Connection, AsyncSession or AsyncConnection",
+    connections={
+        ("sqlalchemy", "Session"): SqlAlchemySession,
+        ("sqlalchemy", "scoped_session"): SqlAlchemySession,
+        ("sqlalchemy", "Connection"): SqlAlchemyConnection,
+    },
+    async_connections={
+        ("sqlalchemy", "AsyncSession"): SqlAlchemyAsyncSession,
+        ("sqlalchemy", "async_scoped_session"): SqlAlchemyAsyncSession,
+        ("sqlalchemy", "AsyncConnection"): SqlAlchemyAsyncConnection,
+    },
+    pools={("sqlalchemy", "Engine"): _begin, ("sqlalchemy", "sessionmaker"): _begin},
+    async_pools={("sqlalchemy", "AsyncEngine"): _begin, ("sqlalchemy", "async_sessionmaker"): _begin},
+    remedies={
+        ("sqlalchemy", "Engine"): "pass the connection of `with engine.begin() as connection:`",
+        ("sqlalchemy", "AsyncEngine"): "pass the connection of `async with engine.begin() as connection:`",
+        ("sqlalchemy", "sessionmaker"): "pass the session of `with factory.begin() as session:`",
+        ("sqlalchemy", "async_sessionmaker"): "pass the session of `async with factory.begin() as session:`",
+    },
+)

@@ -5,18 +5,21 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from pillarbox.connections.connection import Operation, Rows, Statement, Steps, T, adrive, drive, guarded
+from pillarbox.connections.connection import BoundStatement, Operation, Rows, Steps, T, adrive, drive, guarded
+from pillarbox.connections.driver import BehindSqlAlchemy, Driver
 from pillarbox.connections.placeholders import Style, render
 from pillarbox.core.errors import InvalidConnectionError, NotInTransactionError
-from pillarbox.statements import Names, StatementSet, load
+from pillarbox.statements import Names, StatementSet, load_statements
 
 # libpq's PGTransactionStatusType.
 _IDLE, _ACTIVE = 0, 1
 
 
-def probe() -> Statement:
+def probe() -> BoundStatement:
     """A statement that changes nothing; after its reply libpq knows whether a transaction is open."""
-    return Statement(StatementSet(Names(), load("pillarbox.connections")).get("catch_up"))
+    return BoundStatement(
+        StatementSet(Names(), load_statements("pillarbox.connections.drivers", "psycopg")).get("catch_up")
+    )
 
 
 def guard(connection: Any, *, remedy: str) -> Steps[None]:
@@ -46,7 +49,7 @@ class PsycopgConnection:
     def run(self, operation: Operation[T]) -> T:
         return drive(_steps(self._connection, operation, self.remedy), self._execute)
 
-    def _execute(self, statement: Statement) -> Rows:
+    def _execute(self, statement: BoundStatement) -> Rows:
         cursor = self._connection.cursor(row_factory=_as_tuples)
         cursor.execute(render(statement.sql, _style(cursor.__class__)), statement.parameters)
         if _in_pipeline(self._connection):
@@ -67,7 +70,7 @@ class PsycopgAsyncConnection:
     async def arun(self, operation: Operation[T]) -> T:
         return await adrive(_steps(self._connection, operation, self.remedy), self._execute)
 
-    async def _execute(self, statement: Statement) -> Rows:
+    async def _execute(self, statement: BoundStatement) -> Rows:
         cursor = self._connection.cursor(row_factory=_as_tuples)
         await cursor.execute(render(statement.sql, _style(cursor.__class__)), statement.parameters)
         if _in_pipeline(self._connection):
@@ -78,7 +81,7 @@ class PsycopgAsyncConnection:
 
 
 def _steps(connection: Any, operation: Operation[T], remedy: str) -> Steps[T]:
-    return guarded(guard(connection, remedy=remedy), operation, "postgresql")
+    return guarded(guard(connection, remedy=remedy), operation, "postgres")
 
 
 def _in_pipeline(connection: Any) -> bool:
@@ -96,3 +99,26 @@ def _style(cursor: type) -> Style:
     """The caller may have made RawCursor, which takes $1, the cursor of the connection."""
     raw = any(kind.__name__ == "RawCursorMixin" for kind in cursor.__mro__)
     return Style.DOLLAR if raw else Style.PERCENT
+
+
+def guard_behind_sqlalchemy(connection: Any, _adapter: Any, remedy: str) -> Steps[None]:
+    """`guard` for SQLAlchemy; also for psycopg2, because SQLAlchemy opens no transaction with `with connection:`."""
+    return guard(connection, remedy=remedy)
+
+
+_BEHIND_SQLALCHEMY = BehindSqlAlchemy("postgres", Style.PERCENT, guard_behind_sqlalchemy, "postgresql+psycopg")
+
+DRIVER = Driver(
+    accepts="a psycopg Connection or AsyncConnection",
+    connections={("psycopg", "Connection"): PsycopgConnection},
+    async_connections={("psycopg", "AsyncConnection"): PsycopgAsyncConnection},
+    behind_sqlalchemy={
+        ("psycopg", "Connection"): _BEHIND_SQLALCHEMY,
+        ("psycopg", "AsyncConnection"): _BEHIND_SQLALCHEMY,
+    },
+    remedies={
+        ("psycopg_pool", "ConnectionPool"): "pass the connection of `with pool.connection() as connection:`",
+        ("psycopg_pool", "AsyncConnectionPool"): "pass the connection of `async with pool.connection() as connection:`",
+        ("psycopg", "BaseCursor"): "pass the cursor's `.connection`",
+    },
+)

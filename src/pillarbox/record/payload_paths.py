@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def dotted(steps: Iterable[str | int]) -> str:
-    """The path of a value; names that are no identifiers are put in brackets."""
+    """The path of a value; names that are not identifiers are put in brackets."""
     return "payload" + "".join(_step(step) for step in steps)
 
 

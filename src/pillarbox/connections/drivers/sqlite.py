@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pillarbox.connections.connection import Operation, Rows, Statement, Steps, T, drive, guarded
+from pillarbox.connections.connection import BoundStatement, Operation, Rows, Steps, T, drive, guarded
+from pillarbox.connections.driver import BehindSqlAlchemy, Driver
 from pillarbox.connections.placeholders import Style, render
 from pillarbox.core.errors import InvalidConnectionError, NotInTransactionError
 
@@ -42,7 +43,7 @@ class SqliteConnection:
         steps = guarded(guard(self._connection, remedy=self.remedy), operation, "sqlite")
         return drive(steps, self._execute)
 
-    def _execute(self, statement: Statement) -> Rows:
+    def _execute(self, statement: BoundStatement) -> Rows:
         cursor = self._connection.cursor()
         cursor.row_factory = None
         try:
@@ -56,3 +57,24 @@ class SqliteConnection:
             _ = self._connection.in_transaction
         except Exception as error:
             raise InvalidConnectionError(f"the sqlite3 connection cannot be used: {error}") from error
+
+
+def _behind_sqlalchemy(connection: Any, _adapter: Any, remedy: str) -> Steps[None]:
+    return guard(connection, remedy=remedy)
+
+
+DRIVER = Driver(
+    accepts="a sqlite3.Connection",
+    connections={("sqlite3", "Connection"): SqliteConnection},
+    behind_sqlalchemy={
+        ("sqlite3", "Connection"): BehindSqlAlchemy("sqlite", Style.QUESTION, _behind_sqlalchemy, "sqlite+pysqlite"),
+        ("aiosqlite", "Connection"): BehindSqlAlchemy("sqlite", Style.QUESTION, _behind_sqlalchemy, "sqlite+aiosqlite"),
+    },
+    remedies={
+        ("sqlite3", "Cursor"): "pass the cursor's `.connection`",
+        (
+            "aiosqlite",
+            "Connection",
+        ): "aiosqlite is accepted through SQLAlchemy: create_async_engine('sqlite+aiosqlite://…')",
+    },
+)

@@ -1,13 +1,16 @@
-"""psycopg2: connections of its own and those of its pools."""
+"""psycopg2: connections and pools."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from pillarbox.connections.connection import Operation, Rows, Statement, Steps, T, drive, guarded
+from pillarbox.connections.connection import BoundStatement, Operation, Rows, Steps, T, drive, guarded
+from pillarbox.connections.driver import BehindSqlAlchemy, Driver
+from pillarbox.connections.drivers.psycopg import guard_behind_sqlalchemy, probe
 from pillarbox.connections.placeholders import Style, render
-from pillarbox.connections.psycopg import probe
 from pillarbox.core.errors import InvalidConnectionError, NotInTransactionError
 
 # libpq's PGTransactionStatusType.
@@ -44,11 +47,37 @@ class Psycopg2Connection:
         self._connection = connection
 
     def run(self, operation: Operation[T]) -> T:
-        return drive(guarded(guard(self._connection, remedy=self.remedy), operation, "postgresql"), self._execute)
+        return drive(guarded(guard(self._connection, remedy=self.remedy), operation, "postgres"), self._execute)
 
-    def _execute(self, statement: Statement) -> Rows:
+    def _execute(self, statement: BoundStatement) -> Rows:
         # The plain cursor gives tuples, whichever cursor factory the caller chose for the connection.
         with self._connection.cursor(cursor_factory=sys.modules["psycopg2.extensions"].cursor) as cursor:
             cursor.execute(render(statement.sql, Style.PERCENT), statement.parameters)
             rows: Rows = cursor.fetchall() if cursor.description else ()
         return rows
+
+
+@contextmanager
+def _borrow(pool: Any) -> Iterator[Any]:
+    connection = pool.getconn()
+    try:
+        with connection:
+            yield connection
+    finally:
+        pool.putconn(connection)
+
+
+DRIVER = Driver(
+    accepts="a psycopg2 connection",
+    connections={("psycopg2", "connection"): Psycopg2Connection},
+    pools={("psycopg2", "AbstractConnectionPool"): _borrow},
+    behind_sqlalchemy={
+        ("psycopg2", "connection"): BehindSqlAlchemy(
+            "postgres", Style.PERCENT, guard_behind_sqlalchemy, "postgresql+psycopg2"
+        )
+    },
+    remedies={
+        ("psycopg2", "cursor"): "pass the cursor's `.connection`",
+        ("psycopg2", "AbstractConnectionPool"): "pass `pool.getconn()`, in a block `with connection:`",
+    },
+)

@@ -1,10 +1,14 @@
-"""asyncpg: connections of one's own and those acquired from a pool."""
+"""asyncpg: connections, also those acquired from a pool, and pools."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
-from pillarbox.connections.connection import Operation, Rows, Statement, Steps, T, adrive, guarded
+from pillarbox.connections.connection import BoundStatement, Operation, Rows, Steps, T, adrive, guarded
+from pillarbox.connections.driver import BehindSqlAlchemy, Driver
+from pillarbox.connections.placeholders import Style
 from pillarbox.core.errors import InvalidConnectionError, NotInTransactionError
 
 
@@ -33,10 +37,10 @@ class AsyncpgConnection:
 
     async def arun(self, operation: Operation[T]) -> T:
         own = self._own()
-        steps = guarded(guard(own, begins=False, remedy=self.remedy), operation, "postgresql")
+        steps = guarded(guard(own, begins=False, remedy=self.remedy), operation, "postgres")
         return await adrive(steps, self._execute)
 
-    async def _execute(self, statement: Statement) -> Rows:
+    async def _execute(self, statement: BoundStatement) -> Rows:
         rows: Rows = await self._connection.fetch(statement.sql, *statement.parameters)
         return rows
 
@@ -48,3 +52,33 @@ class AsyncpgConnection:
                 "the asyncpg connection went back to its pool; use it before its `async with` block ends"
             )
         return own
+
+
+@asynccontextmanager
+async def _acquire(pool: Any) -> AsyncIterator[Any]:
+    async with pool.acquire() as connection, connection.transaction():
+        yield connection
+
+
+def _behind_sqlalchemy(connection: Any, adapter: Any, remedy: str) -> Steps[None]:
+    # The adapter begins with the first statement, unless it is told to commit each.
+    return guard(connection, begins=not adapter.autocommit, remedy=remedy)
+
+
+DRIVER = Driver(
+    accepts="an asyncpg connection",
+    async_connections={
+        ("asyncpg", "Connection"): AsyncpgConnection,
+        ("asyncpg", "PoolConnectionProxy"): AsyncpgConnection,
+    },
+    async_pools={("asyncpg", "Pool"): _acquire},
+    behind_sqlalchemy={
+        ("asyncpg", "Connection"): BehindSqlAlchemy("postgres", Style.DOLLAR, _behind_sqlalchemy, "postgresql+asyncpg"),
+    },
+    remedies={
+        (
+            "asyncpg",
+            "Pool",
+        ): "pass the connection of `async with pool.acquire() as connection, connection.transaction():`"
+    },
+)

@@ -1,0 +1,1 @@
+"""One module per driver. Each defines `DRIVER`; `pillarbox.connections.registry` finds the modules by their folder."""
