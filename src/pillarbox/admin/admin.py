@@ -4,10 +4,10 @@
     dead_letters   list · details · retry · edit · discard
     requests       add · drain · override                         what operators ask relays for
     audit          add · list                                     who did what
-    replays        count · chosen · begin · find · copy           delivered events go out once more
-    archive        stale · read · drop                            old rows leave by way of a file
-    keys           blocked · hot · line                           what holds ordering keys back
-    inspection     overview · relays · consumers                  how outbox and inbox are doing
+    replays        count · chosen · begin · find · copy           delivered events are sent again
+    archive        count_expired · read · drop                    old rows are exported to a file, then deleted
+    keys           blocked · busiest · queue                      what holds ordering keys back
+    inspection     overview · relays · consumers                  the state of outbox and inbox
     samples        since                                          statistics over time
 
 A relay needs none of this. `store.admin` is the one way to reach it, and it shares the connections of its store. Every
@@ -30,14 +30,15 @@ from pillarbox.admin.replay import Replays
 from pillarbox.admin.requests import Requests
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.statistics import Sample
-from pillarbox.core.store import LedgerKind, Store
+from pillarbox.core.store import LedgerKind, Schema, Store
+from pillarbox.statements import StatementSet
 
 
 class Samples(Protocol):
     """Statistics over time, as relays wrote them."""
 
     async def since(self, seconds: float) -> Sequence[Sample]:
-        """Return the samples of the last so many seconds, the oldest first, and at most the newest `MOST`."""
+        """Return the samples of the last `seconds`, the oldest first, and at most the newest `MAX_SAMPLES`."""
         ...
 
 
@@ -64,18 +65,28 @@ class Admin(Protocol):
     def samples(self) -> Samples: ...
 
 
+class AdminSchema(Schema, Protocol):
+    """The tables, and the statements that a store sends."""
+
+    def statements(self) -> StatementSet | None:
+        """The SQL statements that the store sends, by name; None if it sends no SQL."""
+        ...
+
+
 class AdminStore(Store, Protocol):
     """A store with both halves: the relay's, and the operators'."""
 
     @property
+    def schema(self) -> AdminSchema: ...
+    @property
     def admin(self) -> Admin: ...
     @property
     def diagnosis(self) -> Diagnosis: ...
-    def beside(self, *, history: bool | None = None, ledger: LedgerKind | None = None) -> AdminStore: ...
+    def clone(self, *, history: bool | None = None, ledger: LedgerKind | None = None) -> AdminStore: ...
 
 
 class NoAdmin:
-    """The operators' half of a store that has none. A store that supports some of it inherits this."""
+    """The operator interface of a store that has none. A store that supports a part of it inherits this."""
 
     def __init__(self, store: str) -> None:
         """store: the store's URL or scheme, for errors."""
@@ -118,8 +129,8 @@ class NoAdmin:
         self.refuse("statistics over time")
 
     def refuse(self, what: str) -> NoReturn:
-        """Raise ConfigurationError for a part of the operators' half that the store does not support."""
+        """Raise ConfigurationError for a part of the operator interface that the store does not support."""
         raise ConfigurationError(
-            f"{self._store} does not support {what}: it has not the whole operators' half of a store; "
-            "use sqlite:///file.db or postgresql://…"
+            f"{self._store} does not support {what}: it does not implement the operator interface; "
+            "use postgresql://…, mariadb://… or sqlite:///file.db"
         )

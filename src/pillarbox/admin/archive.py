@@ -12,7 +12,7 @@ from pillarbox.core.store import Retention
 Table = Literal["history", "dead"]
 
 
-class Stale(NamedTuple):
+class ExpiredCounts(NamedTuple):
     """Rows past their retention period; `COUNTED + 1` stands for that many or more."""
 
     history: int
@@ -25,7 +25,7 @@ class Stale(NamedTuple):
 class Archive(Protocol):
     """Reads and deletes old delivered and dead-lettered events, by the clock of the database; never pending ones."""
 
-    async def stale(self, kept: Retention) -> Stale:
+    async def count_expired(self, kept: Retention) -> ExpiredCounts:
         """Count the rows past their retention period."""
         ...
 

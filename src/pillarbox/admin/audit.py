@@ -75,7 +75,7 @@ class FoundEntry(NamedTuple):
 
 
 class Audit(Protocol):
-    """Who did what. A bulk action is one entry: `add` begins it with a count of 0 and all messages `left`."""
+    """Who did what. A bulk action is one entry: `add` begins it with a count of 0 and all messages `remaining`."""
 
     async def add(
         self, what: str, subject: str = "", *, count: int = 1, detail: Mapping[str, Any] = NOTHING, by: str = ""

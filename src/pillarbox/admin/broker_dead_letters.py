@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from pillarbox.core.outcome import sanitize_error
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerDeadLetter:
@@ -41,6 +43,11 @@ def dead_letter_queue(work: str) -> str:
     return f"{work}.dlq"
 
 
+def legible(text: str | None) -> str | None:
+    """Escape what is not UTF-8 or cannot be printed in a text that a producer wrote; None stays None."""
+    return None if text is None else sanitize_error(text)
+
+
 class ReceivedDeadLetter(Protocol):
     """A dead letter that was received and not yet returned."""
 
@@ -67,11 +74,11 @@ class BrokerDeadLetters(Protocol):
         ...
 
     def receive(
-        self, queue: str, *, most: int, window: int
+        self, queue: str, *, limit: int, prefetch: int
     ) -> AbstractAsyncContextManager[AsyncIterator[ReceivedDeadLetter]]:
-        """Receive the first dead letters of a queue, up to `most`; no other consumer receives them meanwhile.
+        """Receive the first dead letters of a queue, up to `limit`; no other consumer receives them meanwhile.
 
-        At most `window` are unacknowledged at once: the iterator ends early when so many were not moved. Raises
+        At most `prefetch` are unacknowledged at once: the iterator ends early when this many were not moved. Raises
         RejectedError if the broker denies access to the queue, UnavailableError if the broker is unavailable.
         """
         ...

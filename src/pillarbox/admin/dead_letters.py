@@ -21,7 +21,7 @@ AMENDED = "amended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Amendment:
+class DeadLetterEdit:
     """The content of a dead letter before and after an edit."""
 
     old_payload: bytes
@@ -32,7 +32,7 @@ class Amendment:
     @classmethod
     def of(
         cls, old_payload: bytes, old_headers: str, *, payload: bytes | None, headers: Mapping[str, str] | None
-    ) -> Amendment:
+    ) -> DeadLetterEdit:
         """Return the edit of stored content; None leaves a part as it is."""
         try:
             had: dict[str, Any] = json.loads(old_headers)
@@ -57,7 +57,7 @@ class Amendment:
         return json.dumps(marked, ensure_ascii=False, separators=(",", ":"))
 
     @property
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """What changes, without the content: hash and size of both payloads, names of changed headers."""
         old, new = self.old_headers, self.headers
         return {
@@ -140,8 +140,8 @@ class FoundDeadLetter(NamedTuple):
 
 def dead_letter_page(found: Sequence[FoundDeadLetter], *, limit: int) -> DeadLetterPage:
     """Return the page that scanned rows make; see `page_of`."""
-    letters, last = page_of(found, limit=limit)
-    return DeadLetterPage(letters, None if last is None else last.id)
+    listed, last = page_of(found, limit=limit)
+    return DeadLetterPage(listed, None if last is None else last.id)
 
 
 class DeadLetters(Protocol):
@@ -157,7 +157,7 @@ class DeadLetters(Protocol):
         """Return one page of dead letters, the newest first."""
         ...
 
-    async def details(self, letters: Sequence[int]) -> Sequence[EventDetail]:
+    async def details(self, ids: Sequence[int]) -> Sequence[EventDetail]:
         """Return these dead letters with their content, the newest first; those that no longer exist are left out."""
         ...
 
@@ -166,7 +166,12 @@ class DeadLetters(Protocol):
         ...
 
     async def edit(
-        self, letter: int, *, payload: bytes | None = None, headers: Mapping[str, str] | None = None, by: str = ""
+        self,
+        dead_letter_id: int,
+        *,
+        payload: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        by: str = "",
     ) -> bool:
         """Retry one dead letter with another payload or other headers; None leaves them as they are.
 

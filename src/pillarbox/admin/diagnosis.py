@@ -20,7 +20,7 @@ Result = Literal["pass", "warn", "fail", "skip"]
 
 LONG_TRANSACTION = 300.0
 """Seconds after which an open transaction is reported: vacuum cannot remove rows that it can still see."""
-LOOKED_AT = 10_000
+EXAMINED = 10_000
 """Pending messages that a check reads, the first recorded ones."""
 MANY_ATTEMPTS = 5
 _LONGEST = 120
@@ -53,7 +53,7 @@ class Check:
     name: str
     """`group.subject`, as the reference lists it."""
     ask: Callable[[], Awaitable[CheckResult]]
-    gate: bool = False
+    prerequisite: bool = False
     """If it fails, later checks of its group are skipped."""
 
 
@@ -69,8 +69,8 @@ class Finding:
     """The transport, if there are several; else ''."""
 
 
-class Tried(NamedTuple):
-    """Pending messages with many attempts, among the first `LOOKED_AT` pending ones."""
+class RetriedSummary(NamedTuple):
+    """Pending messages with many attempts, among the first `EXAMINED` pending ones."""
 
     messages: int
     error: str
@@ -95,7 +95,7 @@ class OpenTransaction(NamedTuple):
     """An open transaction that keeps vacuum from removing dead rows."""
 
     pid: int
-    who: str
+    user: str
     application: str
     state: str
     seconds: float
@@ -122,7 +122,7 @@ class Diagnosis(Protocol):
         """Return the checks, causes before symptoms. long_transaction: age in seconds to report."""
         ...
 
-    async def tried(self, more_than: int = MANY_ATTEMPTS) -> Tried:
+    async def retried(self, more_than: int = MANY_ATTEMPTS) -> RetriedSummary:
         """Return the pending messages with more failed sends than that."""
         ...
 
@@ -142,13 +142,13 @@ def schema_checks(schema: Schema) -> list[Check]:
             return failed("; ".join(problems), "follow the advice for each problem")
         return passed("the tables are unchanged")
 
-    return [Check(name="store.schema", ask=version, gate=True), Check(name="store.tables", ask=tables)]
+    return [Check(name="store.schema", ask=version, prerequisite=True), Check(name="store.tables", ask=tables)]
 
 
 def _version(status: SchemaStatus) -> CheckResult:
     if status.version == 0:
         return failed("there are no tables", "`pillarbox schema apply`")
-    if status.version > status.required:
+    if status.too_new:
         return failed(
             f"the tables are at version {status.version}, this release supports {status.required}",
             "upgrade Pillarbox first",
@@ -158,16 +158,23 @@ def _version(status: SchemaStatus) -> CheckResult:
             f"the tables are at version {status.version}, this release needs {status.required}",
             "`pillarbox schema apply`",
         )
+    if status.version > status.required:
+        return passed(
+            f"the tables are at version {status.version}: this release needs {status.required}, the later changes are "
+            "additive"
+        )
     return passed(f"the tables are at version {status.version}, as this release needs them")
 
 
-def commonest(errors: Iterable[tuple[str, str]]) -> Tried:
+def commonest(errors: Iterable[tuple[str, str]]) -> RetriedSummary:
     """Return how many (error, event id) pairs there are, and the commonest error."""
     found = [(reason(error, event_id), event_id) for error, event_id in errors]
     if not found:
-        return Tried(0, "", "")
+        return RetriedSummary(0, "", "")
     [(commonest_error, _)] = Counter(error for error, _ in found).most_common(1)
-    return Tried(len(found), commonest_error, next(event_id for error, event_id in found if error == commonest_error))
+    return RetriedSummary(
+        len(found), commonest_error, next(event_id for error, event_id in found if error == commonest_error)
+    )
 
 
 def reason(error: str, event_id: str = "") -> str:

@@ -33,7 +33,7 @@ class BlockedKey(NamedTuple):
     """When the relay retries the first message; None: an operator must decide."""
 
 
-class BusyKey(NamedTuple):
+class BusiestKey(NamedTuple):
     """A key and how many of the sampled messages have it."""
 
     key: str
@@ -52,7 +52,7 @@ class FirstPending(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """An event beside another in its key."""
+    """An event next to another in its key."""
 
     recorded_at: datetime
     id: int
@@ -82,7 +82,7 @@ class Keys(Protocol):
         """
         ...
 
-    async def busiest(self, *, limit: int = 20) -> list[BusyKey]:
+    async def busiest(self, *, limit: int = 20) -> list[BusiestKey]:
         """Return the keys with the most messages among the first `SAMPLED` pending ones."""
         ...
 

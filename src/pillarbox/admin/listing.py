@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 from pillarbox.admin.requests import OpenRequest
 from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.event import LONGEST_HEADER
+from pillarbox.core.event import MAX_HEADER_BYTES
 from pillarbox.core.message import Status
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class EventFilter:
 
     @property
     def index(self) -> Literal["key", "type"] | None:
-        """The index by which the history is searched; the hot table has no such index."""
+        """The index by which the history is searched; the message table has no such index."""
         return "key" if self.key is not None else "type" if self.event_type is not None else None
 
     @property
@@ -105,7 +105,7 @@ class EventFilter:
 
     @property
     def waiting(self) -> bool:
-        """Whether the hot table can have matching events."""
+        """Whether the message table can have matching events."""
         return self.status is not Status.PUBLISHED
 
     @property
@@ -211,7 +211,7 @@ class EventDetail(NamedTuple):
             decoded = json.loads(self.headers_json)
             return {_encodable(name): _shown(value) for name, value in decoded.items()}
         except (ValueError, RecursionError, AttributeError):
-            return {UNREADABLE: _encodable(self.headers_json[:LONGEST_HEADER])}
+            return {UNREADABLE: _encodable(self.headers_json[:MAX_HEADER_BYTES])}
 
 
 def _shown(value: Any) -> Any:
@@ -227,7 +227,7 @@ def _encodable(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-class Story(NamedTuple):
+class EventReport(NamedTuple):
     """An event, once per destination; its latest failed sends, the last one first; its open requests, in order."""
 
     events: list[EventDetail]
@@ -243,7 +243,7 @@ class Events(Protocol):
         """Return one page of pending, delivered and dead-lettered events by recording time, the newest first."""
         ...
 
-    async def show(self, event_id: str) -> Story:
+    async def show(self, event_id: str) -> EventReport:
         """Return everything known of one event; nothing if the event is unknown."""
         ...
 

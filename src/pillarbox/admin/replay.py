@@ -18,7 +18,7 @@ from uuid import UUID, uuid5
 from pillarbox.admin.listing import EventFilter, Position
 from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError, RecordError
-from pillarbox.core.event import LONGEST_TEXT, check_text
+from pillarbox.core.event import MAX_TEXT_BYTES, check_text
 from pillarbox.core.message import Status
 
 WHAT = "replay"
@@ -59,7 +59,7 @@ class Replay:
     rate: float | None = None
     """Copies per second at most."""
     most: int | None = None
-    """At most so many events, the oldest first."""
+    """At most this many events, the oldest first."""
 
     def __post_init__(self) -> None:
         wanted = self.wanted
@@ -77,7 +77,7 @@ class Replay:
             raise ConfigurationError(f"{len(self.event_ids)} ids are too many for one replay: name at most {MOST_IDS}")
         if self.to is not None:
             try:
-                check_text("destination", self.to, LONGEST_TEXT)
+                check_text("destination", self.to, MAX_TEXT_BYTES)
             except RecordError as error:
                 raise ConfigurationError(str(error)) from None
 
@@ -116,7 +116,7 @@ class FoundDelivered(NamedTuple):
     """The last row that was scanned: the rows after it are unknown."""
 
 
-class Chosen(NamedTuple):
+class ReplayBatch(NamedTuple):
     """A batch of messages to replay, in the order of delivery."""
 
     rows: list[DeliveredRow]
@@ -124,7 +124,7 @@ class Chosen(NamedTuple):
     """Where the next batch continues; None if nothing is left."""
 
 
-class Counted(NamedTuple):
+class ReplayCount(NamedTuple):
     """How many of the scanned messages are to be replayed."""
 
     found: int
@@ -156,7 +156,7 @@ class Progress(NamedTuple):
 class Replays(Protocol):
     """Copies delivered messages in batches. A batch takes a constant number of statements and returns no payload."""
 
-    async def count(self, plan: Replay, *, enough: int, scan: int, after: Position | None = None) -> Counted:
+    async def count(self, plan: Replay, *, enough: int, scan: int, after: Position | None = None) -> ReplayCount:
         """Count the messages to replay, up to `enough`, among the next `scan` rows of an index.
 
         The scan is in the order of recording, as are the indexes by type and by key: if no row has the type, the key
@@ -166,7 +166,7 @@ class Replays(Protocol):
 
     async def chosen(
         self, plan: Replay, *, limit: int, after: DeliveryPosition, began: datetime | None = None
-    ) -> Chosen:
+    ) -> ReplayBatch:
         """Return the next messages to replay after a position, of those that were delivered until `began`.
 
         Scans a bounded number of rows. The batch may therefore be short or empty and still have a position to continue
@@ -192,19 +192,19 @@ class Replays(Protocol):
         ...
 
 
-def chosen_of(found: Iterable[FoundDelivered], *, limit: int) -> Chosen:
+def chosen_of(found: Iterable[FoundDelivered], *, limit: int) -> ReplayBatch:
     """Return the batch that scanned rows make. They have one matching row more than the limit, if there is one."""
     rows: list[DeliveredRow] = []
     size = 0
     for row, wanted, edge in found:
         size += row.size if wanted else 0
         if wanted and rows and (len(rows) == limit or size > BATCH_BYTES):
-            return Chosen(rows, rows[-1].position)
+            return ReplayBatch(rows, rows[-1].position)
         if wanted:
             rows.append(row)
         if edge:
-            return Chosen(rows, row.position)
-    return Chosen(rows, None)
+            return ReplayBatch(rows, row.position)
+    return ReplayBatch(rows, None)
 
 
 def detail_of_replay(

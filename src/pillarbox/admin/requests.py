@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final, Literal, NamedTuple, Protocol
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.store import Forced
+from pillarbox.core.store import ForcedBreakerState
 
 Action = Literal["retry", "discard", "reschedule", "dead_letter"]
 """Send it now, delete it, send it later, or dead-letter it so that its key continues."""
@@ -65,7 +65,7 @@ class Requests(Protocol):
         destination: str,
         *,
         paused: bool | Keep = KEEP,
-        breaker: Forced | Keep | None = KEEP,
+        breaker: ForcedBreakerState | Keep | None = KEEP,
         rate_limit: float | Keep | None = KEEP,
         by: str = "",
     ) -> None:
@@ -77,7 +77,7 @@ class Requests(Protocol):
 
 
 def changes(
-    *, paused: bool | Keep, breaker: Forced | Keep | None, rate_limit: float | Keep | None
+    *, paused: bool | Keep, breaker: ForcedBreakerState | Keep | None, rate_limit: float | Keep | None
 ) -> dict[str, bool | str | float | None]:
     """Return the parts of an override that are to change. Raises ConfigurationError."""
     if breaker not in (KEEP, None, "open", "closed"):

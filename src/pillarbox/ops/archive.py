@@ -16,16 +16,12 @@ from typing import BinaryIO
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.archive import Table
 from pillarbox.admin.listing import EventDetail
-from pillarbox.core.errors import ConfigurationError, PillarboxError
+from pillarbox.core.errors import CommandError, ConfigurationError
 from pillarbox.core.text import safe_json
 from pillarbox.ops import exports
 
 BATCH = 1000
 """Rows that are written, synced and deleted together."""
-
-
-class ArchiveError(PillarboxError):
-    """The archive could not be written. Rows that are not on disk were not deleted."""
 
 
 class ArchiveFile:
@@ -53,14 +49,15 @@ class ArchiveFile:
             yield cls(path, file, compressed=path.suffix == ".gz")
 
     def write(self, rows: Iterable[EventDetail]) -> None:
-        """Write rows and sync them to disk. Raises ArchiveError."""
+        """Write rows and sync them to disk. Raises CommandError: rows that are not on disk were not
+        deleted."""
         text = "".join(safe_json(exports.event_detail(row)) + "\n" for row in rows).encode()
         try:
             self._file.write(gzip.compress(text, mtime=0) if self._compressed else text)
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise ArchiveError(
+            raise CommandError(
                 f"{self._path} could not be written ({error.strerror}): rows that are not in it are still in the "
                 "database; free disk space, then continue with a new file"
             ) from None

@@ -13,7 +13,7 @@ from pillarbox.core.errors import ConfigurationError, RejectedError, Unavailable
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import open_broker_dead_letters, transport_queues
 
-MOST_MET = 100
+MAX_UNROUTED = 100
 """Queues that are read only because relays have sent to them."""
 
 
@@ -37,12 +37,12 @@ class Depth:
     error: str | None = None
 
 
-def known_queues(settings: Settings, *, met: Collection[str] = ()) -> list[DeadQueue]:
+def known_queues(settings: Settings, *, destinations: Collection[str] = ()) -> list[DeadQueue]:
     """Return the dead-letter queues in the order of the settings, grouped by transport.
 
-    met: destinations that relays have sent to. Without routes, each is a queue named after an event type.
+    destinations: those that relays have sent to. Without routes, each is a queue named after an event type.
     """
-    unrouted = [] if settings.routes or settings.destinations else sorted(met)[:MOST_MET]
+    unrouted = [] if settings.routes or settings.destinations else sorted(destinations)[:MAX_UNROUTED]
     return [queue for name in _brokers(settings) for queue in _queues_of(settings, name, unrouted)]
 
 
@@ -99,10 +99,10 @@ async def first_dead_letters(
         if most := min(depth, limit - len(found)):
             async with (
                 opened(settings, queue) as dead_letters,
-                dead_letters.receive(queue.name, most=most, window=most) as look,
+                dead_letters.receive(queue.name, limit=most, prefetch=most) as messages,
             ):
-                async for hand in look:
-                    found.append(hand.dead_letter if bodies else replace(hand.dead_letter, body=b""))
+                async for received in messages:
+                    found.append(received.dead_letter if bodies else replace(received.dead_letter, body=b""))
     return found
 
 
@@ -115,8 +115,6 @@ async def opened(
     dead_letters = open_broker_dead_letters(settings, queue.transport, timeout=within)
     try:
         yield dead_letters
-    except UnavailableError as error:
-        raise UnavailableError(str(error)) from error
     finally:
         await dead_letters.aclose()
 

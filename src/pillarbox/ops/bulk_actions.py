@@ -44,4 +44,6 @@ class Scope:
 async def begin(store: AdminStore, what: str, scope: Scope, *, count: int, by: str, **more: float) -> int:
     """Add the audit entry of a bulk action, with a count of zero; returns its number."""
     named = {"event_ids": list(scope.event_ids)} if len(scope.event_ids) > 1 else {}
-    return await store.admin.audit.add(what, scope.subject, count=0, detail={"left": count, **more, **named}, by=by)
+    return await store.admin.audit.add(
+        what, scope.subject, count=0, detail={"remaining": count, **more, **named}, by=by
+    )

@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from pillarbox.admin.dead_letters import Amendment
+from pillarbox.admin.dead_letters import DeadLetterEdit
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import RecordError
 from pillarbox.core.event import Event
-from pillarbox.core.text import is_json, parse_json
+from pillarbox.core.payload import is_json, parse_json
 from pillarbox.record.encoding import encode
 from pillarbox.record.rows import row_of
 
@@ -25,7 +25,7 @@ def amendment(
     headers: Mapping[str, str] | None = None,
     removed: Iterable[str] = (),
     max_payload: int,
-) -> Amendment:
+) -> DeadLetterEdit:
     """Return the change that sets the payload and these headers, and removes others.
 
     None keeps the payload. Raises RecordError, with the field, for content that could not be recorded, and for a header
@@ -36,12 +36,12 @@ def amendment(
     left = {name: value for name, value in dead_letter.headers.items() if name not in set(removed)}
     # Unchanged headers stay as they are stored, even if plain SQL wrote invalid ones.
     wanted = {**left, **(headers or {})} if headers or removed else None
-    change = Amendment.of(bytes(dead_letter.payload), dead_letter.headers_json, payload=payload, headers=wanted)
+    change = DeadLetterEdit.of(bytes(dead_letter.payload), dead_letter.headers_json, payload=payload, headers=wanted)
     if payload is not None and is_json(dead_letter.content_type):
         compact(payload)  # validates only: the bytes stay as given
     checked = change.headers if headers or removed else dict[str, Any]()
     event = Event(dead_letter.event_type, change.payload, content_type=dead_letter.content_type, headers=checked)
-    row_of(event, registry=None, max_payload=max_payload)
+    row_of(event, registry=None, max_payload=max_payload, traced=False)  # validates only: no event is created
     return change
 
 
@@ -61,10 +61,10 @@ class Draft(NamedTuple):
 def drafted(dead_letter: EventDetail) -> Draft:
     """Return the payload of a dead letter for an editor."""
     payload = bytes(dead_letter.payload)
-    return Draft(*legible(payload)) if is_json(dead_letter.content_type) else Draft(payload, indented=False)
+    return Draft(*indent(payload)) if is_json(dead_letter.content_type) else Draft(payload, indented=False)
 
 
-def legible(payload: bytes) -> tuple[bytes, bool]:
+def indent(payload: bytes) -> tuple[bytes, bool]:
     """Return the payload, indented if `compact` restores the same bytes, and whether it is indented."""
     try:
         decoded = _decoded(payload)

@@ -16,7 +16,7 @@ from pillarbox.ops.dead_letter_groups import members
 PAGE = 500
 """Dead letters per statement."""
 BATCH = 8
-"""Dead letters per statement that reads payloads: so many are in memory at once, of 1 MiB each by default and at most
+"""Dead letters per statement that reads payloads: this many are in memory at once, of 1 MiB each by default and at most
 64 MiB."""
 
 Content = Callable[[EventDetail], dict[str, Any]]

@@ -90,11 +90,11 @@ class Groups(NamedTuple):
 
     groups: list[DeadLetterGroup]
     complete: bool
-    """False: there are more dead letters than were looked at, so that counts are at least so much."""
+    """False: there are more dead letters than were read: the counts are lower bounds."""
 
 
 async def groups(store: AdminStore, wanted: DeadLetterFilter, *, most: int = MOST_GROUPS) -> Groups:
-    """The newest `most` dead letters that fit, by reason; looks once for each thousand of them, and no more often."""
+    """The newest `most` matching dead letters, by reason; one query for each thousand of them."""
     found: dict[str, DeadLetterGroup] = {}
     before: int | None = None
     for start in range(0, most, PAGE):
@@ -119,11 +119,11 @@ async def dead_letters_of(store: AdminStore, wanted: DeadLetterFilter, group: st
 
 
 async def page_of(
-    store: AdminStore, wanted: DeadLetterFilter, group: str, *, limit: int, before: int | None, looks: int
+    store: AdminStore, wanted: DeadLetterFilter, group: str, *, limit: int, before: int | None, queries: int
 ) -> DeadLetterPage:
-    """Return a page of one group, the newest first, from at most `looks` statements of a thousand dead letters."""
+    """Return a page of one group, the newest first, from at most `queries` statements of a thousand dead letters."""
     found: list[ListedDeadLetter] = []
-    for _ in range(looks):
+    for _ in range(queries):
         page = await store.admin.dead_letters.list(wanted, limit=PAGE, before=before)
         found += await members(page.dead_letters, group)
         if len(found) > limit:

@@ -34,7 +34,7 @@ FOLLOWED = 10_000
 _TICK = timedelta(milliseconds=1)
 """The coarsest resolution of a store's clock."""
 
-What = Literal["recorded", "retried", "delivered", "dead-lettered", "gone"]
+ChangeKind = Literal["recorded", "retried", "delivered", "dead-lettered", "gone"]
 """`gone`: the event is in no table any more: delivered without history, discarded, or pruned."""
 
 
@@ -42,7 +42,7 @@ class Change(NamedTuple):
     """A change of an event's state."""
 
     at: datetime
-    what: What
+    kind: ChangeKind
     event: ListedEvent
 
 

@@ -16,9 +16,9 @@ from pillarbox.admin.listing import EventDetail, Failure, ListedEvent
 from pillarbox.admin.overview import RelayView
 from pillarbox.admin.requests import OpenRequest
 from pillarbox.core.clock import timestamp
-from pillarbox.core.text import is_json, parse_json
+from pillarbox.core.payload import is_json, parse_json
 from pillarbox.ops.dead_letter_groups import DeadLetterGroup
-from pillarbox.ops.flow import DestinationView
+from pillarbox.ops.health import DestinationView
 
 
 def listed_event(event: ListedEvent) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def import_callable(path: str) -> Callable[..., object]:
     """Import a function. Raises ConfigurationError."""
     found = _import(path)
     if not callable(found):
-        raise ConfigurationError(f"{path} is a {type(found).__name__}, not Callable")
+        raise ConfigurationError(f"{path} is a {type(found).__name__}; a function is required")
     return found
 
 

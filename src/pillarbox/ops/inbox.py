@@ -33,5 +33,5 @@ async def read_inbox(store: AdminStore, *, retention: float | None, limit: int =
     consumers = await store.admin.inspection.consumers(limit=limit)
     if retention is None:
         return InboxView(consumers, None, None)
-    stale = await store.admin.archive.stale(Retention(inbox=retention))
+    stale = await store.admin.archive.count_expired(Retention(inbox=retention))
     return InboxView(consumers, retention, stale.inbox)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pillarbox import plugins
+from pillarbox import schemes
 from pillarbox.core.event import Event
 from pillarbox.ops.importing import installed
 from pillarbox.ops.settings import Settings
@@ -18,7 +18,7 @@ class Recorder:
         url = settings.store.url
         self._outbox = make_outbox(settings)
         with installed():
-            self._producer = plugins.store_plugin(plugins.scheme_of(url)).producer(url)
+            self._producer = schemes.store_plugin(schemes.scheme_of(url)).producer(url)
 
     async def record(self, events: Sequence[Event]) -> None:
         """Record these events and commit.

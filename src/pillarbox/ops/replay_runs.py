@@ -13,17 +13,13 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.listing import Position
 from pillarbox.admin.replay import HISTORY_SCANNED, Progress, Replay
 from pillarbox.core.clock import Clock, SystemClock
-from pillarbox.core.errors import PillarboxError
+from pillarbox.core.errors import CommandError
 from pillarbox.core.statistics import COUNTED
 
 BATCH = 1000
 """Copies per transaction."""
 
-Told = Callable[[Progress], None]
-
-
-class ReplayTakenError(PillarboxError):
-    """Another process has resumed the same replay."""
+OnProgress = Callable[[Progress], None]
 
 
 class Count(NamedTuple):
@@ -41,11 +37,11 @@ class Count(NamedTuple):
 
 
 async def count(
-    store: AdminStore, plan: Replay, *, looks: int | None = None, looked: Callable[[int], None] | None = None
+    store: AdminStore, plan: Replay, *, queries: int | None = None, on_query: Callable[[int], None] | None = None
 ) -> Count:
-    """Count the deliveries that match now, with at most `looks` statements; None: without limit. Changes nothing.
+    """Count the deliveries that match now, with at most `queries` statements; None: without limit. Changes nothing.
 
-    `looked` receives the number of rows that each statement but the last has read.
+    `on_query` receives the number of rows that each statement but the last has read.
     """
     enough = min(plan.most or COUNTED + 1, COUNTED + 1)
     found, taken = 0, 0
@@ -55,10 +51,10 @@ async def count(
         found, taken = found + more, taken + 1
         if after is None:
             return Count(found)
-        if taken == looks:
+        if taken == queries:
             return Count(found, among=taken * HISTORY_SCANNED)
-        if looked is not None:
-            looked(HISTORY_SCANNED)
+        if on_query is not None:
+            on_query(HISTORY_SCANNED)
 
 
 async def run(
@@ -67,7 +63,7 @@ async def run(
     *,
     by: str,
     expected: int | None = None,
-    progress: Told | None = None,
+    progress: OnProgress | None = None,
     clock: Clock | None = None,
 ) -> Progress:
     """Start a replay and run it; `progress` is called at the start and after every batch."""
@@ -76,9 +72,9 @@ async def run(
 
 
 async def resume(
-    store: AdminStore, replay: Progress, *, progress: Told | None = None, clock: Clock | None = None
+    store: AdminStore, replay: Progress, *, progress: OnProgress | None = None, clock: Clock | None = None
 ) -> Progress:
-    """Run the rest of a replay. Raises ReplayTakenError if another process resumes it in the meantime."""
+    """Run the rest of a replay. Raises CommandError if another process resumes it in the meantime."""
     tell, clock = progress or _ignore, clock or SystemClock()
     rate, first, start = replay.plan.rate, replay.copied, clock.monotonic()
     tell(replay)
@@ -100,7 +96,7 @@ async def _copy_batch(store: AdminStore, replay: Progress, rate: float | None) -
     after = more or (rows[-1].position if rows else replay.after)
     moved = await store.admin.replays.copy(replay, rows, after=after, done=more is None or left <= len(rows))
     if moved is None:
-        raise ReplayTakenError(f"replay {replay.number} is being resumed by another process, which continues it")
+        raise CommandError(f"replay {replay.number} is being resumed by another process, which continues it")
     return moved
 
 

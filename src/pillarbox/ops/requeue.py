@@ -18,7 +18,7 @@ from pillarbox.ops.settings import Settings
 
 SEARCHED = 65_535
 """Dead letters of a queue that are searched for event ids: the most that AMQP allows in flight."""
-WINDOW = 100
+PREFETCH = 100
 """Dead letters in flight while all are moved; as many that cannot be moved end the run."""
 
 NO_ORIGIN = "its headers do not name the queue it came from: name one with --to"
@@ -84,9 +84,9 @@ async def _requeue_from(
     result: RequeueResult,
     on_each: Callable[[], None],
 ) -> None:
-    window = SEARCHED if plan.event_ids or plan.dry_run else WINDOW
+    prefetch = SEARCHED if plan.event_ids or plan.dry_run else PREFETCH
     async with dead_letters.receive(
-        queue, most=min(most, SEARCHED) if plan.event_ids else most, window=window
+        queue, limit=min(most, SEARCHED) if plan.event_ids else most, prefetch=prefetch
     ) as received:
         if plan.event_ids:
             # Find all before the first is moved, so that a moved message that fails again is not found twice.

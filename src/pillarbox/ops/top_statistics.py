@@ -13,10 +13,10 @@ from datetime import timedelta
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.overview import Overview
-from pillarbox.core.statistics import EVERY, DeliveryStatistics, Sample
-from pillarbox.ops.flow import LONG, DestinationView, Flow, take_snapshot
+from pillarbox.core.statistics import SAMPLE_INTERVAL, OutcomeStatistics, Sample
+from pillarbox.ops.health import DEFAULT_SLO, DestinationView, Flow, take_snapshot
 
-WINDOW = 60.0
+RATE_WINDOW = 60.0
 """Seconds over which the rates of relays are averaged."""
 
 
@@ -58,7 +58,7 @@ class Frame:
     growth: float | None
     """Growth of the backlog per second; negative: it shrinks."""
     lanes: int
-    orphans: int
+    unowned_lanes: int
     """Lanes without a running owner."""
     destinations: Sequence[DestinationStatistics]
     relays: Sequence[RelayStatistics]
@@ -75,21 +75,21 @@ class _Before:
 class Watch:
     """Reads a store repeatedly; `clock` returns monotonic seconds."""
 
-    def __init__(self, store: AdminStore, *, clock: Callable[[], float], allowed: float = LONG) -> None:
+    def __init__(self, store: AdminStore, *, clock: Callable[[], float], allowed: float = DEFAULT_SLO) -> None:
         """allowed: seconds that an event may be pending."""
         self._store = store
         self._allowed = allowed
         self._clock = clock
         self._before: _Before | None = None
 
-    async def look(self) -> Frame:
+    async def refresh(self) -> Frame:
         """Raises StoreUnavailableError, SchemaError."""
         health = await take_snapshot(self._store, allowed=self._allowed)
         seen = health.overview
-        samples = await self._store.admin.samples.since(WINDOW)
+        samples = await self._store.admin.samples.since(RATE_WINDOW)
         before = self._before
         now = self._before = _Before(at=self._clock(), recorded=seen.recorded, backlog=seen.backlog, exact=seen.exact)
-        carried = _carried(samples)
+        delivered = _delivered(samples)
         return Frame(
             flow=health.flow,
             backlog=seen.backlog,
@@ -99,8 +99,8 @@ class Watch:
             recorded=_rate(before, now, now.recorded - before.recorded if before and before.recorded else None),
             growth=_rate(before, now, now.backlog - before.backlog if before and before.exact and now.exact else None),
             lanes=len(seen.lanes),
-            orphans=health.unowned_lanes,
-            destinations=_destinations(health.destinations, carried, _span(samples)),
+            unowned_lanes=health.unowned_lanes,
+            destinations=_destinations(health.destinations, delivered, _span(samples)),
             relays=_relays(seen),
         )
 
@@ -111,34 +111,34 @@ def _rate(before: _Before | None, now: _Before, difference: int | None) -> float
     return difference / (now.at - before.at)
 
 
-def _carried(samples: Sequence[Sample]) -> Mapping[str, DeliveryStatistics]:
-    sums: dict[str, DeliveryStatistics] = {}
+def _delivered(samples: Sequence[Sample]) -> Mapping[str, OutcomeStatistics]:
+    sums: dict[str, OutcomeStatistics] = {}
     for sample in samples:
-        if isinstance(sample.values, DeliveryStatistics):
-            sums.setdefault(sample.destination, DeliveryStatistics()).add(sample.values)
+        if isinstance(sample.values, OutcomeStatistics):
+            sums.setdefault(sample.destination, OutcomeStatistics()).add(sample.values)
     return sums
 
 
 def _span(samples: Sequence[Sample]) -> float:
     """Return the seconds that the samples cover: each covers the time since the previous one."""
     if not samples:
-        return WINDOW
-    between = samples[-1].at - samples[0].at + timedelta(seconds=EVERY)
-    return min(WINDOW, between.total_seconds())
+        return RATE_WINDOW
+    between = samples[-1].at - samples[0].at + timedelta(seconds=SAMPLE_INTERVAL)
+    return min(RATE_WINDOW, between.total_seconds())
 
 
 def _destinations(
-    known: Sequence[DestinationView], carried: Mapping[str, DeliveryStatistics], span: float
+    known: Sequence[DestinationView], delivered: Mapping[str, OutcomeStatistics], span: float
 ) -> list[DestinationStatistics]:
-    quiet = set(carried) - {view.name for view in known}
+    quiet = set(delivered) - {view.name for view in known}
     views = [
         *known,
         *(DestinationView(name=name, state="closed", forced=False, last_error=None, rate_limit=None) for name in quiet),
     ]
-    return [_statistics(view, carried.get(view.name), span) for view in sorted(views, key=lambda one: one.name)]
+    return [_statistics(view, delivered.get(view.name), span) for view in sorted(views, key=lambda one: one.name)]
 
 
-def _statistics(view: DestinationView, sums: DeliveryStatistics | None, span: float) -> DestinationStatistics:
+def _statistics(view: DestinationView, sums: OutcomeStatistics | None, span: float) -> DestinationStatistics:
     if sums is None:
         return DestinationStatistics(view=view, published=None, retried=None, dead=None, lag=None, slow=None)
     return DestinationStatistics(

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.keys import FirstPending, QueueView
-from pillarbox.admin.listing import EventDetail, Position, Story
+from pillarbox.admin.listing import EventDetail, EventReport, Position
 from pillarbox.core.message import Status
 from pillarbox.core.store import EVERYWHERE
-from pillarbox.ops.flow import DestinationView, destinations_of
+from pillarbox.ops.health import DestinationView, destinations_of
 from pillarbox.relay.routing import rate_text
 
 NEIGHBOURS = 5
 """Events of the same key that are shown before and after an event."""
-MOST = 20
+MAX_DESTINATIONS = 20
 """Destinations that are shown for an event without a route."""
 _WAITING = (Status.PENDING, Status.PROCESSING)
 
@@ -31,12 +31,12 @@ async def queue_of(store: AdminStore, detail: EventDetail) -> QueueView:
     return queue if detail.status in _WAITING else queue._replace(first=None)
 
 
-async def earlier_events(store: AdminStore, story: Story) -> list[FirstPending]:
+async def earlier_events(store: AdminStore, story: EventReport) -> list[FirstPending]:
     """Return the earlier event that an event waits for, for each destination."""
     return [first for one in story.events if (first := (await queue_of(store, one)).first) is not None]
 
 
-async def shut(store: AdminStore, story: Story) -> list[DestinationView]:
+async def unavailable_destinations(store: AdminStore, story: EventReport) -> list[DestinationView]:
     """Return the destinations of a pending event that are unavailable, paused or rate-limited.
 
     An event without a route waits for every destination as long as none is available.
@@ -49,9 +49,9 @@ async def shut(store: AdminStore, story: Story) -> list[DestinationView]:
         return [_paused(name) for name in sorted(names)]
     relays = await store.admin.inspection.relays()
     views = destinations_of(relays, overrides)
-    met = [view for view in views if any(view.name in relay.breakers for relay in relays if relay.lease > 0)]
-    if "" in names and not any(view.is_available for view in met):
-        names.update(view.name for view in met[:MOST])
+    with_breakers = [view for view in views if any(view.name in relay.breakers for relay in relays if relay.lease > 0)]
+    if "" in names and not any(view.is_available for view in with_breakers):
+        names.update(view.name for view in with_breakers[:MAX_DESTINATIONS])
     return [view for view in views if view.name in names and (not view.is_available or view.rate_limit is not None)]
 
 

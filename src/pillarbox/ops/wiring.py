@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pillarbox import plugins
+from pillarbox import schemes
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.broker_dead_letters import BrokerDeadLetters
-from pillarbox.core.clock import Duration
+from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.store import LedgerKind
 from pillarbox.core.transport import Address, Transport
@@ -34,32 +34,41 @@ if TYPE_CHECKING:
 
 
 def open_store(
-    store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = StoreOptions.statement_timeout
+    store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration | None = None
 ) -> AdminStore:
-    """Open the store of the settings. Raises ConfigurationError, also if its driver is not installed."""
+    """Open the store of the settings; statement_timeout: replaces the one of the settings.
+
+    Raises ConfigurationError, also if its driver is not installed.
+    """
     options = _store_options(store, ledger=ledger, statement_timeout=statement_timeout)
     with installed():
-        return plugins.store_plugin(plugins.scheme_of(store.url)).open(store.url, options)
+        return schemes.store_plugin(schemes.scheme_of(store.url)).open(store.url, options)
+
+
+def grants(store: StoreSettings, *, owner: str) -> str:
+    """Return the SQL of the grants for roles; owner: the role that owns the tables. Raises ConfigurationError."""
+    with installed():
+        return schemes.store_plugin(schemes.scheme_of(store.url)).grants(store.url, _store_options(store), owner)
 
 
 def scratch_store(store: StoreSettings, name: str) -> ScratchStore:
-    """A temporary store beside that of the settings. Raises ConfigurationError if its adapter does not support it."""
-    scheme = plugins.scheme_of(store.url)
-    plugin = plugins.store_plugin(scheme)
+    """A temporary store alongside that of the settings. Raises ConfigurationError if it is not supported."""
+    scheme = schemes.scheme_of(store.url)
+    plugin = schemes.store_plugin(scheme)
     if not plugin.scratch_stores:
         raise ConfigurationError(f"{scheme}:// does not support temporary tables for benchmarks; use another store")
     return plugin.scratch(store.url, _store_options(store), name)
 
 
 def _store_options(
-    store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration = StoreOptions.statement_timeout
+    store: StoreSettings, *, ledger: LedgerKind = False, statement_timeout: Duration | None = None
 ) -> StoreOptions:
     return StoreOptions(
         tables=store.tables,
         history=store.history,
         ledger=ledger,
         max_payload=store.max_payload,
-        statement_timeout=statement_timeout,
+        statement_timeout=statement_timeout or store.statement_timeout,
         extra=store.options or {},
     )
 
@@ -75,6 +84,7 @@ def make_outbox(
         registry=registry,
         duplicate=settings.record.duplicate,
         wakeup=settings.record.wakeup,
+        strict_order=settings.record.strict_order,
         max_payload=settings.record.max_payload,
         observers=observers,
     )
@@ -107,9 +117,7 @@ def open_scratch_queue(settings: Settings, transport: str, name: str) -> Scratch
 def transport_queues(settings: Settings, name: str) -> Mapping[str, str | None]:
     """Map the queues of a transport to their dead-letter queues; None: the default."""
     given = settings.transports[name]
-    reached = {to: one for to, one in settings.destinations.items() if _transport_name(settings, one) == name}
-    own = {to: _destination_options(given, one) for to, one in reached.items()}
-    return given.plugin.queues(_options(settings, given), own)
+    return given.plugin.queues(_options(settings, given), _addresses(settings, name))
 
 
 def open_transport_diagnosis(settings: Settings, name: str) -> TransportDiagnosis | None:
@@ -119,9 +127,8 @@ def open_transport_diagnosis(settings: Settings, name: str) -> TransportDiagnosi
     """
     with installed(), _naming_setting(settings, "transports", name):
         given = settings.transports[name]
-        found = {to: _destination(settings, to, one).address for to, one in settings.destinations.items()}
-        addresses = {to: address for to, address in found.items() if address.transport == name}
-        return given.plugin.diagnosis(given.url or "", _options(settings, given), addresses)
+        options = _options(settings, given) | ({"retry_horizon": _retry_horizon(settings)} if given.has_own else {})
+        return given.plugin.diagnosis(given.url or "", options, _addresses(settings, name))
 
 
 def make_relay(
@@ -174,23 +181,23 @@ def _open_transport(settings: Settings, name: str, given: TransportSettings) -> 
         if given.import_ is not None:
             from pillarbox.transports.handlers import Handlers
 
-            return import_object(given.import_, Handlers)
+            handlers = import_object(given.import_, Handlers)
+            handlers.configure(**given.own)
+            return handlers
         return given.plugin.open(given.url or "", _options(settings, given))
 
 
 def _options(settings: Settings, given: TransportSettings) -> dict[str, Any]:
-    """Return the options of a transport: its own keys of the settings, otherwise the table `options`."""
-    if given.kind != "rabbitmq":
-        return dict(given.options or {})
-    return {
-        "exchanges": given.exchanges,
-        "queues": given.queues,
-        "window": given.window,
-        "declare": given.declare,
-        "send_timeout": settings.relay.config.send_timeout,
-        "heartbeat": given.heartbeat,
-        "connect_timeout": given.connect_timeout,
-    }
+    """The settings of a transport. Those with settings of their own also take the timeout of a send from the relay."""
+    timeout = {"send_timeout": settings.relay.config.send_timeout} if given.has_own else {}
+    return {**given.own, **timeout}
+
+
+def _retry_horizon(settings: Settings) -> float:
+    """Seconds after which a message is sent again at the latest whose first result was lost: the relay crashed, its
+    lease expires, the destination is probed. An outage may last longer."""
+    relay = settings.relay.config
+    return seconds(relay.lease) + seconds(relay.send_timeout) + seconds(relay.breaker.max_delay)
 
 
 def _destination(settings: Settings, name: str, given: DestinationSettings) -> Destination:
@@ -202,25 +209,23 @@ def _destination(settings: Settings, name: str, given: DestinationSettings) -> D
         )
 
 
+def _addresses(settings: Settings, transport: str) -> dict[str, Address]:
+    """The addresses of the destinations behind a transport, by name."""
+    reached = {to: one for to, one in settings.destinations.items() if _transport_name(settings, one) == transport}
+    return {to: _destination(settings, to, one).address for to, one in reached.items()}
+
+
 def _address(settings: Settings, name: str, given: DestinationSettings) -> Address:
     transport = settings.transports[_transport_name(settings, given)]
-    address = transport.plugin.address(name, _destination_options(transport, given))
+    if given.target is not None:
+        address = transport.plugin.target(given.target)
+    else:
+        address = transport.plugin.address(name, given.own(transport))
     return replace(address, transport=_transport_name(settings, given))
 
 
 def _transport_name(settings: Settings, given: DestinationSettings) -> str:
     return given.transport or next(iter(settings.transports))
-
-
-def _destination_options(transport: TransportSettings, given: DestinationSettings) -> dict[str, Any]:
-    """The options of a destination: keys that are its transport's own in the settings, else the table `options`."""
-    match transport.kind:
-        case "rabbitmq":
-            return {"exchange": given.exchange, "routing_key": given.routing_key}
-        case "handlers":
-            return {"handler": given.handler}
-        case _:
-            return dict(given.options or {})
 
 
 def _check_handler(address: Address, transports: Mapping[str, Transport]) -> None:
@@ -240,7 +245,7 @@ def _body(given: DestinationSettings) -> Body:
         case "payload":
             return Payload()
         case "cloudevents":
-            return CloudEvents(source=given.source)
+            return CloudEvents(source=given.source, mode=given.mode)
         case "envelope":
             return Envelope(
                 fields=given.fields,

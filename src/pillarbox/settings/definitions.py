@@ -35,8 +35,8 @@ class Setting:
     """What other outboxes call it → what differs there."""
     only_for: tuple[str, ...] = ()
     """The kinds of transport, body or retry policy that have this setting; (): all of them."""
-    holder: str = ""
-    """The attribute of a section that holds it, for a setting of an inlined class."""
+    holders: tuple[str, ...] = ("",)
+    """The attributes of a section that hold it, for a setting of inlined classes; '': the section itself."""
 
     @property
     def name(self) -> str:
@@ -47,7 +47,7 @@ class Setting:
         """The help, what zero means, and where the setting applies."""
         kind = self.kind
         zero = f" `{'0' if isinstance(kind, Whole) else '0s'}`: {text}." if (text := getattr(kind, "zero", "")) else ""
-        only = f" ({' and '.join(self.only_for)} only)" if self.only_for else ""
+        only = f" ({', '.join(self.only_for)} only)" if self.only_for else ""
         return f"{self.help}{zero}{only}"
 
 
@@ -60,7 +60,7 @@ class InvalidSettingError(ConfigurationError):
 
     def __init__(self, owner: object, template: str, **texts: object) -> None:
         self._template, self._texts = template, texts
-        self._values = {one.name: getattr(owner, one.name) for one in fields(owner)}  # type: ignore[arg-type]
+        self._values = {one.name: getattr(owner, one.name) for one in fields(owner) if one.init}  # type: ignore[arg-type]
         super().__init__(self.called(lambda name: f"{python_name(type(owner))}.{name}"))
 
     def called(self, name_of: Callable[[str], str]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Self, cast, get_args
 
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.text import size_in_bytes
+from pillarbox.core.payload import size_in_bytes
 from pillarbox.statements import Names
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -106,10 +106,11 @@ class FlagOr(Choice):
 
 @dataclass(frozen=True, slots=True)
 class Whole(Kind):
-    """A whole number, from 1 on, or from 0 on where `zero` says what that means."""
+    """An integer from 1, or one of a few words. Zero is accepted where `zero` says what it means."""
 
     unit: str = "number"
     zero: str = ""
+    words: tuple[str, ...] = ()
 
     @property
     def minimum(self) -> int:
@@ -117,11 +118,13 @@ class Whole(Kind):
 
     @property
     def word(self) -> str:
-        return f"{self.unit}, {self.minimum} or more"
+        return ", ".join([f"{self.unit}, {self.minimum} or more", *([quoted(self.words)] if self.words else [])])
 
     def check(self, value: Any) -> None:
+        if isinstance(value, str) and value in self.words:
+            return
         if not isinstance(value, int) or isinstance(value, bool) or value < self.minimum:
-            raise ValueError(f"write a whole number, {self.minimum} or more")
+            raise ValueError(f"write an integer, {self.minimum} or more{_or(self.words)}")
 
     def parse(self, text: str) -> Any:
         try:
@@ -176,7 +179,7 @@ class Span(Kind):
     def check(self, value: Any) -> None:
         if isinstance(value, str) and value in self.words:
             return
-        others = "".join(f', or "{word}"' for word in self.words)
+        others = _or(self.words)
         try:
             length = seconds(value)
         except ConfigurationError:
@@ -204,7 +207,7 @@ class ByteSize(Kind):
 
     @property
     def word(self) -> str:
-        return "size" if self.maximum is None else f"size up to {self.maximum}"
+        return "size from 1 byte" if self.maximum is None else f"size from 1 byte to {self.maximum}"
 
     def check(self, value: Any) -> None:
         bounds = "from 1 byte" if self.maximum is None else f"from 1 byte to {self.maximum}"
@@ -287,6 +290,10 @@ def either(words: tuple[str, ...]) -> str:
     """The words as an error offers them."""
     *most, last = (f'"{word}"' for word in words)
     return f"{', '.join(most)} or {last}"
+
+
+def _or(words: tuple[str, ...]) -> str:
+    return "".join(f', or "{word}"' for word in words)
 
 
 def _are_texts(values: Iterable[object]) -> bool:

@@ -13,13 +13,16 @@ import resource
 import time
 from typing import Any, cast
 
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+try:
+    from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+except ImportError as missing:
+    raise ImportError('an HTTP port needs uvicorn: pip install "pillarbox[http]"') from missing
 
 HEAD_TIMEOUT = 10.0
 """Seconds for the request line and headers, from the opening of the connection or the previous response."""
 BODY_TIMEOUT = 30.0
 """Seconds for the body of a request, after `HEAD_TIMEOUT`."""
-MOST = 64
+MAX_CONNECTIONS = 64
 """Maximum number of open connections."""
 ACCEPT_BATCH = 32
 """Connections accepted per iteration of the event loop. If descriptors run out, asyncio logs one error for each."""
@@ -27,7 +30,7 @@ _QUIET = 60.0
 """Minimum seconds between two log lines about connections that cannot be accepted."""
 
 
-def most_connections(wanted: int = MOST, *, share: int = 4) -> int:
+def max_connections(wanted: int = MAX_CONNECTIONS, *, share: int = 4) -> int:
     """Return the connection limit of a port: `wanted`, but at most one in `share` of all file descriptors."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return wanted if soft == resource.RLIM_INFINITY else max(1, min(wanted, soft // share))
@@ -36,12 +39,12 @@ def most_connections(wanted: int = MOST, *, share: int = 4) -> int:
 class BoundedProtocol(H11Protocol):
     """HTTP/1.1 with these limits; a subclass may allow more connections or a larger share of descriptors."""
 
-    wanted = MOST
+    wanted = MAX_CONNECTIONS
     share = 4
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self._most = most_connections(self.wanted, share=self.share)
+        self._max = max_connections(self.wanted, share=self.share)
         self._deadline: asyncio.TimerHandle | None = None
 
     @property
@@ -58,7 +61,7 @@ class BoundedProtocol(H11Protocol):
         super().connection_made(cast(asyncio.Transport, transport))
         self.opened = time.monotonic()
         self._start_timeout()
-        if len(self.connections) > self._most:
+        if len(self.connections) > self._max:
             others = cast("set[object]", self.connections)
             idle = [one for one in others if isinstance(one, BoundedProtocol) and one.idle]
             oldest = min(idle, key=lambda one: one.opened, default=self)

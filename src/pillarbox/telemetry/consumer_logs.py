@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from logging import DEBUG, ERROR, INFO, WARNING
+from logging import ERROR, INFO, WARNING
 from typing import assert_never
 
 from pillarbox.inbox.observations import (
@@ -20,7 +20,7 @@ from pillarbox.inbox.observations import (
     SourceRestored,
     StatisticsFailed,
 )
-from pillarbox.telemetry.logs import say
+from pillarbox.telemetry.logs import log
 
 CONSUMER = logging.getLogger("pillarbox.consumer")
 EVENTS = logging.getLogger("pillarbox.consumer.events")
@@ -36,12 +36,12 @@ class ConsumerLog:
         match observation:
             case EventProcessed(attempt=attempt, seconds=seconds):
                 text = f"processed event: {_EVENT} attempt=%(attempt)d seconds=%(seconds).3f"
-                say(EVENTS, DEBUG, text, **_event(observation), attempt=attempt, seconds=seconds)
+                log(EVENTS, INFO, text, **_event(observation), attempt=attempt, seconds=seconds)
             case DuplicateSkipped():
-                say(EVENTS, WARNING, f"event already processed, skipping: {_EVENT}", **_event(observation))
+                log(EVENTS, WARNING, f"event already processed, skipping: {_EVENT}", **_event(observation))
             case HandlingFailed(attempt=attempt, error=error, delay=delay, counted=counted):
                 text = f"event failed, will retry: {_EVENT} attempt=%(attempt)d delay=%(delay).1f error=%(error)s"
-                say(
+                log(
                     EVENTS,
                     ERROR,
                     text,
@@ -53,30 +53,30 @@ class ConsumerLog:
                 )
             case MessageDeadLettered(attempt=attempt, error=error):
                 text = f"dead-lettered event: {_EVENT} attempt=%(attempt)d error=%(error)s"
-                say(EVENTS, ERROR, text, **_event(observation), attempt=attempt, error=error)
+                log(EVENTS, ERROR, text, **_event(observation), attempt=attempt, error=error)
             case AckFailed(error=error):
                 text = f"acknowledgement failed, the broker redelivers the event: {_EVENT} error=%(error)s"
-                say(EVENTS, WARNING, text, **_event(observation), error=error)
+                log(EVENTS, WARNING, text, **_event(observation), error=error)
             case SourceFailed(consumer=consumer, error=error, delay=delay):
                 text = "source failed, retrying in %(delay).1f s: consumer=%(consumer)s error=%(error)s"
-                say(CONSUMER, WARNING, text, consumer=consumer, error=error, delay=delay)
+                log(CONSUMER, WARNING, text, consumer=consumer, error=error, delay=delay)
             case SourceRestored(consumer=consumer, seconds=seconds):
                 text = "source reconnected after %(seconds).1f s: consumer=%(consumer)s"
-                say(CONSUMER, INFO, text, consumer=consumer, seconds=seconds)
+                log(CONSUMER, INFO, text, consumer=consumer, seconds=seconds)
             case StatisticsFailed(consumer=consumer, error=error):
                 text = "writing consumer statistics failed, will retry: consumer=%(consumer)s error=%(error)s"
-                say(CONSUMER, WARNING, text, consumer=consumer, error=error)
+                log(CONSUMER, WARNING, text, consumer=consumer, error=error)
             case ConsumerStarted(consumer=consumer):
-                say(CONSUMER, INFO, "consumer started: consumer=%(consumer)s", consumer=consumer)
+                log(CONSUMER, INFO, "consumer started: consumer=%(consumer)s", consumer=consumer)
             case ConsumerStopRequested(consumer=consumer):
-                say(CONSUMER, INFO, "stop requested, draining: consumer=%(consumer)s", consumer=consumer)
+                log(CONSUMER, INFO, "stop requested, draining: consumer=%(consumer)s", consumer=consumer)
             case ConsumerStopped(consumer=consumer, drained=drained):
                 level, how = (
                     (INFO, "drained and stopped")
                     if drained
                     else (WARNING, "stopped with events in flight, which the broker redelivers")
                 )
-                say(CONSUMER, level, f"{how}: consumer=%(consumer)s", consumer=consumer, drained=drained)
+                log(CONSUMER, level, f"{how}: consumer=%(consumer)s", consumer=consumer, drained=drained)
             case _:
                 assert_never(observation)
 

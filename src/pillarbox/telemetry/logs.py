@@ -34,7 +34,7 @@ from pillarbox.core.observations import (
     LanesReleased,
     LeaseLost,
     Observation,
-    OperatorRequestsApplied,
+    OperatorRequestsExecuted,
     Pruned,
     RelayDisabled,
     RelayStalled,
@@ -51,9 +51,7 @@ from pillarbox.core.observations import (
     TransportFailed,
 )
 from pillarbox.core.text import noun
-
-TRACE = 5
-"""Below DEBUG: lines that an idle relay repeats."""
+from pillarbox.telemetry.log_lines import TRACE, name_trace_level
 
 RELAY = logging.getLogger("pillarbox.relay")
 EVENTS = logging.getLogger("pillarbox.relay.events")
@@ -69,8 +67,7 @@ class RelayLog(BatchObserver):
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        if logging.getLevelName(TRACE) == f"Level {TRACE}":
-            logging.addLevelName(TRACE, "TRACE")
+        name_trace_level()
 
     def __call__(self, observation: Observation) -> None:
         """Log the observation if its logger is enabled for its level."""
@@ -88,10 +85,10 @@ class RelayLog(BatchObserver):
             case SendOverdue():
                 _overdue(observation)
             case EmptyFetch(relay=relay):
-                say(RELAY, TRACE, "empty fetch: relay=%(relay)s", relay=relay)
+                log(RELAY, TRACE, "empty fetch: relay=%(relay)s", relay=relay)
             case BatchFetched(relay=relay, messages=messages, seconds=seconds):
                 text = "fetched %(fetched)d pending: relay=%(relay)s seconds=%(seconds).3f"
-                say(RELAY, INFO, text, relay=relay, fetched=len(messages), seconds=seconds)
+                log(RELAY, INFO, text, relay=relay, fetched=len(messages), seconds=seconds)
             case BatchSettled():
                 _settled(observation)
             case BreakerChanged():
@@ -100,46 +97,46 @@ class RelayLog(BatchObserver):
                 _overridden(observation)
             case StoreFailed(relay=relay, error=error, delay=delay):
                 text = "store failed, retrying in %(delay).2f s: relay=%(relay)s error=%(error)s"
-                say(RELAY, WARNING, text, relay=relay, error=error, delay=delay)
+                log(RELAY, WARNING, text, relay=relay, error=error, delay=delay)
             case StoreRestored(relay=relay, seconds=seconds):
                 text = "store reachable again after %(seconds).1f s: relay=%(relay)s"
-                say(RELAY, INFO, text, relay=relay, seconds=seconds)
+                log(RELAY, INFO, text, relay=relay, seconds=seconds)
             case TransportFailed() | TransportConnected():
                 _transport(observation)
             case RelayStarted(relay=relay, name=name):
-                say(RELAY, INFO, "relay started: relay=%(relay)s name=%(relay_name)s", relay=relay, relay_name=name)
+                log(RELAY, INFO, "relay started: relay=%(relay)s name=%(relay_name)s", relay=relay, relay_name=name)
             case RelayDisabled(relay=relay):
-                say(RELAY, INFO, "relay disabled by its settings: relay=%(relay)s", relay=relay)
+                log(RELAY, INFO, "relay disabled by its settings: relay=%(relay)s", relay=relay)
             case StopRequested(relay=relay):
-                say(RELAY, INFO, "stop requested, draining: relay=%(relay)s", relay=relay)
+                log(RELAY, INFO, "stop requested, draining: relay=%(relay)s", relay=relay)
             case RelayStopped():
                 _stopped(observation)
             case LanesAcquired():
                 _acquired(observation)
             case LanesReleased(relay=relay, lanes=lanes):
-                say(RELAY, INFO, f"released {_lanes(lanes)}", relay=relay, count=len(lanes), lanes=list(lanes))
+                log(RELAY, INFO, f"released {_lanes(lanes)}", relay=relay, count=len(lanes), lanes=list(lanes))
             case LanesLost(relay=relay, lanes=lanes):
                 text = f"another relay owns {_lanes(lanes)}"
-                say(RELAY, WARNING, text, relay=relay, count=len(lanes), lanes=list(lanes))
+                log(RELAY, WARNING, text, relay=relay, count=len(lanes), lanes=list(lanes))
             case LeaseLost(relay=relay, reason=reason):
                 text = "lease lost, dropped everything in flight: relay=%(relay)s reason=%(reason)s"
-                say(RELAY, WARNING, text, relay=relay, reason=reason)
+                log(RELAY, WARNING, text, relay=relay, reason=reason)
             case RelayStateChanged(relay=relay, lanes=owned, in_flight=in_flight):
                 text = f"owns %(owned)d {noun(owned, 'lane')}, %(in_flight)d in flight: relay=%(relay)s"
-                say(RELAY, TRACE, text, relay=relay, owned=owned, in_flight=in_flight)
+                log(RELAY, TRACE, text, relay=relay, owned=owned, in_flight=in_flight)
             case RelayStalled() | RelayStallEnded():
                 _stall(observation)
             case Pruned(relay=relay, count=count):
-                say(
+                log(
                     RELAY,
                     INFO,
                     f"retention deleted %(count)d {noun(count, 'row')}: relay=%(relay)s",
                     relay=relay,
                     count=count,
                 )
-            case OperatorRequestsApplied(relay=relay, count=count):
-                text = f"applied %(count)d operator {noun(count, 'request')}: relay=%(relay)s"
-                say(RELAY, INFO, text, relay=relay, count=count)
+            case OperatorRequestsExecuted(relay=relay, count=count):
+                text = f"executed %(count)d operator {noun(count, 'request')}: relay=%(relay)s"
+                log(RELAY, INFO, text, relay=relay, count=count)
             case _:
                 assert_never(observation)
 
@@ -159,13 +156,13 @@ class RelayLog(BatchObserver):
         }
         will_retry = f"will retry event: {_EVENT} next_retry_at=%(next_retry_at)s"
         if retried.probe:
-            say(EVENTS, DEBUG, f"{will_retry} error=%(error)s", **fields)
+            log(EVENTS, DEBUG, f"{will_retry} error=%(error)s", **fields)
         elif retried.counted:
-            say(EVENTS, ERROR, f"failed to send event: {_EVENT} error=%(error)s", **fields)
-            say(EVENTS, WARNING, will_retry, **fields)
+            log(EVENTS, ERROR, f"failed to send event: {_EVENT} error=%(error)s", **fields)
+            log(EVENTS, WARNING, will_retry, **fields)
         else:
             # The destination is at fault, and thousands of events may fail alike: one warning each, no error.
-            say(EVENTS, WARNING, f"{will_retry} error=%(error)s", **fields)
+            log(EVENTS, WARNING, f"{will_retry} error=%(error)s", **fields)
 
     def _breaker(self, changed: BreakerChanged) -> None:
         # A closed breaker with a next probe fails while an operator forces it closed.
@@ -182,7 +179,7 @@ class RelayLog(BatchObserver):
             # The relay announces it when the breaker opens and after each failed probe: one line per probe.
             text += " next_probe_at=%(next_probe_at)s error=%(error)s"
             fields |= {"next_probe_at": self._after(changed.next_probe), "error": changed.error}
-        say(RELAY, level, text, **fields)
+        log(RELAY, level, text, **fields)
 
     def _after(self, delay: float) -> str | None:
         try:
@@ -194,7 +191,7 @@ class RelayLog(BatchObserver):
 def _delivered(delivered: EventDelivered) -> None:
     if EVENTS.isEnabledFor(INFO):
         text = f"delivered event: {_EVENT} seconds=%(seconds).3f"
-        say(EVENTS, INFO, text, **_event(delivered, delivered.message), seconds=delivered.seconds)
+        log(EVENTS, INFO, text, **_event(delivered, delivered.message), seconds=delivered.seconds)
 
 
 def _overridden(overridden: DestinationOverridden) -> None:
@@ -206,7 +203,7 @@ def _overridden(overridden: DestinationOverridden) -> None:
         f"breaker forced {overridden.breaker}": overridden.breaker,
         f"limited to {limit}": limit,
     }
-    say(
+    log(
         RELAY,
         INFO,
         "destination override changed: %(override)s: destination=%(destination)s relay=%(relay)s",
@@ -219,42 +216,42 @@ def _overridden(overridden: DestinationOverridden) -> None:
 def _skipped(skipped: EventSkipped) -> None:
     if EVENTS.isEnabledFor(INFO):
         text = f"skipped event, already sent according to the ledger: {_EVENT}"
-        say(EVENTS, INFO, text, **_event(skipped, skipped.message))
+        log(EVENTS, INFO, text, **_event(skipped, skipped.message))
 
 
 def _sending(sending: Sending) -> None:
     if EVENTS.isEnabledFor(DEBUG):
         text = f"about to send event: {_EVENT} event_type=%(event_type)s bytes=%(bytes)d"
         for message in sending.messages:
-            say(EVENTS, DEBUG, text, **_event(sending, message), bytes=len(message.payload))
+            log(EVENTS, DEBUG, text, **_event(sending, message), bytes=len(message.payload))
 
 
 def _overdue(overdue: SendOverdue) -> None:
     text = f"handler timed out and still runs, its key waits: {_EVENT} seconds=%(seconds).3f"
-    say(EVENTS, WARNING, text, **_event(overdue, overdue.message), seconds=overdue.seconds)
+    log(EVENTS, WARNING, text, **_event(overdue, overdue.message), seconds=overdue.seconds)
 
 
 def _dead_lettered(dead: EventDeadLettered) -> None:
     if EVENTS.isEnabledFor(ERROR):
         what = "dead-lettered event, its key is blocked" if dead.blocks else "dead-lettered event"
         fields = _event(dead, dead.message) | {"attempt": dead.attempt, "error": dead.error, "blocks": dead.blocks}
-        say(EVENTS, ERROR, f"{what}: {_EVENT} error=%(error)s", **fields)
+        log(EVENTS, ERROR, f"{what}: {_EVENT} error=%(error)s", **fields)
 
 
 def _transport(observation: TransportFailed | TransportConnected) -> None:
     fields = {"relay": observation.relay, "transport": observation.transport}
     if isinstance(observation, TransportFailed):
         text = "transport unavailable, next attempt in %(delay).2f s: transport=%(transport)s relay=%(relay)s"
-        say(RELAY, WARNING, f"{text} error=%(error)s", **fields, delay=observation.delay, error=observation.error)
+        log(RELAY, WARNING, f"{text} error=%(error)s", **fields, delay=observation.delay, error=observation.error)
     elif observation.seconds:
         text = "transport reconnected after %(seconds).1f s: transport=%(transport)s relay=%(relay)s"
-        say(RELAY, INFO, text, **fields, seconds=observation.seconds)
+        log(RELAY, INFO, text, **fields, seconds=observation.seconds)
     else:
-        say(RELAY, INFO, "transport connected: transport=%(transport)s relay=%(relay)s", **fields)
+        log(RELAY, INFO, "transport connected: transport=%(transport)s relay=%(relay)s", **fields)
 
 
 def _settled(settled: BatchSettled) -> None:
-    say(
+    log(
         RELAY,
         INFO,
         "batch completed: %(delivered)d delivered, %(failed)d failed (%(retried)d to retry, %(dead)d dead-lettered), "
@@ -271,19 +268,19 @@ def _settled(settled: BatchSettled) -> None:
 
 def _stopped(stopped: RelayStopped) -> None:
     if stopped.drained:
-        say(RELAY, INFO, "drained and stopped: relay=%(relay)s", relay=stopped.relay, drained=True)
+        log(RELAY, INFO, "drained and stopped: relay=%(relay)s", relay=stopped.relay, drained=True)
     else:
         text = "stopped with messages in flight, which will be sent again: relay=%(relay)s"
-        say(RELAY, WARNING, text, relay=stopped.relay, drained=False)
+        log(RELAY, WARNING, text, relay=stopped.relay, drained=False)
 
 
 def _stall(observation: RelayStalled | RelayStallEnded) -> None:
     fields = {"relay": observation.relay, "stage": observation.stage, "seconds": observation.seconds}
     if isinstance(observation, RelayStalled):
         text = "stalled, no progress for %(seconds).0f s: relay=%(relay)s stage=%(stage)s reason=%(reason)s"
-        say(RELAY, ERROR, text, **fields, reason=observation.reason)
+        log(RELAY, ERROR, text, **fields, reason=observation.reason)
     else:
-        say(RELAY, INFO, "no longer stalled after %(seconds).0f s: relay=%(relay)s stage=%(stage)s", **fields)
+        log(RELAY, INFO, "no longer stalled after %(seconds).0f s: relay=%(relay)s stage=%(stage)s", **fields)
 
 
 def _lanes(lanes: Sequence[int]) -> str:
@@ -295,9 +292,9 @@ def _acquired(acquired: LanesAcquired) -> None:
     fields = {"relay": acquired.relay, "count": len(lanes), "lanes": lanes}
     if crashed:
         text = f"acquired %(count)d {noun(len(lanes), 'lane')} ({len(crashed)} from a crashed relay): relay=%(relay)s"
-        say(RELAY, WARNING, f"{text} lanes=%(lanes)s crashed=%(crashed)s", **fields, crashed=crashed)
+        log(RELAY, WARNING, f"{text} lanes=%(lanes)s crashed=%(crashed)s", **fields, crashed=crashed)
     else:
-        say(RELAY, INFO, f"acquired {_lanes(lanes)}", **fields)
+        log(RELAY, INFO, f"acquired {_lanes(lanes)}", **fields)
 
 
 def _event(
@@ -314,7 +311,7 @@ def _event(
     }
 
 
-def say(logger: logging.Logger, level: int, text: str, **fields: object) -> None:
+def log(logger: logging.Logger, level: int, text: str, **fields: object) -> None:
     """Log one line; its values are also attributes of the log record."""
     if logger.isEnabledFor(level):
         clean = {name: _printable(value) if isinstance(value, str) else value for name, value in fields.items()}

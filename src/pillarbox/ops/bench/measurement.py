@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.core.errors import PillarboxError
+from pillarbox.core.errors import CommandError
 from pillarbox.core.event import Event
 from pillarbox.ops.bench.target import BenchmarkTarget, Broker
 from pillarbox.ops.bench.timed_transport import TimedTransport
@@ -42,10 +42,6 @@ WRITER = "pillarbox.ops.bench.writer_process"
 
 OnPhase = Callable[[int], None]
 """Called after each phase with the number of its events."""
-
-
-class BenchmarkFailedError(PillarboxError):
-    """Events did not arrive, or a process of the benchmark ended with an error."""
 
 
 class Drained(NamedTuple):
@@ -80,7 +76,7 @@ class Benchmark:
         self._target, self._slice, self._on_phase = target, seconds / PHASES, on_phase
 
     async def run(self) -> BenchmarkResult:
-        """Measure. Raises BenchmarkSetupError before it starts, BenchmarkFailedError if events do not arrive."""
+        """Measure. Raises CommandError if the set-up fails or events do not arrive."""
         async with AsyncExitStack() as opened:
             store = await opened.enter_async_context(self._target.open_store())
             broker = await opened.enter_async_context(self._target.open_broker()) if self._target.transport else None
@@ -110,7 +106,7 @@ class Benchmark:
         left = await relay.run_until_empty()
         drained = Drained(events, time.perf_counter() - wall, time.process_time() - cpu)
         if left:
-            raise BenchmarkFailedError(
+            raise CommandError(
                 f"{left} of {events} events could not be sent; run `pillarbox doctor` to check the transport"
             )
         return drained
@@ -134,7 +130,7 @@ class Benchmark:
                 sent += results.count(None)
                 if any(results):
                     error = next(one for one in results if one is not None)
-                    raise BenchmarkFailedError(f"the broker rejected messages: {error}")
+                    raise CommandError(f"the broker rejected messages: {error}")
 
         await asyncio.gather(*(send() for _ in range(transport.pace.concurrency)))
         return sent / (time.monotonic() - began)
@@ -151,9 +147,7 @@ class Benchmark:
             while not recorded.keys() <= confirmed.keys():
                 if time.monotonic() > until:
                     missing = len(recorded.keys() - confirmed.keys())
-                    raise BenchmarkFailedError(
-                        f"{missing} of {events} events did not arrive within {ARRIVAL_TIMEOUT:g} s"
-                    )
+                    raise CommandError(f"{missing} of {events} events did not arrive within {ARRIVAL_TIMEOUT:g} s")
                 await asyncio.sleep(0.01)
         return [(confirmed[event_id] - at) * 1000 for event_id, at in recorded.items()]
 
@@ -186,7 +180,7 @@ class Benchmark:
             job = {"variables": dict(self._target.variables), "rate": rate, "events": events}
             out, _ = await process.communicate(json.dumps(job).encode())
             if process.returncode != 0:
-                raise BenchmarkFailedError(f"the recording process ended with {process.returncode}")
+                raise CommandError(f"the recording process ended with {process.returncode}")
             return json.loads(out)
 
         try:
@@ -198,7 +192,7 @@ class Benchmark:
 
 
 class Sink:
-    """A handler that only notes the time."""
+    """A handler that only records the time."""
 
     def __init__(self) -> None:
         self.handled: dict[str, float] = {}

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import (
+    CommandError,
     ConfigurationError,
-    PillarboxError,
     SchemaError,
     StoreUnavailableError,
     UnavailableError,
@@ -20,10 +20,6 @@ from pillarbox.ops.bench.timed_transport import TimedTransport
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import open_scratch_queue, open_store, scratch_store
 from pillarbox.plugins import ScratchStore
-
-
-class BenchmarkSetupError(PillarboxError):
-    """The temporary tables or the temporary queue cannot be created."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +43,7 @@ class BenchmarkTarget:
 
     @classmethod
     def of(cls, settings: Settings, transport: str = "") -> BenchmarkTarget:
-        """Choose names beside those of the settings. Raises ConfigurationError if store or transport do not fit."""
+        """Choose names other than those of the settings. Raises ConfigurationError if store or transport do not fit."""
         brokers = [name for name, given in settings.transports.items() if given.plugin.scratch_queues]
         if transport and transport not in brokers:
             known = f"use {' or '.join(brokers)}" if brokers else "the settings have none"
@@ -79,7 +75,7 @@ class BenchmarkTarget:
 
     @asynccontextmanager
     async def open_store(self) -> AsyncIterator[AdminStore]:
-        """Open the temporary store with its tables, and drop them at the end. Raises BenchmarkSetupError."""
+        """Open the temporary store with its tables, and drop them at the end. Raises CommandError."""
         async with AsyncExitStack() as opened:
             opened.push_async_callback(self.store.drop)
             store = open_store(self.settings.store, ledger=self.settings.store.ledger)
@@ -87,19 +83,19 @@ class BenchmarkTarget:
             try:
                 await store.schema.apply()
             except (SchemaError, StoreUnavailableError) as error:
-                raise BenchmarkSetupError(f"the benchmark cannot create its tables: {error}") from error
+                raise CommandError(f"the benchmark cannot create its tables: {error}") from error
             yield store
 
     @asynccontextmanager
     async def open_broker(self) -> AsyncIterator[Broker]:
-        """Open the transport with its temporary queue, and delete the queue at the end. Raises BenchmarkSetupError."""
+        """Open the transport with its temporary queue, and delete the queue at the end. Raises CommandError."""
         scratch = open_scratch_queue(self.settings, self.transport, self.name)
         async with AsyncExitStack() as opened:
-            opened.push_async_callback(scratch.drop)
             transport = TimedTransport(scratch.transport)
             await opened.enter_async_context(aclosing(transport))
+            opened.push_async_callback(scratch.drop)
             try:
                 await transport.ping()
             except UnavailableError as error:
-                raise BenchmarkSetupError(f"the benchmark cannot declare its queue {self.name}: {error}") from error
+                raise CommandError(f"the benchmark cannot declare its queue {self.name}: {error}") from error
             yield Broker(transport=transport, address=scratch.address)

@@ -1,15 +1,15 @@
-"""A transport that notes when each message was confirmed, for benchmarks."""
+"""A transport that records when each message was confirmed, for benchmarks."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 
-from pillarbox.core.transport import Address, Outgoing, Pace, Result, Transport
+from pillarbox.core.transport import Address, Outgoing, Pace, SendResult, Transport
 
 
 class TimedTransport:
-    """Sends with another transport; notes the time of each confirm, and keeps the largest batch to send it again."""
+    """Sends with another transport; records the time of each confirm, and keeps the largest batch to send it again."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -28,7 +28,7 @@ class TimedTransport:
     def defaults(self, event_type: str) -> Mapping[str, Address]:
         return self._transport.defaults(event_type)
 
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         results = await self._transport.send(batch)
         now = time.monotonic()
         for one, result in zip(batch, results, strict=True):

@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 ok, 1 failure, 2 usage."""
+"""The command line; `exits` lists the exit codes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The depth of dead-letter queues on RabbitMQ, for `pillarbox status`.
+"""The depth of dead-letter queues on a broker, for `pillarbox status`.
 
 A broker that does not respond within a timeout is reported in the line of its queue; the rest of the output is not
-affected. Without RabbitMQ among the transports no driver is imported.
+affected. Without a broker among the transports no driver is imported.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ TIMEOUT = 3.0
 """Seconds that a broker has to respond."""
 
 
-def known_dead_queues(met: Collection[str], *, required: bool) -> list[DeadQueue]:
+def known_dead_queues(destinations: Collection[str], *, required: bool) -> list[DeadQueue]:
     """Return the dead-letter queues of the settings and of destinations that relays have sent to.
 
     Raises ConfigurationError if at least one is required and there is none.
     """
     from pillarbox.ops.broker_queues import known_queues
 
-    queues = known_queues(current_settings(), met=met)
+    queues = known_queues(current_settings(), destinations=destinations)
     if required and not queues:
         raise ConfigurationError(
             "--max-broker-dead: the settings name no queue with dead letters; add one, for RabbitMQ to "

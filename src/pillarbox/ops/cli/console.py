@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from contextlib import aclosing, closing
 from importlib import import_module
@@ -12,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pillarbox.ops.cli.context import current_invocation, current_settings
+from pillarbox.ops.cli.context import current_invocation, current_settings, log_to_stderr
 from pillarbox.ops.cli.exits import NotFoundError
 from pillarbox.ops.cli.output import as_json, print_json, print_table
-from pillarbox.telemetry.log_lines import log_to_stderr
 
 if TYPE_CHECKING:
     from pillarbox.ops.console.access import User
@@ -39,7 +37,7 @@ def console(context: click.Context, read_only: bool, listen: str | None) -> None
       pillarbox console
       pillarbox --set console.login=none console --read-only
     """
-    from pillarbox.ops.cli.store_access import refuse_memory
+    from pillarbox.ops.cli.store_access import name_default_store, refuse_memory
     from pillarbox.ops.importing import installed
 
     with installed():
@@ -53,8 +51,8 @@ def console(context: click.Context, read_only: bool, listen: str | None) -> None
         invocation.spelt = {"console.listen": "--listen"}
     settings = current_settings()
     refuse_memory(settings)
-    if not current_invocation().verbose:
-        log_to_stderr(logging.INFO)
+    name_default_store()
+    log_to_stderr()
     asyncio.run(_serve(settings, read_only=read_only))
 
 
@@ -66,7 +64,7 @@ async def _serve(settings: Settings, *, read_only: bool) -> None:
     from pillarbox.ops.wiring import open_store
 
     given = settings.console
-    async with aclosing(open_store(settings.store, statement_timeout=given.statement_timeout)) as store:
+    async with aclosing(open_store(settings.store, statement_timeout=given.query_timeout)) as store:
         pages = open_console(settings, store, read_only=read_only)
         await store.schema.check()
         with closing(open_port(given.listen, called=settings.called("console", "listen"))) as port:
@@ -89,7 +87,13 @@ def user() -> None:
 
 @user.command("add")
 @click.argument("name")
-@click.option("--role", type=click.Choice(["viewer", "operator", "admin"]), default="viewer", show_default=True)
+@click.option(
+    "--role",
+    type=click.Choice(["viewer", "operator", "admin"]),
+    default="viewer",
+    show_default=True,
+    help="A viewer reads; an operator also acts on events; an admin also forces breakers and sets rate limits.",
+)
 @click.option("--payloads", is_flag=True, help="Allow the user to see payloads and headers.")
 @click.option("--print", "printed", is_flag=True, help="Print the line for PILLARBOX_CONSOLE__USERS only.")
 @as_json

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import click
 
-from pillarbox.ops.cli.context import current_invocation, quiet_drivers
+from pillarbox.ops.cli.context import log_to_stderr
 from pillarbox.ops.cli.signals import stop_on_signals
-from pillarbox.telemetry.log_lines import log_to_stderr
 
 if TYPE_CHECKING:
     from pillarbox.inbox import Consumer
@@ -50,14 +48,14 @@ def consume(path: str, listen: str | None, fail_fast: bool) -> None:
     from pillarbox.ops.importing import import_object
     from pillarbox.telemetry.consumer_logs import ConsumerLog
 
-    _log_to_stderr()
+    log_to_stderr()
     consumer = import_object(path, Consumer)
     consumer.observe(ConsumerLog())
     asyncio.run(_run(consumer, listen, fail_fast=fail_fast))
 
 
 async def _run(consumer: Consumer, listen: str | None, *, fail_fast: bool) -> None:
-    from pillarbox.ops.listeners import open_consumer_monitor, trace_consumer
+    from pillarbox.ops.telemetry import open_consumer_monitor, trace_consumer
 
     trace_consumer(consumer)
     async with AsyncExitStack() as opened:
@@ -67,9 +65,3 @@ async def _run(consumer: Consumer, listen: str | None, *, fail_fast: bool) -> No
             click.echo(f"consumer {consumer.name}: metrics and health on http://{monitor.address}")
         stop_on_signals(consumer.stop)
         await consumer.run(fail_fast=fail_fast)
-
-
-def _log_to_stderr() -> None:
-    if not current_invocation().verbose:
-        log_to_stderr(logging.INFO)
-    quiet_drivers()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,8 @@ class Invocation:
     spelt: Mapping[str, str] = field(default_factory=dict[str, str])
     """Flags that were given as a separate option → that option, for error messages."""
     verbose: bool = False
+    named_store: bool = False
+    """It was printed which file is the store by default."""
 
     @cached_property
     def settings(self) -> Settings:
@@ -37,6 +39,16 @@ def quiet_drivers() -> None:
     """Silence the logs of drivers, which repeat our own lines, unless --verbose is given."""
     if not current_invocation().verbose:
         logging.getLogger("pika").setLevel(logging.CRITICAL)
+
+
+def log_to_stderr() -> None:
+    """Log as [logging] says; --verbose logs everything. Raises ConfigurationError for invalid settings."""
+    options = current_settings().logging
+    if current_invocation().verbose:
+        replace(options, level="DEBUG", events=True).apply(replace=True)
+    else:
+        options.apply()
+    quiet_drivers()
 
 
 def current_invocation() -> Invocation:

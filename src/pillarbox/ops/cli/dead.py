@@ -19,20 +19,20 @@ from pillarbox.ops import exports
 from pillarbox.ops.cli.dead_broker import broker
 from pillarbox.ops.cli.dead_edit import edit
 from pillarbox.ops.cli.dead_export import export
-from pillarbox.ops.cli.events import as_object, print_story
+from pillarbox.ops.cli.events import as_object, print_report
 from pillarbox.ops.cli.exits import NotFoundError, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json, print_table
 from pillarbox.ops.cli.parameters import NUMBER, dead_letter_options, fingerprint, limit_option
 
 if TYPE_CHECKING:
     from pillarbox.admin.admin import AdminStore
+    from pillarbox.ops.dead_letter_actions import DeadLetterAction, DeadLetterSelection
     from pillarbox.ops.dead_letter_groups import Groups
-    from pillarbox.ops.decisions import Choice, Decision
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
-def choice_options(command: F) -> F:
+def selection_options(command: F) -> F:
     """Add the options that select dead letters for an action."""
     for option in (
         as_json,
@@ -82,7 +82,7 @@ def list_(limit: int, after: int | None, as_json: bool, **filters: Any) -> None:
     from pillarbox.ops.cli.store_access import with_shared_store
 
     wanted = DeadLetterFilter(**filters)
-    page, held = with_shared_store(lambda store: _look(store, wanted, limit=limit, before=after))
+    page, has_blocked = with_shared_store(lambda store: _read(store, wanted, limit=limit, before=after))
     if as_json:
         print_json(
             {
@@ -91,7 +91,7 @@ def list_(limit: int, after: int | None, as_json: bool, **filters: Any) -> None:
             }
         )
         return
-    if held:
+    if has_blocked:
         click.echo("some events block their keys: `pillarbox events list --status FAILED`", err=True)
     if not page.dead_letters:
         click.echo("no matching dead letters", err=True)
@@ -107,12 +107,12 @@ def list_(limit: int, after: int | None, as_json: bool, **filters: Any) -> None:
         click.echo(f"for the next page: --after {page.before}", err=True)
 
 
-async def _look(
+async def _read(
     store: AdminStore, wanted: DeadLetterFilter, *, limit: int, before: int | None
 ) -> tuple[DeadLetterPage, bool]:
     """Return a page, and whether there are blocked events, which are not dead letters."""
-    held = await store.admin.events.list(EventFilter(blocked=True), limit=1)
-    return await _page(store, wanted, limit=limit, before=before), bool(held.events)
+    blocked = await store.admin.events.list(EventFilter(blocked=True), limit=1)
+    return await _page(store, wanted, limit=limit, before=before), bool(blocked.events)
 
 
 async def _page(store: AdminStore, wanted: DeadLetterFilter, *, limit: int, before: int | None) -> DeadLetterPage:
@@ -170,8 +170,8 @@ def _print_groups(found: Groups, *, limit: int) -> None:
             for group in found.groups[:limit]
         ],
     )
-    if (left := len(found.groups) - limit) > 0:
-        click.echo(f"{left:,} more groups: --limit", err=True)
+    if (more := len(found.groups) - limit) > 0:
+        click.echo(f"{more:,} more groups: --limit", err=True)
     if not found.complete:
         click.echo("there are more dead letters; only the newest 10,000 were read", err=True)
 
@@ -196,12 +196,12 @@ def show(event_id: str, as_json: bool) -> None:
     if as_json:
         print_json(as_object(event_id, story))
     else:
-        print_story(story)
+        print_report(story)
 
 
 @dead.command("retry")
-@choice_options
-def retry(**chosen: Any) -> None:
+@selection_options
+def retry(**selected: Any) -> None:
     """Retry dead letters by event id, filter or group, or all.
 
     Each goes to the end of its key with its attempts reset to zero, the oldest first. For a blocked event the command
@@ -214,24 +214,24 @@ def retry(**chosen: Any) -> None:
       pillarbox dead retry --group 3f9a1c27b0de
       pillarbox dead retry --all --yes
     """
-    _act("retry", **chosen)
+    _act("retry", **selected)
 
 
 @dead.command("discard")
-@choice_options
-def discard(**chosen: Any) -> None:
-    """Delete dead letters by event id, filter or group, or all.
+@selection_options
+def discard(**selected: Any) -> None:
+    """Discard dead letters by event id, filter or group, or all.
 
     \b
     Examples:
       pillarbox dead discard evt-001
       pillarbox dead discard --type order.test --dry-run
     """
-    _act("discard", **chosen)
+    _act("discard", **selected)
 
 
 def _act(
-    decision: Decision,
+    action: DeadLetterAction,
     *,
     event_ids: tuple[str, ...],
     group: str | None,
@@ -241,7 +241,7 @@ def _act(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    from pillarbox.ops import decisions
+    from pillarbox.ops import dead_letter_actions
     from pillarbox.ops.cli.store_access import operator, warn_without_relay, with_shared_store
 
     wanted = DeadLetterFilter(**filters)
@@ -250,38 +250,40 @@ def _act(
         raise click.UsageError("Give event ids, a filter, a group, or --all.")
     if every and asked:
         raise click.UsageError("--all cannot be combined with event ids, a filter or a group.")
-    choice = with_shared_store(lambda store: decisions.choose(store, event_ids, wanted, group=group))
-    if group is not None and not choice.count:
+    selection = with_shared_store(lambda store: dead_letter_actions.select(store, event_ids, wanted, group=group))
+    if group is not None and not selection.count:
         raise NotFoundError(f"group {group} has no matching dead letters: see `pillarbox dead groups`")
-    if event_ids and not choice.count:
+    if event_ids and not selection.count:
         raise NotFoundError(f"{', '.join(map(repr, event_ids))}: no dead letters; see `pillarbox events show`")
     done = requested = 0
-    if choice.count and not dry_run:
-        if decision == "discard" or not event_ids:
-            confirm(f"{decision.capitalize()} {_describe(choice)}?", yes=yes)
-        done, requested = with_shared_store(lambda store: decisions.carry_out(store, decision, choice, by=operator()))
+    if selection.count and not dry_run:
+        if action == "discard" or not event_ids:
+            confirm(f"{action.capitalize()} {_describe(selection)}?", yes=yes)
+        done, requested = with_shared_store(
+            lambda store: dead_letter_actions.execute(store, action, selection, by=operator())
+        )
     if as_json:
-        print_json({"matched": choice.count, "done": done, "requested": requested, "dry_run": dry_run})
-    elif dry_run or not choice.count:
-        click.echo(f"would {decision} {_describe(choice)}" if choice.count else "no matching dead letters")
+        print_json({"matched": selection.count, "done": done, "requested": requested, "dry_run": dry_run})
+    elif dry_run or not selection.count:
+        click.echo(f"would {action} {_describe(selection)}" if selection.count else "no matching dead letters")
     else:
-        _print(decision, choice, done=done, requested=requested)
+        _print(action, selection, done=done, requested=requested)
     if requested:
         warn_without_relay()
 
 
-def _describe(choice: Choice) -> str:
-    dead_letters, held = len(choice.dead_letters), len(choice.blocked)
-    parts = [plural(dead_letters, "dead letter")] if dead_letters or not held else []
-    parts += [plural(held, "blocked event")] if held else []
+def _describe(selection: DeadLetterSelection) -> str:
+    dead_letters, blocked = len(selection.dead_letters), len(selection.blocked)
+    parts = [plural(dead_letters, "dead letter")] if dead_letters or not blocked else []
+    parts += [plural(blocked, "blocked event")] if blocked else []
     return " and ".join(parts)
 
 
-def _print(decision: Decision, choice: Choice, *, done: int, requested: int) -> None:
-    if choice.dead_letters:
-        words = {"retry": "retried", "discard": "deleted"}[decision]
+def _print(action: DeadLetterAction, selection: DeadLetterSelection, *, done: int, requested: int) -> None:
+    if selection.dead_letters:
+        words = {"retry": "retried", "discard": "discarded"}[action]
         click.echo(f"{words}: {plural(done, 'dead letter')}")
-    if (left := len(choice.dead_letters) - done) and decision == "retry":
-        click.echo(f"{left:,} skipped: already pending, or changed concurrently")
+    if (skipped := len(selection.dead_letters) - done) and action == "retry":
+        click.echo(f"{skipped:,} skipped: already pending, or changed concurrently")
     if requested:
         click.echo(f"requested for {plural(requested, 'blocked event')}; the relay executes it with its next fetch")

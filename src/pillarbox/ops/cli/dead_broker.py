@@ -1,4 +1,4 @@
-"""`pillarbox dead broker`: list and requeue dead letters in the queues of RabbitMQ."""
+"""`pillarbox dead broker`: list and requeue dead letters in the queues of a broker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pillarbox.core.errors import PillarboxError
 from pillarbox.core.text import plural
 from pillarbox.ops import exports
 from pillarbox.ops.cli.context import current_settings, quiet_drivers
-from pillarbox.ops.cli.exits import FAILURE, NotFoundError, confirm, dry_run_option, error_line, yes_option
+from pillarbox.ops.cli.exits import FAILURE, NotFoundError, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, clean, print_json, print_table, progress
 from pillarbox.ops.cli.parameters import limit_option
 
@@ -41,7 +41,7 @@ def queue_options(command: F) -> F:
 
 @click.group()
 def broker() -> None:
-    """List dead letters on RabbitMQ, and move them back to their queues.
+    """List dead letters on a broker, and move them back to their queues.
 
     The queues are those that the settings name as dead_letter of a queue, and NAME.dlq for every other queue NAME,
     where a Consumer puts its dead letters.
@@ -60,10 +60,10 @@ def broker() -> None:
 @click.option("--payload", "bodies", is_flag=True, help="Show the payloads, too.")
 @as_json
 def list_(queue: str | None, transport: str | None, limit: int, bodies: bool, as_json: bool) -> None:
-    """List dead letters on RabbitMQ in the order of their queue, with the reason and the queue they came from.
+    """List dead letters on a broker in the order of their queue, with the reason and the queue they came from.
 
-    The command receives them and returns them in their order: no other consumer can receive them while it runs, and
-    afterwards they are marked as redelivered.
+    On RabbitMQ the command receives them and returns them in their order: no other consumer can receive them while it
+    runs, and afterwards they are marked as redelivered. On Redis it only reads.
 
     \b
     Example:
@@ -108,7 +108,7 @@ def requeue(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Move dead letters on RabbitMQ back to the queues they came from, where a Consumer makes one more attempt.
+    """Move dead letters on a broker back to the queues they came from, where a Consumer makes one more attempt.
 
     The broker confirms each message in its queue before the command deletes it from the dead letters. If the command is
     killed in between, the message is in both queues and is delivered twice; the inbox detects the duplicate.
@@ -144,13 +144,13 @@ def _audit(queues: Iterable[DeadQueue], result: RequeueResult) -> None:
     from pillarbox.ops.cli.store_access import operator, with_shared_store
 
     named = ", ".join(queue.name for queue in queues)
-    detail = {"moved": dict(result.moved), "left": sum(map(len, result.skipped.values()))}
+    detail = {"moved": dict(result.moved), "remaining": sum(map(len, result.skipped.values()))}
     try:
         with_shared_store(
             lambda store: store.admin.audit.add("requeue", named, count=result.done, detail=detail, by=operator())
         )
     except PillarboxError as error:
-        click.echo(f"pillarbox: the action is not in the audit log: {error_line(error)}", err=True)
+        click.echo(f"pillarbox: the action is not in the audit log: {error}", err=True)
 
 
 def _existing(queue: str | None, transport: str | None) -> dict[DeadQueue, int]:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pillarbox.core.errors import PillarboxError
+from pillarbox.core.errors import CommandError
 from pillarbox.core.message import Status
 from pillarbox.ops.cli.exits import NotFoundError, confirm, dry_run_option, yes_option
 from pillarbox.ops.cli.output import as_json, print_json
 from pillarbox.ops.cli.parameters import NUMBER, header
 
 if TYPE_CHECKING:
-    from pillarbox.admin.dead_letters import Amendment
-    from pillarbox.admin.listing import EventDetail, Story
+    from pillarbox.admin.dead_letters import DeadLetterEdit
+    from pillarbox.admin.listing import EventDetail, EventReport
 
 
 @click.command()
@@ -87,20 +87,22 @@ def edit(
             content: Mapping[str, Any] = {"payload": change.payload, "headers": change.headers}
             done = with_shared_store(lambda store: store.admin.dead_letters.edit(found, **content, by=operator()))
         if not done:
-            raise PillarboxError(
+            raise CommandError(
                 f"dead letter {found} was not retried: event {event_id!r} is already pending for "
                 f"{dead_letter.destination!r}, or the dead letter was changed concurrently; see `pillarbox events show`"
             )
     if as_json:
         facts = {"event_id": event_id, "destination": dead_letter.destination, "dead_letter_id": found}
-        print_json(facts | change.told | {"changed": change.changes, "done": done, "dry_run": dry_run})
+        print_json(facts | change.summary | {"changed": change.changes, "done": done, "dry_run": dry_run})
     elif not change.changes:
         click.echo("no changes; `pillarbox dead retry` retries it unchanged")
     else:
         click.echo(f"{'would retry' if dry_run else 'retried'} dead letter {found} with {_describe(change)}")
 
 
-def _chosen(story: Story, event_id: str, *, destination: str | None, number: int | None) -> tuple[EventDetail, int]:
+def _chosen(
+    story: EventReport, event_id: str, *, destination: str | None, number: int | None
+) -> tuple[EventDetail, int]:
     """Return the selected dead letter and its number."""
     dead_lettered = [detail for detail in story.events if detail.status is Status.FAILED]
     fitting = [
@@ -124,7 +126,7 @@ def _chosen(story: Story, event_id: str, *, destination: str | None, number: int
 
 def _edited(dead_letter: EventDetail) -> bytes | None:
     """Open the payload in an editor; returns the edited payload, or None if it was not saved."""
-    from pillarbox.core.text import is_json
+    from pillarbox.core.payload import is_json
     from pillarbox.ops.dead_letter_edit import drafted
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -134,16 +136,16 @@ def _edited(dead_letter: EventDetail) -> bytes | None:
     return None if saved is None else draft.saved(saved)
 
 
-def _describe(change: Amendment) -> str:
+def _describe(change: DeadLetterEdit) -> str:
     """Describe the changes."""
-    told = change.told
+    summary = change.summary
     parts: list[str] = []
     if change.payload != change.old_payload:
         parts.append(f"another payload ({len(change.payload):,} bytes instead of {len(change.old_payload):,})")
-    if told["headers"]["set"]:
-        parts.append(f"headers {', '.join(told['headers']['set'])}")
-    if told["headers"]["removed"]:
-        parts.append(f"without headers {', '.join(told['headers']['removed'])}")
+    if summary["headers"]["set"]:
+        parts.append(f"headers {', '.join(summary['headers']['set'])}")
+    if summary["headers"]["removed"]:
+        parts.append(f"without headers {', '.join(summary['headers']['removed'])}")
     return " and ".join(parts)
 
 

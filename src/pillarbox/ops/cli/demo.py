@@ -34,7 +34,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 @click.option(
     "--inject",
     type=click.Choice(["loss", "reordering", "phantom", "duplicates"]),
-    help="Inject a fault into the ledger of a receiver, to show that the verification detects it.",
+    help="Inject a fault into the receiver's records, to show that the verification detects it.",
 )
 @click.option(
     "--keep",

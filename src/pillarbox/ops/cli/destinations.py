@@ -13,8 +13,8 @@ from pillarbox.ops.cli.output import as_json, print_json, print_line, print_tabl
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from pillarbox.core.store import Forced
-    from pillarbox.ops.overrides import DestinationOverrides
+    from pillarbox.core.store import ForcedBreakerState
+    from pillarbox.ops.destination_overrides import DestinationOverrides
 
 _FORCE = click.option("--force", is_flag=True, help="Accept the name of a destination that does not exist yet.")
 _NAMES = click.argument("names", metavar="[DESTINATION]...", nargs=-1)
@@ -38,11 +38,11 @@ def list_(as_json: bool) -> None:
       pillarbox destinations list
       pillarbox destinations list --json
     """
-    from pillarbox.ops import overrides
     from pillarbox.ops.cli.store_access import with_shared_store
+    from pillarbox.ops.destination_overrides import list_destinations
     from pillarbox.relay.routing import rate_text
 
-    found = with_shared_store(overrides.destinations)
+    found = with_shared_store(list_destinations)
     if as_json:
         rows = [
             {
@@ -58,7 +58,7 @@ def list_(as_json: bool) -> None:
         return
     if found.paused:
         print_line(
-            "every destination is paused by an operator: `pillarbox destinations resume` lets them go on",
+            "every destination is paused by an operator: `pillarbox destinations resume` resumes them",
             colour="yellow",
         )
     if not found.views:
@@ -154,7 +154,7 @@ def breaker(name: str, state: Literal["open", "closed", "auto"], force: bool, as
       pillarbox destinations breaker partner open
       pillarbox destinations breaker partner auto
     """
-    forced: Forced | None = None if state == "auto" else state
+    forced: ForcedBreakerState | None = None if state == "auto" else state
     done = "breaker decided by the relay" if forced is None else f"breaker forced {state}"
     _override(lambda overrides: overrides.force_breaker(name, forced), (name,), done, force=force, as_json=as_json)
 
@@ -167,9 +167,10 @@ def _override(
     force: bool,
     as_json: bool,
 ) -> None:
+    from pillarbox.core.errors import UnknownDestinationError
     from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.store_access import operator, with_shared_store
-    from pillarbox.ops.overrides import DestinationOverrides, UnknownDestinationError
+    from pillarbox.ops.destination_overrides import DestinationOverrides
 
     configured = current_settings().destinations
     try:

@@ -54,13 +54,14 @@ def doctor(strict: bool, long_transaction: float, as_json: bool) -> None:
 
 
 def _examined(long_transaction: float) -> Report:
-    from pillarbox.ops.cli.store_access import refuse_memory
+    from pillarbox.ops.cli.store_access import name_default_store, refuse_memory
     from pillarbox.ops.doctor import examine, unreadable
     from pillarbox.ops.wiring import open_store
 
     try:
         settings = current_settings()
         refuse_memory(settings)
+        name_default_store()
         store = open_store(settings.store)
     except ConfigurationError as error:
         return unreadable(error)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, Position, Story
+from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, EventReport, Position
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
 from pillarbox.ops.cli.events_requests import discard, reschedule, retry
@@ -18,7 +18,7 @@ from pillarbox.ops.formatting import format_latency
 if TYPE_CHECKING:
     from pillarbox.admin.admin import AdminStore
     from pillarbox.admin.keys import FirstPending
-    from pillarbox.ops.flow import DestinationView
+    from pillarbox.ops.health import DestinationView
 
 
 @click.group()
@@ -39,7 +39,11 @@ events.add_command(discard)
 
 
 @events.command("list")
-@click.option("--status", type=click.Choice([status.value for status in Status], case_sensitive=False))
+@click.option(
+    "--status",
+    type=click.Choice([status.value for status in Status], case_sensitive=False),
+    help="List only events in this status; default: all.",
+)
 @event_options
 @limit_option
 @click.option("--after", type=position, metavar="CURSOR", help="Continue after the previous page.")
@@ -112,28 +116,32 @@ def show(event_id: str, as_json: bool) -> None:
     from pillarbox.ops import waiting_reasons
     from pillarbox.ops.cli.store_access import with_shared_store
 
-    async def look(store: AdminStore) -> tuple[Story, list[FirstPending], list[DestinationView]]:
+    async def read(store: AdminStore) -> tuple[EventReport, list[FirstPending], list[DestinationView]]:
         found = await store.admin.events.show(event_id)
-        return found, await waiting_reasons.earlier_events(store, found), await waiting_reasons.shut(store, found)
+        return (
+            found,
+            await waiting_reasons.earlier_events(store, found),
+            await waiting_reasons.unavailable_destinations(store, found),
+        )
 
-    story, heads, shut = with_shared_store(look)
+    story, holding, unavailable = with_shared_store(read)
     if not story.events:
         raise NotFoundError(f"there is no event {event_id!r}; delivered events expire after relay.retention.history")
     if as_json:
         waits = {
-            "waiting_for_events": [exports.first_pending(head) for head in heads],
-            "waiting_for_destinations": [exports.held_by_destination(one) for one in shut],
+            "waiting_for_events": [exports.first_pending(earlier) for earlier in holding],
+            "waiting_for_destinations": [exports.held_by_destination(one) for one in unavailable],
         }
         print_json(as_object(event_id, story) | waits)
     else:
-        print_story(story)
-        for head in heads:
-            click.echo(f"waiting for event {clean(head.event_id)} ({clean(head.event_type)})")
-        for destination in shut:
+        print_report(story)
+        for earlier in holding:
+            click.echo(f"waiting for event {clean(earlier.event_id)} ({clean(earlier.event_type)})")
+        for destination in unavailable:
             click.echo(f"waiting for {clean(waiting_reasons.waits_for(destination))}")
 
 
-def as_object(event_id: str, story: Story) -> dict[str, object]:
+def as_object(event_id: str, story: EventReport) -> dict[str, object]:
     """Return an event and its failures as a JSON object."""
     return {
         "event_id": event_id,
@@ -143,7 +151,7 @@ def as_object(event_id: str, story: Story) -> dict[str, object]:
     }
 
 
-def print_story(story: Story) -> None:
+def print_report(story: EventReport) -> None:
     """Print an event and its failures."""
     for number, detail in enumerate(story.events):
         if number:
@@ -192,7 +200,7 @@ def _facts(detail: EventDetail) -> list[tuple[str, object]]:
         ("aggregate", " ".join(part for part in (detail.aggregate_type, detail.aggregate_id) if part)),
         ("recorded", detail.recorded_at),
         ("occurred", detail.occurred_at),
-        ("published", detail.published_at),
+        ("delivered", detail.published_at),
         ("delivered in", format_latency(detail.seconds)),
         ("dead letter", detail.dead_letter_id),
         ("first failed", detail.first_failed_at),

@@ -73,7 +73,7 @@ def reschedule(delay: float, **chosen: Any) -> None:
 @click.command("discard")
 @_choice
 def discard(**chosen: Any) -> None:
-    """Delete pending events without sending them.
+    """Discard pending events without sending them.
 
     \b
     Example:

@@ -7,8 +7,6 @@ from typing import IO, Any
 
 import click
 
-from pillarbox.core.errors import PillarboxError
-
 FAILURE = 1
 USAGE = 2
 EXCEEDED = 3
@@ -23,11 +21,6 @@ class NotFoundError(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         click.echo(f"pillarbox: {self.message}", err=True)
-
-
-def error_line(error: PillarboxError) -> str:
-    """Format the error that ends a command."""
-    return str(error)
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import click
 
-from pillarbox.admin.keys import SAMPLED, WAITING_COUNTED, BlockedKey, BusyKey
+from pillarbox.admin.keys import SAMPLED, WAITING_COUNTED, BlockedKey, BusiestKey
 from pillarbox.ops.cli.exits import NotFoundError
 from pillarbox.ops.cli.output import as_json, number, print_json, print_table, span
 from pillarbox.ops.cli.parameters import limit_option
@@ -62,27 +62,27 @@ def _until(key: BlockedKey) -> str:
 @keys.command()
 @limit_option
 @as_json
-def hot(limit: int, as_json: bool) -> None:
+def busiest(limit: int, as_json: bool) -> None:
     """List the keys with the most events among the first 10,000 pending, and how to send them faster.
 
     \b
     Examples:
-      pillarbox keys hot
-      pillarbox keys hot --limit 5 --json
+      pillarbox keys busiest
+      pillarbox keys busiest --limit 5 --json
     """
     from pillarbox.admin.admin import AdminStore
-    from pillarbox.ops import hot_keys
+    from pillarbox.ops import busiest_keys
     from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.store_access import with_shared_store
 
-    async def look(store: AdminStore) -> tuple[list[BusyKey], BusyKey | None]:
-        hot = await store.admin.keys.busiest(limit=limit)
-        return hot, await hot_keys.find_limited(store, hot)
+    async def read(store: AdminStore) -> tuple[list[BusiestKey], BusiestKey | None]:
+        found = await store.admin.keys.busiest(limit=limit)
+        return found, await busiest_keys.find_limited(store, found)
 
-    found, limited = with_shared_store(look)
-    advice = hot_keys.advice(current_settings()) if limited is not None else ""
+    found, limited = with_shared_store(read)
+    advice = busiest_keys.advice(current_settings()) if limited is not None else ""
     if as_json:
-        print_json({"hot": [key._asdict() for key in found], "sample_size": SAMPLED, "advice": advice or None})
+        print_json({"busiest": [key._asdict() for key in found], "sample_size": SAMPLED, "advice": advice or None})
     elif not found:
         click.echo("no pending events with a key")
     else:
@@ -104,10 +104,10 @@ def dead_letter(event_id: str, as_json: bool) -> None:
       pillarbox keys blocked
       pillarbox keys dead-letter 0190a5c2-7b1e-7d11-a01c-5f0c0d9f4a11
     """
-    from pillarbox.ops import overrides
+    from pillarbox.ops import holding_events
     from pillarbox.ops.cli.store_access import operator, warn_without_relay, with_shared_store
 
-    asked = with_shared_store(lambda store: overrides.dead_letter(store, event_id, by=operator()))
+    asked = with_shared_store(lambda store: holding_events.dead_letter(store, event_id, by=operator()))
     if not asked:
         raise NotFoundError(
             f"event {event_id!r} does not hold its key back: `pillarbox keys blocked` lists the events that do"

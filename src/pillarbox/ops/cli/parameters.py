@@ -81,8 +81,8 @@ def position(text: str) -> Position:
         raise click.BadParameter(str(error)) from None
 
 
-until_option = click.option("--until", type=moment, metavar="TIME", help="Before this age, such as 1h, or time in UTC.")
-since_option = click.option("--since", type=moment, metavar="TIME", help="Since this age, such as 1h, or time in UTC.")
+until_option = click.option("--until", type=moment, metavar="TIME", help="Older than an age (1h) or before a UTC time.")
+since_option = click.option("--since", type=moment, metavar="TIME", help="Newer than an age (1h) or since a UTC time.")
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Rows to show at most."
 )

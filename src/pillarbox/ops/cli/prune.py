@@ -18,7 +18,7 @@ from pillarbox.ops.cli.parameters import retention
 
 if TYPE_CHECKING:
     from pillarbox.admin.admin import AdminStore
-    from pillarbox.admin.archive import Stale
+    from pillarbox.admin.archive import ExpiredCounts
     from pillarbox.core.store import Retention
     from pillarbox.ops.archive import ArchiveFile
 
@@ -67,7 +67,7 @@ def prune(archive: Path | None, dry_run: bool, yes: bool, as_json: bool, **ages:
     from pillarbox.ops.cli.store_access import operator, with_shared_store
 
     kept = _asked(current_settings().relay.config.retention.in_seconds, ages)
-    stale = with_shared_store(lambda store: store.admin.archive.stale(kept))
+    stale = with_shared_store(lambda store: store.admin.archive.count_expired(kept))
     if any(stale) and not dry_run:
         confirm(f"Delete {_describe(stale)}?", yes=yes)
         with nullcontext() if archive is None else ArchiveFile.create(archive) as file:
@@ -88,12 +88,14 @@ class Archived(NamedTuple):
     dead: int
 
 
-async def _delete(store: AdminStore, kept: Retention, stale: Stale, file: ArchiveFile | None, *, by: str) -> Archived:
+async def _delete(
+    store: AdminStore, kept: Retention, stale: ExpiredCounts, file: ArchiveFile | None, *, by: str
+) -> Archived:
     from pillarbox.core.store import Retention
     from pillarbox.ops.archive import archive
     from pillarbox.pruning import prune_in_batches
 
-    async for _ in prune_in_batches(store.upkeep, Retention(audit=kept.audit)):
+    async for _ in prune_in_batches(store.pruning, Retention(audit=kept.audit)):
         pass
     # The entry is added after old entries are deleted, so that it stays, and before other data is deleted, so that no
     # deletion is missing in the audit log.
@@ -101,7 +103,7 @@ async def _delete(store: AdminStore, kept: Retention, stale: Stale, file: Archiv
     # Without an archive, whole partitions are dropped; the rest of the last day is deleted row by row.
     rest = replace(kept, audit=None)
     at_once = rest if file is None else replace(rest, history=None, dead=None)
-    async for _ in prune_in_batches(store.upkeep, at_once):
+    async for _ in prune_in_batches(store.pruning, at_once):
         pass
     return Archived(
         history=0 if kept.history is None else await archive(store, "history", file, older=kept.history),
@@ -109,7 +111,7 @@ async def _delete(store: AdminStore, kept: Retention, stale: Stale, file: Archiv
     )
 
 
-async def _audit(store: AdminStore, kept: Retention, stale: Stale, *, by: str) -> None:
+async def _audit(store: AdminStore, kept: Retention, stale: ExpiredCounts, *, by: str) -> None:
     """Add one audit entry with the count and the minimum age in seconds of each kind."""
     gone = {kind: count for kind, count in stale._asdict().items() if count}
     older = {kind: getattr(kept, kind) for kind in gone}
@@ -122,9 +124,9 @@ def _asked(kept: Retention, ages: Mapping[str, float | None]) -> Retention:
     return replace(kept, **given)
 
 
-def _describe(stale: Stale) -> str:
+def _describe(stale: ExpiredCounts) -> str:
     """Describe the counts that are not zero."""
     *most, last = [
-        plural(count, *words, most=COUNTED) for words, count in zip(KINDS.values(), stale, strict=True) if count
+        plural(count, *words, limit=COUNTED) for words, count in zip(KINDS.values(), stale, strict=True) if count
     ]
     return f"{', '.join(most)} and {last}" if most else last

@@ -33,16 +33,16 @@ MOST_ERRORS = 20
 @click.argument("payload", required=False)
 @click.option("--id", "event_id", metavar="TEXT", help="Event id; default: a new UUIDv7.")
 @click.option("--key", help="Events of one key are delivered in order.")
-@click.option("--aggregate-type", metavar="TYPE")
-@click.option("--aggregate-id", metavar="ID", help="With the type, the key unless --key is given.")
+@click.option("--aggregate-type", metavar="TYPE", help="Type of the business object, such as order.")
+@click.option("--aggregate-id", metavar="ID", help="Together with --aggregate-type, the default key.")
 @click.option("--destination", metavar="NAME", help="Destination, instead of the routes.")
 @click.option("--header", "headers", type=header, multiple=True, metavar="NAME=VALUE", help="Set a header; repeatable.")
 @click.option("--content-type", metavar="TYPE", help="Default: application/json; with another one PAYLOAD is any text.")
-@click.option("--correlation-id", metavar="TEXT")
-@click.option("--causation-id", metavar="TEXT")
-@click.option("--trace-id", metavar="TEXT")
-@click.option("--schema-version", type=int, metavar="NUMBER")
-@click.option("--delay", type=age, metavar="DURATION", help="Send not before this delay, such as 5m; default: none.")
+@click.option("--correlation-id", metavar="TEXT", help="Identify the business transaction; default: none.")
+@click.option("--causation-id", metavar="TEXT", help="Id of the event or command that caused this one; default: none.")
+@click.option("--trace-id", metavar="TEXT", help="Id of the trace; default: none.")
+@click.option("--schema-version", type=int, metavar="NUMBER", help="Version of the payload's schema; default: 1.")
+@click.option("--delay", type=age, metavar="DURATION", help="Do not send before this delay, such as 5m; default: none.")
 @click.option(
     "--ndjson", type=click.File("rb"), metavar="FILE", help="Read events from lines of JSON; - is standard input."
 )
@@ -69,10 +69,11 @@ def record(
       pillarbox record --ndjson - --dry-run < events.ndjson
     """
     from pillarbox.ops.cli.context import current_settings
-    from pillarbox.ops.cli.store_access import refuse_memory
+    from pillarbox.ops.cli.store_access import name_default_store, refuse_memory
 
     settings = current_settings()
     refuse_memory(settings)
+    name_default_store()
     if ndjson is None:
         if event_type is None:
             raise click.UsageError("Give the event type, or a file with --ndjson.")
@@ -87,7 +88,7 @@ def _event(
     event_type: str, payload: str | None, *, delay: float | None, headers: Sequence[tuple[str, str]], **fields: Any
 ) -> Event:
     from pillarbox.core.event import JSON, Event
-    from pillarbox.core.text import is_json
+    from pillarbox.core.payload import is_json
 
     given = {name: value for name, value in fields.items() if value is not None}
     if delay is not None:

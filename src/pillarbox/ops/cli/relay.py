@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, aclosing
@@ -17,12 +16,12 @@ import click
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.fetch import check_range
 from pillarbox.core.text import safe_json
-from pillarbox.ops.cli.context import current_invocation, current_settings, quiet_drivers
+from pillarbox.ops.cli.context import current_settings, log_to_stderr
 from pillarbox.ops.cli.output import as_json
 from pillarbox.ops.cli.process_exit import run_and_exit
 from pillarbox.ops.cli.signals import stop_on_signals
+from pillarbox.ops.cli.store_access import name_default_store
 from pillarbox.ops.times import parse_time
-from pillarbox.telemetry.log_lines import log_to_stderr
 
 if TYPE_CHECKING:
     from pillarbox.ops.settings import Settings
@@ -114,14 +113,14 @@ def relay(
         _print(f"relay: disabled by {settings.called('relay', 'enabled')}", {"enabled": False}, as_json)
         return
     _arm(settings.failpoint)
-    _log_to_stderr(settings)
+    log_to_stderr()
     wanted = times if until_empty else None
     label = name or settings.relay.name
     asyncio.run(run_and_exit(_run(settings, name=label, times=wanted, fail_fast=fail_fast, as_json=as_json)))
 
 
 async def _run(settings: Settings, *, name: str, times: TimeRange | None, fail_fast: bool, as_json: bool) -> None:
-    from pillarbox.ops.listeners import open_relay_monitor, relay_tracing
+    from pillarbox.ops.telemetry import open_relay_monitor, relay_tracing
     from pillarbox.ops.wiring import make_relay, open_store, open_transports
     from pillarbox.telemetry.logs import RelayLog
 
@@ -131,10 +130,11 @@ async def _run(settings: Settings, *, name: str, times: TimeRange | None, fail_f
             opened.callback(monitor.close)
         store = await opened.enter_async_context(aclosing(open_store(settings.store, ledger=settings.store.ledger)))
         transports = open_transports(settings)
+        name_default_store()
         for transport in transports.values():
             opened.push_async_callback(transport.aclose)
         observers = [RelayLog(), *relay_tracing(), *([monitor.metrics] if monitor else ())]
-        carrier = make_relay(
+        relay = make_relay(
             settings,
             store=store,
             transports=transports,
@@ -144,16 +144,18 @@ async def _run(settings: Settings, *, name: str, times: TimeRange | None, fail_f
             fail_fast=fail_fast,
         )
         if monitor is not None:
-            await opened.enter_async_context(monitor.serve(carrier, store))
-        stop_on_signals(carrier.stop)
-        _print_start(settings, carrier.id, name, monitor.address if monitor else None, as_json)
+            await opened.enter_async_context(monitor.serve(relay, store))
+        stop_on_signals(relay.stop)
+        _print_start(settings, relay.id, name, monitor.address if monitor else None, as_json)
         collect_rarely()
         if times is not None:
             # The stdout transport writes events to standard output, so this line goes to standard error.
-            left = await carrier.run_until_empty(recorded_after=times.after, recorded_before=times.before)
-            _print(_describe_left(left), {"relay": carrier.id, "remaining": left}, as_json, err=not as_json)
+            remaining = await relay.run_until_empty(recorded_after=times.after, recorded_before=times.before)
+            _print(
+                _describe_remaining(remaining), {"relay": relay.id, "remaining": remaining}, as_json, err=not as_json
+            )
         else:
-            await carrier.run()
+            await relay.run()
 
 
 def collect_rarely() -> None:
@@ -179,9 +181,9 @@ def _print(line: str, facts: Mapping[str, object], as_json: bool, *, err: bool =
     click.echo(safe_json(facts) if as_json else line, err=err)
 
 
-def _describe_left(pending: int) -> str:
+def _describe_remaining(pending: int) -> str:
     if not pending:
-        return "no pending events left"
+        return "no pending events remain"
     return f"{pending} pending events cannot be sent now: see `pillarbox status` and `pillarbox events list`"
 
 
@@ -200,13 +202,3 @@ def _arm(failpoint: str) -> None:
         if not (count or "1").isdecimal():
             raise ConfigurationError(f"{FAILPOINT} is {failpoint!r}: write name:count")
         failpoints.arm(point, int(count or "1"))
-
-
-def _log_to_stderr(settings: Settings) -> None:
-    if current_invocation().verbose:
-        return
-    log_to_stderr(logging.INFO)
-    quiet_drivers()
-    if settings.relay.preset == "high-volume":
-        # A log line costs 15 µs, a considerable part of the work per event.
-        logging.getLogger("pillarbox.relay.events").setLevel(logging.WARNING)

@@ -28,10 +28,11 @@ def list_(as_json: bool) -> None:
       pillarbox relays list
       pillarbox relays list --json
     """
-    from pillarbox.ops import exports, overrides
+    from pillarbox.ops import exports
     from pillarbox.ops.cli.store_access import with_shared_store
+    from pillarbox.ops.relays import list_relays
 
-    found = with_shared_store(overrides.relays)
+    found = with_shared_store(list_relays)
     if as_json:
         print_json({"relays": [exports.relay(one.view, lanes=one.lanes) for one in found]})
     elif not found:
@@ -78,12 +79,12 @@ def drain(names: tuple[str, ...], yes: bool, as_json: bool) -> None:
       pillarbox relays drain relay-a
       pillarbox relays drain --yes
     """
-    from pillarbox.ops import overrides
     from pillarbox.ops.cli.store_access import operator, with_shared_store
+    from pillarbox.ops.relays import drain_relays
 
     if not names:
         confirm("Drain every relay?", yes=yes)
-    asked = with_shared_store(lambda store: overrides.drain(store, names, by=operator()))
+    asked = with_shared_store(lambda store: drain_relays(store, names, by=operator()))
     if not asked:
         raise NotFoundError(
             f"no relay is running with the id or name {', '.join(names)}: see `pillarbox relays list`"

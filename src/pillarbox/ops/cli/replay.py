@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from pillarbox.admin.admin import AdminStore
     from pillarbox.admin.replay import Progress, Replay
-    from pillarbox.ops.replay_runs import Told
+    from pillarbox.ops.replay_runs import OnProgress
 
-    Work = Callable[[AdminStore, Told], Awaitable[Progress]]
+    ReplayWork = Callable[[AdminStore, OnProgress], Awaitable[Progress]]
 
 
 @click.command()
@@ -94,10 +94,10 @@ def replay(
     plan = Replay(wanted=wanted, until=until, event_ids=event_ids, to=_known(to), rate=rate, most=most)
     with progress("counting", size=None) as advance:
 
-        def looked(rows: int) -> None:
+        def on_query(rows: int) -> None:
             advance(amount=rows, events=rows)
 
-        matched = with_shared_store(lambda store: replay_runs.count(store, plan, looked=looked)).found
+        matched = with_shared_store(lambda store: replay_runs.count(store, plan, on_query=on_query)).found
     if event_ids and not matched:
         raise NotFoundError(f"{', '.join(map(repr, event_ids))}: not in the history; see `pillarbox events show`")
     if not matched or dry_run:
@@ -106,7 +106,8 @@ def replay(
     if not event_ids:
         confirm(f"Replay {_describe(plan, matched)}?", yes=yes)
     done = _watched(
-        lambda store, told: replay_runs.run(store, plan, by=operator(), expected=matched, progress=told), size=matched
+        lambda store, on_progress: replay_runs.run(store, plan, by=operator(), expected=matched, progress=on_progress),
+        size=matched,
     )
     _print(plan, matched, done, as_json=as_json, dry_run=False)
 
@@ -121,24 +122,24 @@ def _resume(number: int, *, rate: float | None, as_json: bool) -> None:
     if rate is not None:
         found = found._replace(plan=replace(found.plan, rate=rate))
     left = found
-    done = _watched(lambda store, told: replay_runs.resume(store, left, progress=told), size=None)
+    done = _watched(lambda store, on_progress: replay_runs.resume(store, left, progress=on_progress), size=None)
     _print(found.plan, None, done, as_json=as_json, dry_run=False)
 
 
-def _watched(work: Work, *, size: int | None) -> Progress:
+def _watched(work: ReplayWork, *, size: int | None) -> Progress:
     """Run a replay with a progress bar; if it is interrupted, print how to resume it."""
     from pillarbox.ops.cli.store_access import with_shared_store
 
     last: list[Progress] = []
     with progress("replaying", size=None if size is None or size > COUNTED else size) as advance:
 
-        def told(now: Progress) -> None:
+        def on_progress(now: Progress) -> None:
             fresh = now.copied - last[-1].copied if last else 0
             last[:] = [now]
             advance(amount=fresh, events=fresh)
 
         try:
-            return with_shared_store(lambda store: work(store, told))
+            return with_shared_store(lambda store: work(store, on_progress))
         except (KeyboardInterrupt, PillarboxError) as error:
             ended: BaseException = error
     for left in last:
@@ -176,4 +177,4 @@ def _describe(plan: Replay, matched: int) -> str:
 
 def _deliveries(count: int, *, most: int | None = None) -> str:
     """Format the number of deliveries: an event with two destinations counts twice."""
-    return plural(count, "delivery", "deliveries", most=most)
+    return plural(count, "delivery", "deliveries", limit=most)

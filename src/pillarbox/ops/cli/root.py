@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import click
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError
 from pillarbox.ops.cli.context import Invocation
-from pillarbox.ops.cli.exits import FAILURE, INTERRUPTED, USAGE, error_line
+from pillarbox.ops.cli.exits import FAILURE, INTERRUPTED, USAGE
 from pillarbox.ops.cli.lazy import LazyGroup
 
 COMMANDS = {
@@ -24,6 +23,7 @@ COMMANDS = {
     "destinations": "List, pause, resume and rate-limit destinations; force their circuit breakers.",
     "doctor": "Check settings, store, transports, guarantees and symptoms, and name a fix for each finding.",
     "events": "List and show events; retry, reschedule and discard pending ones.",
+    "exporter": "Serve metrics and health of the store until SIGTERM or SIGINT.",
     "inbox": "Show per-consumer inbox statistics.",
     "keys": "Show blocked and busiest ordering keys.",
     "prune": "Delete data past its retention period.",
@@ -45,7 +45,7 @@ class FriendlyGroup(LazyGroup):
         try:
             return super().invoke(ctx)
         except PillarboxError as error:
-            click.echo(f"pillarbox: {error_line(error)}", err=True)
+            click.echo(f"pillarbox: {error}", err=True)
             raise SystemExit(USAGE if isinstance(error, ConfigurationError) else FAILURE) from None
         except KeyboardInterrupt:
             click.echo("pillarbox: interrupted", err=True)
@@ -72,9 +72,9 @@ class FriendlyGroup(LazyGroup):
 def pillarbox(context: click.Context, file: str | None, flags: tuple[str, ...], verbose: bool) -> None:
     """Operate a transactional outbox: run relays, inspect events, decide about dead letters.
 
-    PILLARBOX_STORE is the address of the store (default: sqlite:///pillarbox.db), PILLARBOX_TRANSPORT the address of
-    the transport. Other settings come from pillarbox.toml or PILLARBOX_…; `pillarbox config show` lists each value and
-    its origin.
+    PILLARBOX_STORE is the address of the store (default: DATABASE_URL, else sqlite:///pillarbox.db),
+    PILLARBOX_TRANSPORT the address of the transport. Other settings come from pillarbox.toml or PILLARBOX_…;
+    `pillarbox config show` lists each value and its origin.
 
     \b
     Example:
@@ -83,9 +83,9 @@ def pillarbox(context: click.Context, file: str | None, flags: tuple[str, ...], 
     """
     context.obj = Invocation(config=file, flags=dict(_pair(flag) for flag in flags), verbose=verbose)
     if verbose:
-        from pillarbox.telemetry.log_lines import log_to_stderr
+        from pillarbox.telemetry.log_lines import LogOptions
 
-        log_to_stderr(logging.DEBUG)
+        LogOptions(level="DEBUG", events=True).apply()
 
 
 def _pair(flag: str) -> tuple[str, str]:

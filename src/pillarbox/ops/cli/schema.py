@@ -7,14 +7,17 @@ from dataclasses import replace
 
 import click
 
+from pillarbox import dialects
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.store import Schema, SchemaStatus
+from pillarbox.core.store import SchemaStatus
 from pillarbox.ops.cli.context import current_settings
 from pillarbox.ops.cli.output import as_json, clean, print_json, print_table, span
-from pillarbox.ops.cli.store_access import with_store
+from pillarbox.ops.cli.store_access import refuse_memory, with_shared_store
 from pillarbox.ops.formatting import format_bytes
-from pillarbox.ops.wiring import open_store
-from pillarbox.statements import Statement, StatementSet, load, unknown
+from pillarbox.ops.migration_files import alembic_revision, django_migration
+from pillarbox.ops.wiring import grants, open_store
+from pillarbox.schemes import scheme_of, store_plugin
+from pillarbox.statements import NamedStatement, StatementSet, unknown
 
 with_aliases = click.option("--aliases", is_flag=True, help="Add views for statements written for other outboxes.")
 
@@ -25,8 +28,8 @@ def schema() -> None:
 
     \b
     Examples:
-      pillarbox schema sql | psql shop
       pillarbox schema apply
+      pillarbox schema sql | psql -1 shop
       pillarbox schema status --json
       pillarbox schema sizes
       pillarbox schema statements fetch_ready
@@ -36,34 +39,65 @@ def schema() -> None:
 @schema.command("sql")
 @with_aliases
 @click.option(
+    "--from",
+    "since",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="VERSION",
+    help="Print only the migrations after this version, which the tables have; 0 = no tables.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["plain", "alembic", "django"]),
+    default="plain",
+    help="plain: a script for the database's shell or for one call of a driver. alembic, django: a migration file.",
+)
+@click.option(
+    "--after",
+    metavar="MIGRATION",
+    help="The migration that the file follows: an Alembic revision, or APP.NAME of Django. Default: none.",
+)
+@click.option(
     "--roles",
     metavar="OWNER",
     help="Print the grants for the roles pillarbox_producer, pillarbox_relay, pillarbox_reader and pillarbox_migrator "
     "instead; OWNER owns the tables. PostgreSQL only.",
 )
 @as_json
-def sql(aliases: bool, roles: str | None, as_json: bool) -> None:
-    """Print the SQL that `apply` runs on an empty database."""
-    store = open_store(current_settings().store)
-    script = store.schema.sql(aliases=aliases) if roles is None else _grants(store.schema, roles)
+def sql(aliases: bool, since: int, format_: str, after: str | None, roles: str | None, as_json: bool) -> None:
+    """Print the SQL that `apply` runs, for one transaction of another tool.
+
+    \b
+    Examples:
+      pillarbox schema sql | psql -1 shop
+      pillarbox schema sql --from 1 | psql -1 shop
+      pillarbox schema sql --format alembic --after 1975ea83b712 > migrations/versions/outbox.py
+      pillarbox schema sql --format django --after shop.0007_price > shop/migrations/0008_outbox.py
+    """
+    if format_ == "plain" and after is not None:
+        raise ConfigurationError("--after belongs to a migration file: add --format alembic or --format django")
+    if aliases and format_ != "plain":
+        raise ConfigurationError("--aliases: a migration file has no compatibility views; run `schema apply --aliases`")
+    if roles is not None and (since or aliases or format_ != "plain"):
+        raise ConfigurationError("--roles prints the grants instead of the tables: use it alone")
+    refuse_memory(settings := current_settings())
+    store = settings.store
+    if roles is not None:
+        script = grants(store, owner=roles)
+    else:
+        opened = open_store(store).schema
+        match format_:
+            case "alembic":
+                script = alembic_revision(opened, prefix=store.tables.prefix, since=since, after=after)
+            case "django":
+                script = django_migration(opened, since=since, after=after)
+            case _:
+                script = opened.sql(since=since, aliases=aliases)
     if as_json:
         print_json({"sql": script})
     else:
         click.echo(script, nl=False)
-
-
-def _grants(tables: Schema, owner: str) -> str:
-    from pillarbox.stores.postgres.schema import PostgresSchema
-
-    if not isinstance(tables, PostgresSchema):
-        raise ConfigurationError("--roles: only PostgreSQL has roles; set PILLARBOX_STORE to a postgresql:// URL")
-    return tables.roles_sql(
-        producer="pillarbox_producer",
-        relay="pillarbox_relay",
-        reader="pillarbox_reader",
-        migrator="pillarbox_migrator",
-        owner=owner,
-    )
 
 
 @schema.command("apply")
@@ -71,7 +105,7 @@ def _grants(tables: Schema, owner: str) -> str:
 @as_json
 def apply(aliases: bool, as_json: bool) -> None:
     """Create or migrate the tables. Idempotent, and safe from several processes at once."""
-    ran = with_store(lambda store: store.schema.apply(aliases=aliases))
+    ran = with_shared_store(lambda store: store.schema.apply(aliases=aliases))
     if as_json:
         print_json({"applied": ran})
     else:
@@ -82,7 +116,7 @@ def apply(aliases: bool, as_json: bool) -> None:
 @as_json
 def check(as_json: bool) -> None:
     """Verify the tables; exit with 1 and say what to do if they are not current."""
-    with_store(lambda store: store.schema.check())
+    with_shared_store(lambda store: store.schema.check())
     if as_json:
         print_json({"ok": True})
     else:
@@ -93,7 +127,7 @@ def check(as_json: bool) -> None:
 @as_json
 def status(as_json: bool) -> None:
     """Show the installed and the required version, pending migrations and problems."""
-    found = with_store(lambda store: store.schema.status())
+    found = with_shared_store(lambda store: store.schema.status())
     if as_json:
         print_json(_as_object(found))
     else:
@@ -115,7 +149,7 @@ def sizes(as_json: bool) -> None:
     """
     from pillarbox.ops import exports
 
-    found = with_store(lambda store: store.diagnosis.table_sizes())
+    found = with_shared_store(lambda store: store.diagnosis.table_sizes())
     if as_json:
         print_json(exports.table_sizes(found))
         return
@@ -125,7 +159,7 @@ def sizes(as_json: bool) -> None:
     )
     if (oldest := found.oldest) is not None:
         click.echo(
-            f"oldest open transaction: pid {oldest.pid} ({clean(oldest.who)}, {clean(oldest.application)}, "
+            f"oldest open transaction: pid {oldest.pid} ({clean(oldest.user)}, {clean(oldest.application)}, "
             f"{oldest.state}) for {span(oldest.seconds)}: {clean(oldest.query)}"
         )
 
@@ -136,8 +170,9 @@ def sizes(as_json: bool) -> None:
 def statements(name: str | None, as_json: bool) -> None:
     """Print an SQL statement as it is sent; without NAME, list the statements.
 
-    NAME+VARIANT prints a variant, for example fetch_ready+in_range. Parts in braces, such as {max_payload}, are filled
-    when the statement is sent. The statements of `record` and of the inbox are included.
+    NAME+VARIANT prints a variant, for example fetch_ready+in_range. Where the text depends on the call, such as the
+    numbers of lanes on MariaDB, the command prints an example. The statements of `record` and of the inbox are
+    included.
 
     \b
     Examples:
@@ -163,21 +198,21 @@ def statements(name: str | None, as_json: bool) -> None:
         click.echo(sql)
 
 
-def _statements() -> dict[str, tuple[Statement, StatementSet]]:
+def _statements() -> dict[str, tuple[NamedStatement, StatementSet]]:
     """Name → statement and where it comes from: the store, `record` or the inbox."""
     settings = current_settings().store
     own = open_store(settings).schema.statements()
     if own is None:
         raise ConfigurationError("the memory store sends no SQL; set PILLARBOX_STORE to the URL of a database")
     found = {statement.name: (statement, own) for statement in own.listed()}
-    engine = next((engine for engine in ("postgres", "sqlite") if settings.url.startswith(engine)), None)
-    for package in ("record", "inbox") if engine is not None else ():
-        more = StatementSet(own.names, load(f"pillarbox.{package}", engine))
-        found |= {statement.name: (replace(statement, theme=package), more) for statement in more.listed()}
+    if dialect := store_plugin(scheme_of(settings.url)).dialect:
+        more = dialects.find(dialect).statements(own.names)
+        for statement in more.listed():
+            found[statement.name] = replace(statement, theme=statement.theme.removesuffix(f"_{dialect}")), more
     return found
 
 
-def _list_statements(statements: Sequence[Statement], *, as_json: bool) -> None:
+def _list_statements(statements: Sequence[NamedStatement], *, as_json: bool) -> None:
     if as_json:
         print_json({"statements": [_described(statement) for statement in statements]})
         return
@@ -187,7 +222,7 @@ def _list_statements(statements: Sequence[Statement], *, as_json: bool) -> None:
     )
 
 
-def _described(statement: Statement) -> dict[str, object]:
+def _described(statement: NamedStatement) -> dict[str, object]:
     return {
         "name": statement.name,
         "theme": statement.theme,

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 FRAME = 4
-"""Lines of a table beside its rows."""
+"""Lines of a table in addition to its rows."""
 _GAP = 3
 """Cells between two columns."""
 _EDGES = 2

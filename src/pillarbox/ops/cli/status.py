@@ -16,7 +16,7 @@ from pillarbox.ops.cli.output import as_json, clean, number, print_json, print_l
 from pillarbox.ops.cli.parameters import age
 
 if TYPE_CHECKING:
-    from pillarbox.ops.flow import Flow, HealthSnapshot
+    from pillarbox.ops.health import Flow, HealthSnapshot
 
 _COLOURS = {"flowing": "green", "degraded": "yellow", "stopped": "red"}
 
@@ -28,13 +28,13 @@ _COLOURS = {"flowing": "green", "degraded": "yellow", "stopped": "red"}
     "--max-broker-dead",
     type=click.IntRange(0),
     metavar="N",
-    help="Exit with 3 if a dead-letter queue on RabbitMQ has more than N messages; 0: any.",
+    help="Exit with 3 if a dead-letter queue on a broker has more than N messages; 0: fail if there is any.",
 )
 @as_json
 def status(check: bool, max_age: float | None, max_broker_dead: int | None, as_json: bool) -> None:
     """Show whether events flow and, if not, why.
 
-    Then show the backlog, destinations, relays and, if RabbitMQ is a transport, the depth of its dead-letter queues.
+    Then show the backlog, destinations, relays and, if a broker is a transport, the depth of its dead-letter queues.
     The age is that of the oldest event that could have been sent; a delayed event ages from when it is due.
 
     \b
@@ -46,13 +46,15 @@ def status(check: bool, max_age: float | None, max_broker_dead: int | None, as_j
     from pillarbox.core.clock import seconds
     from pillarbox.ops.cli.context import current_settings
     from pillarbox.ops.cli.store_access import with_shared_store
-    from pillarbox.ops.flow import take_snapshot
+    from pillarbox.ops.health import take_snapshot
 
     allowed = seconds(current_settings().console.slo)
     health = with_shared_store(lambda store: take_snapshot(store, allowed=allowed))
     seen, answer = health.overview, health.flow
-    met = {name for relay in seen.relays for name in relay.breakers}
-    depths = broker_depths.read_depths(broker_depths.known_dead_queues(met, required=max_broker_dead is not None))
+    destinations = {name for relay in seen.relays for name in relay.breakers}
+    depths = broker_depths.read_depths(
+        broker_depths.known_dead_queues(destinations, required=max_broker_dead is not None)
+    )
     alarms = [*_halted(answer, check), *_too_old(seen, max_age), *broker_depths.too_many(depths, max_broker_dead)]
     unknown = [] if max_broker_dead is None else list(broker_depths.unknown(depths))
     if as_json:

@@ -15,7 +15,7 @@ from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.text import plural
 from pillarbox.ops.cli.output import as_json, clean, print_json, print_line
 from pillarbox.ops.cli.parameters import age, since_option
-from pillarbox.ops.event_tail import OVERLAP, What
+from pillarbox.ops.event_tail import OVERLAP, ChangeKind
 from pillarbox.ops.exports import listed_event, written
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _INCOMPLETE = "more new events than one query reads: the older ones follow with 
 @click.option("--type", "event_type", metavar="TYPE", help="Only this event type.")
 @click.option("--key", help="Only this key, such as ORDER:42.")
 @click.option("--destination", metavar="NAME", help="Only this destination.")
-@click.option("--only", type=click.Choice(get_args(What)), multiple=True, help="Only this state; repeatable.")
+@click.option("--only", type=click.Choice(get_args(ChangeKind)), multiple=True, help="Only this change; repeatable.")
 @since_option
 @click.option("--interval", type=age, default="1s", show_default=True, metavar="DURATION", help="Time between queries.")
 @click.option(
@@ -98,24 +98,24 @@ def _show(found: TailResult, only: tuple[str, ...], *, as_json: bool) -> None:
     if found.gap:
         click.echo(f"pillarbox: too many events to read: events before {timestamp(found.gap)} are not shown", err=True)
         if as_json:
-            print_json({"at": written(found.gap), "what": "gap"})
+            print_json({"at": written(found.gap), "change": "gap"})
     elif found.incomplete:
         click.echo(f"pillarbox: {_INCOMPLETE}", err=True)
     for change in found.changes:
-        if not only or change.what in only:
+        if not only or change.kind in only:
             _print(change, as_json=as_json)
 
 
 def _print(change: Change, *, as_json: bool) -> None:
     event = change.event
     if as_json:
-        print_json({"at": written(change.at), "what": change.what} | listed_event(event))
+        print_json({"at": written(change.at), "change": change.kind} | listed_event(event))
         return
     retries = plural(event.retry_count, "retry", "retries") if event.retry_count else ""
-    error = event.last_error if change.what in ("retried", "dead-lettered") else ""
+    error = event.last_error if change.kind in ("retried", "dead-lettered") else ""
     cells = [
         timestamp(change.at),
-        change.what,
+        change.kind,
         event.event_type,
         event.event_id,
         event.key,
@@ -124,7 +124,7 @@ def _print(change: Change, *, as_json: bool) -> None:
         error,
     ]
     if sys.stdout.isatty():
-        shown = [f"{change.what:<13}" if cell is change.what else clean(cell) for cell in cells if cell]
-        print_line("  ".join(shown), colour=_COLOURS[change.what])
+        shown = [f"{change.kind:<13}" if cell is change.kind else clean(cell) for cell in cells if cell]
+        print_line("  ".join(shown), colour=_COLOURS[change.kind])
     else:
         click.echo("\t".join(clean(cell) for cell in cells))

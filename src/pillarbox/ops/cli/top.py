@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pillarbox.ops.top_statistics import DestinationStatistics, Frame
 
 _COLOURS = {"flowing": "green", "degraded": "yellow", "stopped": "red"}
-_COLUMNS = ["destination", "state", "sent/s", "retried/s", "dead/s", "median lag", "p99 lag", "last error"]
+_COLUMNS = ["destination", "state", "delivered/s", "retried/s", "dead/s", "median lag", "p99 lag", "last error"]
 _RELAYS = ["relay", "host", "lanes", "lease"]
 _NO_ROUTE = "(no route yet)"
 _UNKNOWN = "\N{EN DASH}"
@@ -84,13 +84,13 @@ async def _refreshes(store: AdminStore, interval: float) -> AsyncIterator[Refres
     from pillarbox.ops.top_statistics import Watch
 
     allowed = seconds(current_settings().console.slo)
-    looking = Watch(store, clock=SystemClock().monotonic, allowed=allowed)
-    refresh = Refresh(await looking.look(), None)
+    watch = Watch(store, clock=SystemClock().monotonic, allowed=allowed)
+    refresh = Refresh(await watch.refresh(), None)
     while True:
         yield refresh
         await asyncio.sleep(interval)
         try:
-            refresh = Refresh(await looking.look(), None)
+            refresh = Refresh(await watch.refresh(), None)
         except StoreUnavailableError as error:
             refresh = Refresh(refresh.frame, error)
 
@@ -171,7 +171,7 @@ def _head(frame: Frame) -> list[str]:
         f"{number(frame.dead, most=COUNTED)} dead",
         f"{frame.recorded:,.1f} recorded/s" if frame.recorded is not None else "",
         f"backlog {frame.growth:+,.1f}/s" if frame.growth is not None else "",
-        f"{frame.lanes - frame.orphans} of {frame.lanes} lanes owned",
+        f"{frame.lanes - frame.unowned_lanes} of {frame.lanes} lanes owned",
     ]
     why = f": {clean(frame.flow.reason)}" if frame.flow.reason else ""
     return [f"{frame.flow.state}{why}", ", ".join(part for part in parts if part)]
@@ -229,7 +229,7 @@ def _as_object(frame: Frame) -> dict[str, object]:
         "recorded_per_second": _rounded(frame.recorded),
         "backlog_per_second": _rounded(frame.growth),
         "lanes": frame.lanes,
-        "unowned_lanes": frame.orphans,
+        "unowned_lanes": frame.unowned_lanes,
         "destinations": [_destination(one) for one in frame.destinations],
         "relays": [
             {"name": one.name, "host": one.host, "lanes": one.lanes, "lease_seconds": _rounded(one.lease)}
@@ -242,7 +242,7 @@ def _destination(one: DestinationStatistics) -> dict[str, object]:
     return {
         "name": one.view.name,
         "state": one.view.state,
-        "published_per_second": _rounded(one.published),
+        "delivered_per_second": _rounded(one.published),
         "retried_per_second": _rounded(one.retried),
         "dead_lettered_per_second": _rounded(one.dead),
         "lag_p50_seconds": _rounded(one.lag),

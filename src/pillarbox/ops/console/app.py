@@ -26,7 +26,7 @@ except ImportError as missing:  # pragma: no cover - shown by the test of the ba
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.clock import Duration, seconds
-from pillarbox.core.text import Size, payload_limit
+from pillarbox.core.payload import Size, payload_limit
 from pillarbox.ops.console import api
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.context import ConsoleContext
@@ -46,6 +46,7 @@ from pillarbox.ops.console.pages import (
     metrics,
     operator_requests,
     overview,
+    probes,
     relays,
     replays,
     store,
@@ -55,6 +56,8 @@ from pillarbox.ops.console.request import action, page, public_route
 from pillarbox.ops.console.sessions import Signer
 from pillarbox.ops.console.timeouts import LONG_TIMEOUT
 from pillarbox.ops.settings import Settings
+from pillarbox.ops.settings.console import ConsoleOptions
+from pillarbox.settings.shared import DEFAULT_MAX_PAYLOAD
 
 _STATIC = Path(__file__).parent / "static"
 
@@ -68,13 +71,13 @@ class Console:
         *,
         login: Login,
         read_only: bool = False,
-        mask: Sequence[str] = (),
-        slo: Duration = "60s",
-        session: Duration = "8h",
+        mask: Sequence[str] = ConsoleOptions.mask,
+        slo: Duration = ConsoleOptions.slo,
+        session: Duration = ConsoleOptions.session,
         secret: str = "",
-        origins: Sequence[str] = (),
-        title: str = "Pillarbox",
-        max_payload: Size = "1 MiB",
+        origins: Sequence[str] = ConsoleOptions.origins,
+        title: str = ConsoleOptions.title,
+        max_payload: Size = DEFAULT_MAX_PAYLOAD,
         settings: Settings | None = None,
     ) -> None:
         """Create a console.
@@ -83,16 +86,18 @@ class Console:
         browsers send if a proxy changes the host. max_payload: the limit of an edited event, as of the `Outbox`.
         settings: for the doctor.
         """
+        ConsoleOptions(mask=mask, slo=slo, session=session, origins=origins, title=title)  # checks
         masks = Masks(mask)
         self.context = ConsoleContext(
             store=masked_store(store, masks),
             login=login,
             signer=Signer(secret),
             masks=masks,
-            slo=seconds(slo, field="slo"),
-            session=seconds(session, field="session"),
+            slo=seconds(slo),
+            session=seconds(session),
             read_only=read_only,
             title=title,
+            outbox=settings.store.outbox_name if settings is not None else title,
             max_payload=payload_limit(max_payload),
             doctor=None if settings is None else DoctorReportCache(settings, store),
             destinations=() if settings is None else settings.destinations,
@@ -142,6 +147,8 @@ def _page_routes() -> list[BaseRoute]:
         page("/audit", audit.audit),
         page("/audit/export", audit.export_audit),
         page("/metrics", metrics.metrics),
+        public_route("/livez", probes.livez, method="GET"),
+        public_route("/readyz", probes.readyz, method="GET"),
         *api.query_routes(),
         Mount("/static", _Files(directory=_STATIC)),
     ]

@@ -36,6 +36,8 @@ class ConsoleContext:
     """Seconds that a login lasts."""
     read_only: bool
     title: str
+    outbox: str
+    """The label `outbox` of the metrics."""
     max_payload: int
     """Maximum number of bytes of an edited payload."""
     doctor: DoctorReportCache | None

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from typing import NamedTuple, Self
 
-from pillarbox.admin.dead_letters import AMENDED, Amendment
+from pillarbox.admin.dead_letters import AMENDED, DeadLetterEdit
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import RecordError
 from pillarbox.core.text import escape_json
@@ -42,7 +42,7 @@ class DeadLetterForm(NamedTuple):
             **{name: typed[name] for name, text in self._asdict().items() if text is not None and name in typed}
         )
 
-    def amendment(self, dead_letter: EventDetail, *, max_payload: int) -> Amendment:
+    def amendment(self, dead_letter: EventDetail, *, max_payload: int) -> DeadLetterEdit:
         """Return the change that the form describes. Raises RecordError with the field."""
         shown, payload, headers = self.of(dead_letter), None, None
         if self.payload is not None and self.payload != shown.payload:

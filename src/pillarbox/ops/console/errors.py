@@ -21,11 +21,11 @@ def context_of(request: Request) -> ConsoleContext:
     return context
 
 
-def error_response(request: Request, status: int, message: str) -> Response:
-    """Return an error page, or JSON for scripts."""
+def error_response(request: Request, status: int, message: str, **facts: bool) -> Response:
+    """Return an error page, or JSON for scripts, which also has the `facts`."""
     base, path = _split_path(request)
     if path.startswith(MACHINE_PATHS):
-        return SafeJSONResponse({"error": message}, status_code=status)
+        return SafeJSONResponse({"error": message, **facts}, status_code=status)
     context = context_of(request)
     reload_url = f"{base}{_path_and_query(request)}" if status == 503 and request.method == "GET" else ""
     html = context.templates.get_template("error.html").render(
@@ -39,7 +39,7 @@ def store_error_response(request: Request, error: PillarboxError) -> Response:
     message = str(error)
     if request.method != "GET":
         message += ". The console does not retry: check whether the action was executed, and repeat it if not."
-    return error_response(request, 503, message)
+    return error_response(request, 503, message, retryable=error.retryable)
 
 
 def login_required(request: Request) -> Response:

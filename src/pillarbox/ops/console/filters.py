@@ -18,7 +18,7 @@ T = TypeVar("T")
 QUERIES = 5
 """Maximum number of queries for one page: without a fitting index a query may return a short page."""
 PER_PAGE = 50
-MOST = 500
+MAX_PER_PAGE = 500
 """Maximum number of rows of a page."""
 
 EVENT_FIELDS = ("status", "type", "key", "destination", "since", "until", "aggregate", "error")
@@ -87,7 +87,7 @@ def whole(text: str | None, name: str, *, default: int, most: int) -> int:
 
 async def event_page(store: AdminStore, query: Mapping[str, str]) -> EventPage:
     """A page of events, from a bounded number of statements. Raises ConfigurationError."""
-    wanted, limit = event_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MOST)
+    wanted, limit = event_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MAX_PER_PAGE)
     after = Position.parse(query["after"]) if "after" in query else None
     page = await store.admin.events.list(wanted, limit=limit, after=after)
     for _ in range(QUERIES - 1):
@@ -100,10 +100,10 @@ async def event_page(store: AdminStore, query: Mapping[str, str]) -> EventPage:
 
 async def dead_letter_page(store: AdminStore, query: Mapping[str, str]) -> DeadLetterPage:
     """A page of dead letters, from a bounded number of statements. Raises ConfigurationError."""
-    wanted, limit = dead_letter_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MOST)
-    before = whole(query["before"], "before", default=0, most=2**63 - 1) if "before" in query else None
+    wanted, limit = dead_letter_filter(query), whole(query.get("limit"), "limit", default=PER_PAGE, most=MAX_PER_PAGE)
+    before = whole(query["after"], "after", default=0, most=2**63 - 1) if "after" in query else None
     if (group := group_of(query)) is not None:
-        return await dead_letter_groups.page_of(store, wanted, group, limit=limit, before=before, looks=QUERIES)
+        return await dead_letter_groups.page_of(store, wanted, group, limit=limit, before=before, queries=QUERIES)
     page = await store.admin.dead_letters.list(wanted, limit=limit, before=before)
     for _ in range(QUERIES - 1):
         if page.before is None or len(page.dead_letters) >= limit:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from pillarbox.core.text import refuse_constant
+from pillarbox.core.payload import refuse_constant
 
 
 class Digits(str):

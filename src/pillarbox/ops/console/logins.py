@@ -25,7 +25,7 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console import passwords
 from pillarbox.ops.console.access import Role, User, parse_rights
 from pillarbox.ops.console.addresses import client_of, is_within, network, peer_of
-from pillarbox.ops.console.sessions import SESSION, Session, Signer, mark_of, open_session
+from pillarbox.ops.console.sessions import SESSION, LoginSession, Signer, mark_of, open_session
 from pillarbox.ops.console.throttle import Throttle
 from pillarbox.ops.console.users import Users, read
 
@@ -36,7 +36,7 @@ MAX_WAITING = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class AuthenticatedUser:
     """An authenticated user."""
 
     user: User
@@ -53,7 +53,7 @@ class Login(Protocol):
 
     page: bool
 
-    async def authenticate(self, request: Request, signer: Signer) -> Identity | None: ...
+    async def authenticate(self, request: Request, signer: Signer) -> AuthenticatedUser | None: ...
 
 
 class NoLogin:
@@ -62,9 +62,9 @@ class NoLogin:
     page = False
 
     def __init__(self, name: str) -> None:
-        self._identity = Identity(user=User(name=name, role=Role.ADMIN, payloads=True), holder="")
+        self._identity = AuthenticatedUser(user=User(name=name, role=Role.ADMIN, payloads=True), holder="")
 
-    async def authenticate(self, request: Request, signer: Signer) -> Identity | None:
+    async def authenticate(self, request: Request, signer: Signer) -> AuthenticatedUser | None:
         return self._identity
 
 
@@ -112,15 +112,15 @@ class UserLogin:
         self._queues: dict[str, _Queue] = {}
         self._unknown_user_hash = passwords.hashed("")
 
-    async def authenticate(self, request: Request, signer: Signer) -> Identity | None:
+    async def authenticate(self, request: Request, signer: Signer) -> AuthenticatedUser | None:
         if (credentials := _basic(request)) is not None:
             user = await self.check(*credentials, address=self.address(request))
-            return None if user is None else Identity(user=user, holder=user.name, by_header=True)
+            return None if user is None else AuthenticatedUser(user=user, holder=user.name, by_header=True)
         session = open_session(signer, request.cookies.get(SESSION))
         entry = None if session is None else self._users().get(session.name)
         if session is None or entry is None or mark_of(entry.hash) != session.mark:
             return None
-        return Identity(user=entry.user, holder=session.number, by_session=True)
+        return AuthenticatedUser(user=entry.user, holder=session.number, by_session=True)
 
     def address(self, request: Request) -> str:
         """Return the address whose failures are counted together."""
@@ -158,8 +158,8 @@ class UserLogin:
         self._throttle.reset(address=address, name=name)
         return entry.user
 
-    def begin(self, user: User) -> Session:
-        return Session.begin(user.name, self._users()[user.name].hash)
+    def begin(self, user: User) -> LoginSession:
+        return LoginSession.begin(user.name, self._users()[user.name].hash)
 
 
 @dataclass(slots=True)
@@ -193,7 +193,7 @@ class ProxyLogin:
         self._user_header, self._role_header = user_header, role_header
         self._rights = parse_rights(role)
 
-    async def authenticate(self, request: Request, signer: Signer) -> Identity | None:
+    async def authenticate(self, request: Request, signer: Signer) -> AuthenticatedUser | None:
         name = _text(request.headers.get(self._user_header, ""))
         if not name or not is_within(self._networks, peer_of(request)):
             return None
@@ -202,7 +202,7 @@ class ProxyLogin:
             role, payloads = parse_rights(given) if given else self._rights
         except ConfigurationError:
             return None
-        return Identity(user=User(name=name[:64], role=role, payloads=payloads), holder=name)
+        return AuthenticatedUser(user=User(name=name[:64], role=role, payloads=payloads), holder=name)
 
 
 Authenticate = Callable[[Request], User | Awaitable[User | None] | None]
@@ -216,10 +216,10 @@ class HostLogin:
     def __init__(self, authenticate: Authenticate) -> None:
         self._authenticate = authenticate
 
-    async def authenticate(self, request: Request, signer: Signer) -> Identity | None:
+    async def authenticate(self, request: Request, signer: Signer) -> AuthenticatedUser | None:
         answer = self._authenticate(request)
         user = await answer if inspect.isawaitable(answer) else answer
-        return None if user is None else Identity(user=user, holder=user.name)
+        return None if user is None else AuthenticatedUser(user=user, holder=user.name)
 
 
 def _text(header: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, cast
 from pillarbox.admin.admin import Admin, AdminStore
 from pillarbox.admin.audit import EVERYTHING, Audit, AuditEntry, AuditFilter, AuditPage
 from pillarbox.admin.dead_letters import ALL_DEAD_LETTERS, DeadLetterFilter, DeadLetterPage, DeadLetters
-from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, Events, Position, Story
+from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, EventReport, Events, Position
 from pillarbox.ops.console.masking import Masks
 
 
@@ -72,11 +72,11 @@ class _MaskedEvents:
         shown = await asyncio.to_thread(lambda: [self._text.shown(event) for event in page.events])
         return EventPage([event for event in shown if _matches(event.last_error, wanted.error)], page.after)
 
-    async def show(self, event_id: str) -> Story:
+    async def show(self, event_id: str) -> EventReport:
         story = await self._events.show(event_id)
         return await asyncio.to_thread(self._masked, story)
 
-    def _masked(self, story: Story) -> Story:
+    def _masked(self, story: EventReport) -> EventReport:
         failures = [failure._replace(error=self._text.masked(failure.error)) for failure in story.failures]
         return story._replace(events=[self._text.shown(detail) for detail in story.events], failures=failures)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pillarbox.admin.listing import EventDetail
-from pillarbox.core.text import is_json
+from pillarbox.core.payload import is_json
 from pillarbox.ops import exports
 from pillarbox.ops.console import json_text
 from pillarbox.ops.console.json_text import Piece

@@ -30,7 +30,7 @@ from pillarbox.ops.console.access import Role, User
 from pillarbox.ops.console.context import ConsoleContext
 from pillarbox.ops.console.errors import context_of, error_response, login_required, store_error_response
 from pillarbox.ops.console.fields import TOKEN, check_texts
-from pillarbox.ops.console.logins import Identity, TooManyAttemptsError, UsersUnavailableError
+from pillarbox.ops.console.logins import AuthenticatedUser, TooManyAttemptsError, UsersUnavailableError
 from pillarbox.ops.console.sessions import NOTICE, is_valid_token, make_token, open_notice, sign_notice
 from pillarbox.ops.console.timeouts import TIMEOUT, within
 
@@ -70,7 +70,7 @@ class ConsoleRequest:
 
     context: ConsoleContext
     http: Request
-    identity: Identity
+    identity: AuthenticatedUser
     form: Mapping[str, Any] = field(default_factory=dict[str, Any])
     later: BackgroundTask | None = None
     """Runs after the response was sent."""
@@ -126,7 +126,7 @@ class ConsoleRequest:
             "navigation": NAVIGATION,
             "notice": notice,
             "token": make_token(context.signer, self.identity.holder, life=context.session),
-            "acts": self.may(Role.OPERATOR),
+            "may_act": self.may(Role.OPERATOR),
             "rules": self.may(Role.ADMIN),
             "wrong": "",
         } | values
@@ -217,7 +217,7 @@ async def _run_action(request: Request, act: Page, needs: Role, read: Read, *, t
         context.overview.forget()
 
 
-async def _identity(context: ConsoleContext, request: Request) -> Identity | None:
+async def _identity(context: ConsoleContext, request: Request) -> AuthenticatedUser | None:
     identity = await context.login.authenticate(request, context.signer)
     ended = identity is not None and identity.by_session and await context.logouts.contains(identity.holder)
     return None if ended else identity

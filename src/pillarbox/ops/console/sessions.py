@@ -61,7 +61,7 @@ class Signer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class LoginSession:
     """A session of a user."""
 
     name: str
@@ -71,7 +71,7 @@ class Session:
     """Random; the tokens of its forms are bound to it."""
 
     @classmethod
-    def begin(cls, name: str, known: str) -> Session:
+    def begin(cls, name: str, known: str) -> LoginSession:
         return cls(name=name, mark=mark_of(known), number=secrets.token_urlsafe(12))
 
 
@@ -79,16 +79,16 @@ def mark_of(known: str) -> str:
     return hashlib.sha256(b"mark\0" + known.encode()).hexdigest()[:16]
 
 
-def sign_session(signer: Signer, session: Session, *, life: float) -> str:
+def sign_session(signer: Signer, session: LoginSession, *, life: float) -> str:
     return signer.sign("session", [session.name, session.mark, session.number], life=life)
 
 
-def open_session(signer: Signer, text: str | None) -> Session | None:
+def open_session(signer: Signer, text: str | None) -> LoginSession | None:
     opened = signer.open("session", text)
     if opened is None:
         return None
     name, mark, number = opened
-    return Session(name=name, mark=mark, number=number)
+    return LoginSession(name=name, mark=mark, number=number)
 
 
 def make_token(signer: Signer, holder: str, *, life: float) -> str:

@@ -13,9 +13,9 @@ from datetime import datetime
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import PillarboxError
-from pillarbox.core.statistics import EVERY, BacklogStatistics, DeliveryStatistics, Sample
+from pillarbox.core.statistics import SAMPLE_INTERVAL, BacklogStatistics, OutcomeStatistics, Sample
 from pillarbox.ops.console.timeouts import TIMEOUT, within
-from pillarbox.ops.flow import LONG, DestinationView, HealthSnapshot, take_snapshot
+from pillarbox.ops.health import DEFAULT_SLO, DestinationView, HealthSnapshot, take_snapshot
 
 MAX_AGE = 1.0
 """Seconds for which a snapshot is cached."""
@@ -29,7 +29,7 @@ SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 class OverviewCache:
     """Caches one snapshot for all requests."""
 
-    def __init__(self, store: AdminStore, *, allowed: float = LONG, clock: Clock | None = None) -> None:
+    def __init__(self, store: AdminStore, *, allowed: float = DEFAULT_SLO, clock: Clock | None = None) -> None:
         """allowed: seconds that an event may be pending."""
         self._store = store
         self._allowed = allowed
@@ -74,7 +74,7 @@ class TimeSeries:
 
 def step_width(seconds: float) -> float:
     """Return a step width for about a hundred steps, at least the interval of the samples."""
-    return max(EVERY, round(seconds / 90 / EVERY) * EVERY)
+    return max(SAMPLE_INTERVAL, round(seconds / 90 / SAMPLE_INTERVAL) * SAMPLE_INTERVAL)
 
 
 def time_series(samples: Sequence[Sample], *, now: datetime, seconds: float) -> TimeSeries:
@@ -82,13 +82,13 @@ def time_series(samples: Sequence[Sample], *, now: datetime, seconds: float) -> 
     step = step_width(seconds)
     last = int(now.timestamp() // step)
     steps = range(last - int(seconds // step) + 1, last + 1)
-    carried: dict[int, DeliveryStatistics] = {}
+    carried: dict[int, OutcomeStatistics] = {}
     highest: dict[int, int] = {}
     for sample in samples:
         at = int(sample.at.timestamp() // step)
         match sample.values:
-            case DeliveryStatistics() as sums:
-                carried.setdefault(at, DeliveryStatistics()).add(sums)
+            case OutcomeStatistics() as sums:
+                carried.setdefault(at, OutcomeStatistics()).add(sums)
             case BacklogStatistics(recorded=recorded):
                 highest[at] = max(recorded, highest.get(at, 0))
     lags = {name: [_lag(carried.get(at), share) for at in steps] for name, share in SHARES.items()}
@@ -130,14 +130,14 @@ def unavailable_or_failing(
 
 def rates_by_destination(samples: Iterable[Sample], *, seconds: float) -> dict[str, DestinationRates]:
     """Aggregate the samples by destination."""
-    sums: dict[str, DeliveryStatistics] = {}
+    sums: dict[str, OutcomeStatistics] = {}
     for sample in samples:
-        if isinstance(sample.values, DeliveryStatistics):
-            sums.setdefault(sample.destination, DeliveryStatistics()).add(sample.values)
+        if isinstance(sample.values, OutcomeStatistics):
+            sums.setdefault(sample.destination, OutcomeStatistics()).add(sample.values)
     return {name: _rates(carried, seconds) for name, carried in sums.items()}
 
 
-def _rates(carried: DeliveryStatistics, seconds: float) -> DestinationRates:
+def _rates(carried: OutcomeStatistics, seconds: float) -> DestinationRates:
     failed = carried.retried + carried.dead
     sends = carried.published + failed
     return DestinationRates(
@@ -155,7 +155,7 @@ def _rate(highest: dict[int, int], at: int, step: float) -> float | None:
     return None if before is None else max(0.0, (highest[at] - highest[before]) / ((at - before) * step))
 
 
-def _lag(carried: DeliveryStatistics | None, share: float) -> float | None:
+def _lag(carried: OutcomeStatistics | None, share: float) -> float | None:
     bound = None if carried is None else carried.lag_quantile(share)
     # The last bucket has no upper bound, but a chart needs a number.
     return 7200.0 if bound == float("inf") else bound

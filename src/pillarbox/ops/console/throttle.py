@@ -15,7 +15,7 @@ ATTEMPTS = 10
 """Failures of one name from one address after which the pair is locked."""
 SLOW = 20
 """Failures of one address with any name, and of one name from any address, after which attempts take longer."""
-WINDOW = 60.0
+FAILURE_WINDOW = 60.0
 """Seconds in which failures are counted."""
 SLOWEST_ADDRESS, SLOWEST_NAME = 5.0, 2.0
 """Maximum delay of an attempt in seconds. An attempt with a guessed name may come from its user, who waits less."""
@@ -66,5 +66,5 @@ class Throttle:
         return len(self._recent(key))
 
     def _recent(self, key: FailureKey) -> list[float]:
-        begin = self._clock.monotonic() - WINDOW
+        begin = self._clock.monotonic() - FAILURE_WINDOW
         return [at for at in self._failures.get(key, ()) if at > begin]

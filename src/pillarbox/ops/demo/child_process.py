@@ -16,15 +16,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from pillarbox.core.errors import PillarboxError
+from pillarbox.core.errors import CommandError
 from pillarbox.ops.demo.environment import DemoEnvironment
 
 TAIL = 5
 """Lines of a child's log that an error quotes."""
-
-
-class ChildProcessFailedError(PillarboxError):
-    """A process of the demo ended unexpectedly."""
 
 
 class ChildProcess:
@@ -53,28 +49,26 @@ class ChildProcess:
         return self._process.pid
 
     def check(self) -> None:
-        """Raise ChildProcessFailedError with the end of its log if the process has ended."""
+        """Raise CommandError with the end of its log if the process has ended."""
         if (code := self._process.poll()) is not None:
-            raise ChildProcessFailedError(f"{self._module} ended with {code}: {self._log_tail()}")
+            raise CommandError(f"{self._module} ended with {code}: {self._log_tail()}")
 
     def kill(self) -> None:
-        """Send SIGKILL and wait. Raises ChildProcessFailedError if the process had ended before."""
+        """Send SIGKILL and wait. Raises CommandError if the process had ended before."""
         self._process.kill()
         if (code := self._process.wait()) != -signal.SIGKILL:
-            raise ChildProcessFailedError(f"{self._module} ended with {code} before the kill: {self._log_tail()}")
+            raise CommandError(f"{self._module} ended with {code} before the kill: {self._log_tail()}")
         self._pipe.close()
 
     async def stop(self, *, within: float) -> None:
-        """Close the pipe and wait for exit code 0. Raises ChildProcessFailedError otherwise."""
+        """Close the pipe and wait for exit code 0. Raises CommandError otherwise."""
         self._pipe.close()
         try:
             code = await asyncio.to_thread(self._process.wait, within)
         except subprocess.TimeoutExpired:
-            raise ChildProcessFailedError(
-                f"{self._module} did not end within {within:g} s: {self._log_tail()}"
-            ) from None
+            raise CommandError(f"{self._module} did not end within {within:g} s: {self._log_tail()}") from None
         if code != 0:
-            raise ChildProcessFailedError(f"{self._module} ended with {code}: {self._log_tail()}")
+            raise CommandError(f"{self._module} ended with {code}: {self._log_tail()}")
 
     def close(self) -> None:
         """End the process if it still runs."""

@@ -21,7 +21,7 @@ async def serve_console(store: AdminStore) -> AsyncIterator[str]:
     except ImportError:
         yield MISSING
         return
-    async with aclosing(store.beside()) as beside:
+    async with aclosing(store.clone()) as beside:
         service = ConsoleServer(Console(beside, login=NoLogin("demo"), title="Pillarbox demo"))
         with closing(open_port("127.0.0.1:0", called="the demo's console")) as port:
             serving = asyncio.create_task(service.run(port))

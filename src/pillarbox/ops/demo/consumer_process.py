@@ -14,7 +14,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pillarbox.ops.demo.child_process import on_parent_exit, read_environment
 from pillarbox.ops.demo.environment import CONSUMER
 from pillarbox.ops.demo.fault_injection import with_fault
-from pillarbox.ops.demo.ledger import Append, Entry, LedgerWriter
+from pillarbox.ops.demo.ledger import Append, DemoLedgerEntry, LedgerWriter
 
 PAUSE = 0.02
 
@@ -25,7 +25,7 @@ def consume(channel: BlockingChannel, queue: str, append: Append) -> bool:
     if method is None or method.delivery_tag is None or properties is None:
         return False
     headers = properties.headers or {}
-    append(Entry(CONSUMER, "handled", str(headers["aggregateId"]), str(properties.message_id)))
+    append(DemoLedgerEntry(CONSUMER, "handled", str(headers["aggregateId"]), str(properties.message_id)))
     channel.basic_ack(method.delivery_tag)
     return True
 

@@ -13,7 +13,7 @@ from pillarbox.core.event import Event
 from pillarbox.ops.demo.environment import DemoEnvironment
 from pillarbox.ops.demo.verification import OrderStep
 from pillarbox.record.outbox import Outbox
-from pillarbox.statements import Names, StatementSet, load
+from pillarbox.statements import Names, StatementSet, load_statements
 from pillarbox.table_names import TableNames
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class SqliteOrders:
 
     @staticmethod
     def _sql(name: str) -> str:
-        return StatementSet(Names(), load("pillarbox.ops.demo", "sqlite"), orders='"orders"').get(name)
+        return StatementSet(Names(), load_statements("pillarbox.ops.demo", "sqlite"), orders='"orders"').get(name)
 
 
 class PostgresOrders:
@@ -157,4 +157,4 @@ class PostgresOrders:
 
     def _sql(self, name: str) -> str:
         orders = self._names.qualified("orders")
-        return StatementSet(self._names, load("pillarbox.ops.demo", "postgres"), orders=orders).get(name)
+        return StatementSet(self._names, load_statements("pillarbox.ops.demo", "postgres"), orders=orders).get(name)

@@ -17,10 +17,10 @@ Fault = Literal["loss", "reordering", "phantom", "duplicates"]
 
 CONFIG = RelayConfig(
     batch_size=100,
-    in_flight=2,
+    max_in_flight_batches=2,
     poll_interval="200ms",
     lease="3s",  # short: the lanes of a killed relay are idle until its lease expires
-    heartbeat="500ms",
+    heartbeat_interval="500ms",
     send_timeout="1s",
     drain_timeout="20s",
 )

@@ -6,7 +6,7 @@ from itertools import count
 
 from pillarbox.core.event import uuid7
 from pillarbox.ops.demo.environment import Fault
-from pillarbox.ops.demo.ledger import Append, Entry
+from pillarbox.ops.demo.ledger import Append, DemoLedgerEntry
 
 ONE_IN = 25
 
@@ -22,7 +22,7 @@ def with_fault(fault: Fault | None, receiver: str, append: Append) -> Append:
 def _lose(append: Append) -> Append:
     numbers = count(1)
 
-    def falsify(entry: Entry) -> None:
+    def falsify(entry: DemoLedgerEntry) -> None:
         if next(numbers) % ONE_IN:
             append(entry)
 
@@ -32,9 +32,9 @@ def _lose(append: Append) -> Append:
 def _reorder(append: Append) -> Append:
     """Write the first step of every order after its second."""
     seen: set[str] = set()
-    delayed: dict[str, Entry] = {}
+    delayed: dict[str, DemoLedgerEntry] = {}
 
-    def falsify(entry: Entry) -> None:
+    def falsify(entry: DemoLedgerEntry) -> None:
         if entry.order not in seen:
             seen.add(entry.order)
             delayed[entry.order] = entry
@@ -49,7 +49,7 @@ def _reorder(append: Append) -> Append:
 def _add_phantoms(append: Append) -> Append:
     numbers = count(1)
 
-    def falsify(entry: Entry) -> None:
+    def falsify(entry: DemoLedgerEntry) -> None:
         append(entry)
         if next(numbers) % ONE_IN == 0:
             append(entry._replace(event_id=uuid7()))
@@ -58,7 +58,7 @@ def _add_phantoms(append: Append) -> Append:
 
 
 def _duplicate(append: Append) -> Append:
-    def falsify(entry: Entry) -> None:
+    def falsify(entry: DemoLedgerEntry) -> None:
         append(entry)
         append(entry)
 

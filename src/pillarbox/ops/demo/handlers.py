@@ -9,7 +9,7 @@ import asyncio
 from zlib import crc32
 
 from pillarbox.core.errors import PermanentError
-from pillarbox.ops.demo.ledger import Append, Entry, Status
+from pillarbox.ops.demo.ledger import Append, DemoLedgerEntry, Status
 from pillarbox.transports.handlers import HandlerContext, Handlers, ReceivedEvent
 
 SLOW = 0.05
@@ -20,7 +20,7 @@ def make_handlers(append: Append) -> Handlers:
     handlers = Handlers()
 
     def write(event: ReceivedEvent, context: HandlerContext, status: Status) -> None:
-        append(Entry(context.destination, status, str(event.aggregate_id), event.event_id))
+        append(DemoLedgerEntry(context.destination, status, str(event.aggregate_id), event.event_id))
 
     @handlers.on("order.*", name="mailer")
     async def mail(event: ReceivedEvent, context: HandlerContext) -> None:

@@ -15,7 +15,7 @@ Status = Literal["handled", "failed", "rejected"]
 """handled: done. failed: the relay retries. rejected: permanently, the event becomes a dead letter."""
 
 
-class Entry(NamedTuple):
+class DemoLedgerEntry(NamedTuple):
     """One line of the ledger."""
 
     receiver: str
@@ -24,7 +24,7 @@ class Entry(NamedTuple):
     event_id: str
 
 
-Append = Callable[[Entry], None]
+Append = Callable[[DemoLedgerEntry], None]
 
 
 class LedgerWriter:
@@ -33,7 +33,7 @@ class LedgerWriter:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: DemoLedgerEntry) -> None:
         os.write(self._file, (" ".join(entry) + "\n").encode())
 
     def close(self) -> None:
@@ -47,7 +47,7 @@ class LedgerReader:
         self._path = path
         self._offset = 0
 
-    def read_new(self) -> list[Entry]:
+    def read_new(self) -> list[DemoLedgerEntry]:
         if not self._path.exists():
             return []
         with self._path.open("rb") as file:
@@ -57,10 +57,10 @@ class LedgerReader:
         return [_parse(line) for line in complete.decode().splitlines()]
 
 
-def _parse(line: str) -> Entry:
+def _parse(line: str) -> DemoLedgerEntry:
     receiver, status, order, event_id = line.split(" ")
     match status:
         case "handled" | "failed" | "rejected":
-            return Entry(receiver, status, order, event_id)
+            return DemoLedgerEntry(receiver, status, order, event_id)
         case _:
             raise ValueError(f"the ledger has an invalid line: {line!r}")

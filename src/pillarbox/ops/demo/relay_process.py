@@ -8,7 +8,6 @@ import sys
 from typing import Any
 
 from pillarbox.core.errors import RelayFailedError
-from pillarbox.core.retry import ExponentialBackoff
 from pillarbox.core.transport import Transport
 from pillarbox.ops.demo.child_process import on_parent_exit, read_environment
 from pillarbox.ops.demo.environment import CONFIG, DemoEnvironment
@@ -17,10 +16,11 @@ from pillarbox.ops.demo.handlers import make_handlers
 from pillarbox.ops.demo.ledger import LedgerWriter
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Route
-from pillarbox.telemetry.log_lines import log_to_stderr
+from pillarbox.retry_policies import ExponentialBackoff
+from pillarbox.telemetry.log_lines import LogOptions
 from pillarbox.telemetry.logs import RelayLog
 
-RETRY = ExponentialBackoff(base="200ms", max="2s", jitter="none", max_attempts=0)
+RETRY = ExponentialBackoff(base="200ms", max_delay="2s", jitter="none", max_attempts="unlimited")
 
 
 async def run_relay(environment: DemoEnvironment) -> int:
@@ -63,8 +63,7 @@ def _transport(environment: DemoEnvironment, ledger: LedgerWriter) -> tuple[Tran
 
 
 def main() -> int:
-    log_to_stderr(logging.INFO)
-    logging.getLogger("pillarbox.relay.events").setLevel(logging.WARNING)
+    LogOptions().apply()
     logging.getLogger("pika").setLevel(logging.CRITICAL)
     return asyncio.run(run_relay(read_environment()))
 

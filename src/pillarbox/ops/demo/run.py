@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.core.errors import ConfigurationError, PillarboxError
+from pillarbox.core.errors import CommandError, ConfigurationError
 from pillarbox.core.text import plural
 from pillarbox.ops.demo.child_process import ChildProcess
 from pillarbox.ops.demo.console_server import serve_console
@@ -31,10 +31,6 @@ KILL_INTERVAL = 10.0
 """Seconds between two kills in a run without a planned end."""
 STALL_TIMEOUT = 60.0
 """Seconds without a new ledger entry after which the demo fails."""
-
-
-class DemoStalledError(PillarboxError):
-    """Events are pending, but the relay makes no progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +138,7 @@ class DemoRun:
             child.close()
 
     async def _wait_for_relay(self, store: AdminStore) -> None:
-        """Wait until the relay owns lanes. Raises ChildProcessFailedError if it ends before."""
+        """Wait until the relay owns lanes. Raises CommandError if it ends before."""
         while all(lane.owner is None for lane in (await store.admin.inspection.overview()).lanes):
             self._check_children()
             await asyncio.sleep(SAMPLE_INTERVAL / 10)
@@ -209,7 +205,7 @@ class DemoRun:
                 entries, since = self._sampler.entries, self._sampler.elapsed
             elif self._sampler.elapsed - since > STALL_TIMEOUT:
                 backlog = plural(pending, "event is pending", "events are pending")
-                raise DemoStalledError(
+                raise CommandError(
                     f"{backlog}, but none was delivered for {STALL_TIMEOUT:g} s; run with --keep DIR and read the logs"
                 )
             await asyncio.sleep(SAMPLE_INTERVAL)

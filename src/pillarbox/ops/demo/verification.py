@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pillarbox.core.text import plural
-from pillarbox.ops.demo.ledger import Entry
+from pillarbox.ops.demo.ledger import DemoLedgerEntry
 
 
 class OrderStep(NamedTuple):
@@ -85,14 +85,14 @@ class Verification:
 
 def verify(
     committed: Sequence[OrderStep],
-    entries: Sequence[Entry],
+    entries: Sequence[DemoLedgerEntry],
     *,
     receivers: Sequence[str],
     dead_letters: int,
     max_duplicates: int,
 ) -> Verification:
     """Compare the orders with the entries of each receiver, in linear time."""
-    received: defaultdict[str, list[Entry]] = defaultdict(list)
+    received: defaultdict[str, list[DemoLedgerEntry]] = defaultdict(list)
     for entry in entries:
         received[entry.receiver].append(entry)
     return Verification(
@@ -103,7 +103,7 @@ def verify(
     )
 
 
-def _result(receiver: str, committed: Sequence[OrderStep], received: Sequence[Entry]) -> ReceiverResult:
+def _result(receiver: str, committed: Sequence[OrderStep], received: Sequence[DemoLedgerEntry]) -> ReceiverResult:
     arrived = [entry for entry in received if entry.status != "failed"]
     counts = Counter(entry.event_id for entry in arrived)
     order_of = {step.event_id: step.order for step in committed}

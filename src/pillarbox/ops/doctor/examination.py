@@ -74,7 +74,7 @@ async def _transport_checks(settings: Settings, name: str) -> AsyncIterator[Sequ
 async def _run(
     checks: Sequence[Check], *, subject: str = "", failed: str | None = None
 ) -> tuple[list[Finding], str | None]:
-    """Run the checks. If one fails that others depend on (`Check.gate`), the checks after it are skipped.
+    """Run the checks. If one fails that others depend on (`Check.prerequisite`), the checks after it are skipped.
 
     failed: the name of an earlier check that these depend on and that failed. Returns the findings and that name.
     """
@@ -84,7 +84,7 @@ async def _run(
         findings.append(
             Finding(check=check.name, result=answer.result, message=answer.message, fix=answer.fix, subject=subject)
         )
-        if check.gate and answer.result == "fail":
+        if check.prerequisite and answer.result == "fail":
             failed = check.name
     return findings, failed
 
@@ -98,5 +98,7 @@ async def _ask(check: Check) -> CheckResult:
     except PillarboxError as error:
         why = str(error)
     return CheckResult(
-        "fail" if check.gate else "warn", f"the check could not run: {why}", "fix the cause and run doctor again"
+        "fail" if check.prerequisite else "warn",
+        f"the check could not run: {why}",
+        "fix the cause and run doctor again",
     )

@@ -7,13 +7,13 @@ from functools import partial
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.dead_letters import DeadLetterFilter
-from pillarbox.admin.diagnosis import LOOKED_AT, MANY_ATTEMPTS, Check, CheckResult, failed, passed, reason, warned
+from pillarbox.admin.diagnosis import EXAMINED, MANY_ATTEMPTS, Check, CheckResult, failed, passed, reason, warned
 from pillarbox.admin.keys import SAMPLED
 from pillarbox.core.statistics import COUNTED
 from pillarbox.core.text import noun, plural
+from pillarbox.ops.busiest_keys import MANY_PENDING, advice, find_limited
 from pillarbox.ops.dead_letter_groups import groups
-from pillarbox.ops.flow import DestinationView, take_snapshot
-from pillarbox.ops.hot_keys import MANY, advice, find_limited
+from pillarbox.ops.health import DestinationView, take_snapshot
 from pillarbox.ops.settings import Settings
 
 LONG_WAIT = 300.0
@@ -33,7 +33,7 @@ def checks(settings: Settings, store: AdminStore) -> Sequence[Check]:
         Check(name="symptoms.backlog", ask=partial(_backlog, store)),
         Check(name="symptoms.attempts", ask=partial(_attempts, store)),
         Check(name="symptoms.blocked", ask=partial(_blocked, store)),
-        Check(name="symptoms.hot_keys", ask=partial(_hot_keys, settings, store)),
+        Check(name="symptoms.busiest_keys", ask=partial(_busiest_keys, settings, store)),
         Check(name="symptoms.dead", ask=partial(_dead, store)),
     ]
 
@@ -54,7 +54,7 @@ async def _relays(settings: Settings, store: AdminStore) -> CheckResult:
         called = settings.called("relay", "enabled")
         said, fix = f"no relay is running, and {called} is false here", f"set {called} to true and start one"
     if seen.backlog:
-        pending = plural(seen.backlog, "event is pending", "events are pending", most=COUNTED)
+        pending = plural(seen.backlog, "event is pending", "events are pending", limit=COUNTED)
         return failed(f"{pending}, and {said}", fix)
     return warned(f"no event is pending, and {said}", fix)
 
@@ -68,10 +68,10 @@ async def _lanes(store: AdminStore) -> CheckResult:
             "an event crashes them: see the end of their logs; the crash guard finds the event and dead-letters it",
         )
     running = {relay.id for relay in seen.relays if relay.lease > 0}
-    orphans = sum(lane.owner not in running for lane in seen.lanes)
-    if running and orphans:
+    unowned = sum(lane.owner not in running for lane in seen.lanes)
+    if running and unowned:
         return warned(
-            f"{orphans} of {plural(len(seen.lanes), 'lane')} {noun(orphans, 'has', 'have')} no running owner",
+            f"{unowned} of {plural(len(seen.lanes), 'lane')} {noun(unowned, 'has', 'have')} no running owner",
             "wait until the lease of the crashed relay ends (relay.lease); if it persists, see the logs of the relays",
         )
     return passed("every lane has a running owner, or no relay is running")
@@ -101,7 +101,7 @@ async def _backlog(store: AdminStore) -> CheckResult:
     seen = await store.admin.inspection.overview()
     if seen.oldest is None:
         return passed("no event is pending that could have been sent")
-    said = f"{plural(seen.backlog, 'event', most=COUNTED)} pending, the oldest for {seen.oldest:.0f} s"
+    said = f"{plural(seen.backlog, 'event', limit=COUNTED)} pending, the oldest for {seen.oldest:.0f} s"
     if seen.oldest > LONG_WAIT:
         return warned(
             said,
@@ -111,11 +111,11 @@ async def _backlog(store: AdminStore) -> CheckResult:
 
 
 async def _attempts(store: AdminStore) -> CheckResult:
-    tried = await store.diagnosis.tried(MANY_ATTEMPTS)
+    tried = await store.diagnosis.retried(MANY_ATTEMPTS)
     if tried.messages:
         were = noun(tried.messages, "was", "were")
         return warned(
-            f"{tried.messages} of the first {LOOKED_AT:,} pending events {were} sent more than {MANY_ATTEMPTS} times, "
+            f"{tried.messages} of the first {EXAMINED:,} pending events {were} sent more than {MANY_ATTEMPTS} times, "
             f"most often: {tried.error or 'no error recorded'}",
             f"`pillarbox events show {tried.example}` shows whether the destination or the event is the cause",
         )
@@ -132,13 +132,13 @@ async def _blocked(store: AdminStore) -> CheckResult:
     return passed("no key is blocked")
 
 
-async def _hot_keys(settings: Settings, store: AdminStore) -> CheckResult:
+async def _busiest_keys(settings: Settings, store: AdminStore) -> CheckResult:
     limited = await find_limited(store, await store.admin.keys.busiest(limit=1))
     if limited is not None and (fix := advice(settings)):
         return warned(
             f"{limited.pending:,} of the first {SAMPLED:,} pending events have the key {reason(limited.key)}", fix
         )
-    return passed(f"no key has {MANY:,} or more pending events that only wait for each other")
+    return passed(f"no key has {MANY_PENDING:,} or more pending events that only wait for each other")
 
 
 async def _dead(store: AdminStore) -> CheckResult:

@@ -7,4 +7,5 @@ pages.py       /metrics, /livez, /readyz, /health
 http_server.py the port
 relay.py       a relay's pages
 consumer.py    a consumer's pages
+exporter.py    a store's pages
 """

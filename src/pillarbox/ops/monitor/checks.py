@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from pillarbox.admin.overview import Overview
 from pillarbox.core.text import plural
-from pillarbox.ops.flow import LONG, HealthSnapshot
+from pillarbox.ops.health import DEFAULT_SLO, HealthSnapshot
 from pillarbox.ops.monitor.snapshot import StoreSnapshot
 
 
@@ -28,19 +28,19 @@ class HealthLimits:
     """Maximum number of pending events; None: no limit."""
     age: float | None
     """Maximum age of the oldest pending event in seconds; None: no limit."""
-    allowed: float = LONG
+    allowed: float = DEFAULT_SLO
     """Seconds after which the state is `degraded`; the health check still passes."""
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeResult:
+class HealthCheckResult:
     """The result of a check; `facts` is the JSON of the response."""
 
     yes: bool
     facts: dict[str, object]
 
 
-def alive(silence: float | None, *, limit: float) -> ProbeResult:
+def alive(silence: float | None, *, limit: float) -> HealthCheckResult:
     """Check that the relay's loop runs.
 
     silence: seconds since its last iteration; None: it has not started.
@@ -49,32 +49,32 @@ def alive(silence: float | None, *, limit: float) -> ProbeResult:
     facts: dict[str, object] = {"status": "DOWN" if silent else "UP"}
     if silent:
         facts["reason"] = f"the relay loop has not run for {silence:.0f} s, more than relay.stall_limit"
-    return ProbeResult(not silent, facts)
+    return HealthCheckResult(not silent, facts)
 
 
 def ready(
     snapshot: StoreSnapshot, waiting_for: Mapping[str, str] = MappingProxyType({}), *, stalled: str = ""
-) -> ProbeResult:
+) -> HealthCheckResult:
     """Check that the store is available with the right schema, and that the relay makes progress.
 
     waiting_for: what the relay has not reached since its start (the store or a transport → why); an unavailable broker
     does not make the relay unready. stalled: why the relay makes no progress although it could.
     """
     if snapshot.overview is None:
-        return ProbeResult(False, {"status": "DOWN", "reason": snapshot.error})
+        return HealthCheckResult(False, {"status": "DOWN", "reason": snapshot.error})
     if stalled:
-        return ProbeResult(False, {"status": "DOWN", "reason": f"the relay makes no progress: {stalled}"})
+        return HealthCheckResult(False, {"status": "DOWN", "reason": f"the relay makes no progress: {stalled}"})
     missing: dict[str, object] = {"waiting_for": dict(waiting_for)} if waiting_for else {}
-    return ProbeResult(True, {"status": "UP", **missing})
+    return HealthCheckResult(True, {"status": "UP", **missing})
 
 
-def healthy(snapshot: StoreSnapshot, limits: HealthLimits, *, queues: Mapping[str, int]) -> ProbeResult:
+def healthy(snapshot: StoreSnapshot, limits: HealthLimits, *, queues: Mapping[str, int]) -> HealthCheckResult:
     """Check backlog and age against their limits, with further statistics; queues: the depths of dead-letter queues."""
     if snapshot.overview is None:
-        return ProbeResult(False, {"status": "DOWN", "reasons": [snapshot.error]})
+        return HealthCheckResult(False, {"status": "DOWN", "reasons": [snapshot.error]})
     exceeded = list(_exceeded(snapshot.overview, limits))
     facts = _statistics(snapshot, snapshot.overview, limits) | {"dead_letter_queues": dict(queues)}
-    return ProbeResult(not exceeded, {"status": "DOWN" if exceeded else "UP", "reasons": exceeded, **facts})
+    return HealthCheckResult(not exceeded, {"status": "DOWN" if exceeded else "UP", "reasons": exceeded, **facts})
 
 
 def _exceeded(overview: Overview, limits: HealthLimits) -> Iterator[str]:

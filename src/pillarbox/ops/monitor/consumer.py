@@ -14,10 +14,11 @@ from pillarbox.inbox.observations import (
     SourceFailed,
     SourceRestored,
 )
-from pillarbox.ops.monitor.checks import ProbeResult
+from pillarbox.ops.monitor.checks import HealthCheckResult
 from pillarbox.ops.monitor.http_server import address_of, open_port, served
 from pillarbox.ops.monitor.pages import make_pages
 from pillarbox.telemetry.prometheus import ConsumerMetrics
+from pillarbox.telemetry.prometheus.process import add_process_metrics
 
 
 class ConsumerState:
@@ -41,14 +42,14 @@ class ConsumerState:
             case _:
                 pass
 
-    async def alive(self) -> ProbeResult:
+    async def alive(self) -> HealthCheckResult:
         """Return UP: a process that responds is alive."""
-        return ProbeResult(True, {"status": "UP"})
+        return HealthCheckResult(True, {"status": "UP"})
 
-    async def ready(self) -> ProbeResult:
+    async def ready(self) -> HealthCheckResult:
         """Whether the consumer has started and is not draining; an unavailable broker does not change the result."""
         facts = {"consumer": self._name, "last_source_error": self._last_error or None}
-        return ProbeResult(self._ready, {"status": "UP" if self._ready else "DOWN", **facts})
+        return HealthCheckResult(self._ready, {"status": "UP" if self._ready else "DOWN", **facts})
 
 
 class ConsumerMonitor:
@@ -57,6 +58,7 @@ class ConsumerMonitor:
     def __init__(self, consumer: Consumer, listen: str) -> None:
         self._port = open_port(listen, called="--listen")
         self._metrics, self._state = ConsumerMetrics(), ConsumerState(consumer.name)
+        add_process_metrics(self._metrics.registry)
         consumer.observe(self._metrics)
         consumer.observe(self._state)
         self.address = address_of(self._port)

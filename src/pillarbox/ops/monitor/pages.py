@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from pillarbox.ops.monitor.checks import ProbeResult
+from pillarbox.ops.monitor.checks import HealthCheckResult
 
 try:
     from prometheus_client import CollectorRegistry
@@ -20,7 +20,7 @@ except ImportError as missing:  # pragma: no cover - shown by the test of the ba
 
 __all__ = ["Starlette", "make_pages"]
 
-Probe = Callable[[], Awaitable[ProbeResult]]
+HealthCheck = Callable[[], Awaitable[HealthCheckResult]]
 Prepare = Callable[[], Awaitable[None]]
 
 UP, DOWN = 200, 503
@@ -31,7 +31,12 @@ async def _nothing() -> None:
 
 
 def make_pages(
-    registry: CollectorRegistry, *, alive: Probe, ready: Probe, healthy: Probe, before: Prepare = _nothing
+    registry: CollectorRegistry,
+    *,
+    alive: HealthCheck,
+    ready: HealthCheck,
+    healthy: HealthCheck,
+    before: Prepare = _nothing,
 ) -> Starlette:
     """Return the application with the four endpoints.
 
@@ -53,7 +58,7 @@ def make_pages(
     )
 
 
-def _page(check: Probe) -> Callable[[Request], Awaitable[Response]]:
+def _page(check: HealthCheck) -> Callable[[Request], Awaitable[Response]]:
     async def page(request: Request) -> Response:
         result = await check()
         return SafeJSONResponse(

@@ -52,7 +52,7 @@ class QueueDepths:
 
     async def query(self) -> None:
         """Query once; an unavailable broker raises nothing."""
-        queues = known_queues(self._settings, met=self._destinations())
+        queues = known_queues(self._settings, destinations=self._destinations())
         for depth in await depths(self._settings, queues, within=QUERY_TIMEOUT):
             if depth.dead_letters is not None:
                 self._known[depth.queue.name] = depth.dead_letters, self._clock.monotonic()

@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.clock import seconds
 from pillarbox.core.statistics import COUNTED
-from pillarbox.ops.monitor.checks import HealthLimits, ProbeResult, alive, healthy, ready
+from pillarbox.ops.monitor.checks import HealthCheckResult, HealthLimits, alive, healthy, ready
 from pillarbox.ops.monitor.http_server import address_of, open_port, served
 from pillarbox.ops.monitor.pages import Starlette, make_pages
 from pillarbox.ops.monitor.queues import QueueDepths
@@ -16,6 +16,7 @@ from pillarbox.ops.monitor.snapshot import SnapshotCache
 from pillarbox.ops.settings import Settings
 from pillarbox.relay.relay import Relay
 from pillarbox.telemetry.prometheus import RelayMetrics, StoreMetrics
+from pillarbox.telemetry.prometheus.process import OutboxRegistry, add_process_metrics
 
 
 class RelayMonitor:
@@ -31,9 +32,9 @@ class RelayMonitor:
     @asynccontextmanager
     async def serve(self, relay: Relay, store: AdminStore) -> AsyncIterator[None]:
         """Serve the pages while the block is open, then close the port."""
-        async with aclosing(store.beside()) as store_view:
+        async with aclosing(store.clone()) as store_view:
             # If a store cannot estimate, a limit above the default count could never be exceeded.
-            counted = max(COUNTED, self._settings.relay.health.most_waiting or 0)
+            counted = max(COUNTED, self._settings.relay.health.backlog_limit or 0)
             cache = SnapshotCache(store_view, counted=counted)
             queues = QueueDepths(self._settings, destinations=lambda: cache.destinations)
             pages = self._pages(relay, cache, queues)
@@ -46,25 +47,25 @@ class RelayMonitor:
 
     def _pages(self, relay: Relay, cache: SnapshotCache, queues: QueueDepths) -> Starlette:
         store_metrics = StoreMetrics(self.metrics.registry)
+        add_process_metrics(self.metrics.registry)
         stall_limit = seconds(self._settings.relay.config.stall_limit)
         health = self._settings.relay.health
         limits = HealthLimits(
-            backlog=health.most_waiting, age=health.longest_wait, allowed=seconds(self._settings.console.slo)
+            backlog=health.backlog_limit, age=health.age_limit, allowed=seconds(self._settings.console.slo)
         )
 
         async def update_store_metrics() -> None:
             snapshot = await cache.get()
             store_metrics.show(snapshot.overview, queues=queues.known)
 
-        async def is_alive() -> ProbeResult:
+        async def is_alive() -> HealthCheckResult:
             return alive(relay.silence, limit=stall_limit)
 
-        async def is_ready() -> ProbeResult:
+        async def is_ready() -> HealthCheckResult:
             return ready(await cache.get(), relay.waits_for, stalled=relay.stalled)
 
-        async def is_healthy() -> ProbeResult:
+        async def is_healthy() -> HealthCheckResult:
             return healthy(await cache.get(), limits, queues=queues.known)
 
-        return make_pages(
-            self.metrics.registry, before=update_store_metrics, alive=is_alive, ready=is_ready, healthy=is_healthy
-        )
+        registry = OutboxRegistry(self.metrics.registry, self._settings.store.outbox_name)
+        return make_pages(registry, before=update_store_metrics, alive=is_alive, ready=is_ready, healthy=is_healthy)

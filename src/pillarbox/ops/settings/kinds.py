@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pillarbox import plugins
+from pillarbox import schemes
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.database_urls import plain_url
 from pillarbox.ops.settings.masking import ADDRESSES, misplaced_password
 from pillarbox.ops.times import parse_time
 from pillarbox.settings import Text
@@ -81,11 +82,15 @@ class Url(Text):
     def word(self) -> str:
         return "URL"
 
+    def read(self, value: Any) -> Any:
+        self.check(value)
+        return plain_url(value)
+
     def check(self, value: Any) -> None:
         if not isinstance(value, str):
             raise ValueError(f"write a URL: {self.examples}")
-        scheme, has_scheme, _ = value.partition("://")
-        if not (has_scheme and plugins.is_registered(self.group, scheme)):
+        scheme, has_scheme, _ = plain_url(value).partition("://")
+        if not (has_scheme and schemes.is_registered(self.group, scheme)):
             # Without a scheme the text may be anything, a password included.
             known = has_scheme and re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme)
             raise ValueError(

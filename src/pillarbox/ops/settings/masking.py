@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 from urllib.parse import urlsplit
 
-from pillarbox import plugins
-from pillarbox.plugins import STORES, TRANSPORTS
+from pillarbox import schemes
+from pillarbox.schemes import STORES, TRANSPORTS
 
 MASK = "***"
-ADDRESSES = ("postgresql", "postgres", "amqp", "amqps")
-"""The schemes of URLs with a host, and so perhaps with a user and a password."""
 _WITHOUT_HOST = ("sqlite", "memory", "stdout")
+ADDRESSES = frozenset(schemes.own_schemes()) - frozenset(_WITHOUT_HOST)
+"""The schemes of URLs with a host, and so perhaps with a user and a password."""
+_SECRET_PATHS = ("http", "https")
+"""The schemes of URLs whose path and query may be secret as a whole, because the URL is all that a sender needs."""
 
+_TOKENS = ("nats", "tls")
+"""The schemes of URLs in which a user without a password is a token."""
 _OPTION = re.compile(r"(?<![\w.-])([\w.-]++)=[^&]*+")
 _SECRET = ("pass", "secret", "token", "key")
 """Parts of the names of options whose values are secret."""
@@ -23,7 +29,7 @@ def masked(url: str) -> str:
     scheme, has_scheme, rest = url.partition("://")
     if has_scheme and scheme in _WITHOUT_HOST:
         return url
-    if not has_scheme or not any(plugins.is_registered(group, scheme) for group in (STORES, TRANSPORTS)):
+    if not has_scheme or not any(schemes.is_registered(group, scheme) for group in (STORES, TRANSPORTS)):
         return MASK
     # Where the URLs of another distribution's adapter hold a secret is not known here.
     if scheme not in ADDRESSES or misplaced_password(url):
@@ -31,8 +37,21 @@ def masked(url: str) -> str:
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     user, at, host = authority.rpartition("@")
     name, colon, _ = user.partition(":")
+    if scheme in _SECRET_PATHS:
+        return f"{scheme}://{host}" + (f"/{MASK}" if rest[len(authority) :].strip("/") else "")
+    if scheme in _TOKENS and at and not colon:
+        name = MASK
     kept = f"{name}{colon}{MASK if colon else ''}{at}{host}"
     return f"{scheme}://{kept}" + _OPTION.sub(_without_secret, rest[len(authority) :])
+
+
+def masked_value(value: Any) -> Any:
+    """The value of a secret setting as it may be shown: a text, a list of texts or a table of texts."""
+    if isinstance(value, str):
+        return masked(value) if value else value
+    if isinstance(value, Mapping):
+        return dict.fromkeys(cast("Mapping[str, Any]", value), MASK)
+    return (MASK,) * len(cast("Sequence[object]", value)) if isinstance(value, list | tuple) else value
 
 
 def _without_secret(option: re.Match[str]) -> str:
@@ -42,9 +61,11 @@ def _without_secret(option: re.Match[str]) -> str:
 
 def misplaced_password(url: str) -> bool:
     """Whether a / or # or ? in a password has cut the address in two, or an @ stands where none belongs."""
+    rest = url.partition("://")[2]
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    login, _, hosts = authority.rpartition("@")
     try:
-        parts = urlsplit(url)
-        _ = parts.port
+        _ = [urlsplit(f"//{host}").port for host in hosts.split(",")]  # of a cluster, the URL names several
     except ValueError:
         return True
-    return "@" in parts.path + parts.query + parts.fragment or parts.netloc.count("@") > 1
+    return "@" in rest[len(authority) :] or any(mark in login for mark in "@[]")

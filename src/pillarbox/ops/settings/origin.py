@@ -50,7 +50,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class SettingEntry:
     """One setting as it is in force. `shown` is for output: a password is masked in it."""
 
     path: Path

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.settings.masking import masked
-from pillarbox.ops.settings.origin import DEFAULT, Entry, Given, Origin, Path, dotted
+from pillarbox.ops.settings.masking import masked_value
+from pillarbox.ops.settings.origin import DEFAULT, Given, Origin, Path, SettingEntry, dotted
 from pillarbox.ops.settings.suggesting import nearest_key
 from pillarbox.ops.settings.tables import Part, inlined_of, keys_of, parts_of
 from pillarbox.settings import InvalidSettingError, Setting
@@ -24,12 +24,12 @@ class Reader:
 
     file: str
     above: Mapping[Path, Given]
-    """What wins over the file: flags and environment."""
+    """What takes precedence over the file: flags and environment."""
     below: Mapping[Path, Given]
-    """What the file wins over: a preset."""
+    """What the file takes precedence over: a preset."""
     root: type[Any] = object
     problems: list[str] = field(default_factory=list)
-    entries: dict[Path, Entry] = field(default_factory=dict)
+    entries: dict[Path, SettingEntry] = field(default_factory=dict)
 
     def read(self, root: type[Any], written: Mapping[str, Any]) -> Any:
         """The root section; None if there are problems."""
@@ -39,17 +39,21 @@ class Reader:
     def _section(self, section: type[Any], written: Any, path: Path) -> Any:
         before = len(self.problems)
         if not isinstance(written, Mapping):
-            self._wrong(f"{dotted(path)} in {self.file} is not a table: write [{dotted(path)}] and its keys below it")
+            self._add_problem(
+                f"{dotted(path)} in {self.file} is not a table: write [{dotted(path)}] and its keys below it"
+            )
             return None
         table = cast("Mapping[str, Any]", written)
         for name in table:
             if name not in keys_of(section) and name not in parts_of(section):
                 place = (*path, name)
                 near = nearest_key(self.root, place, section)
-                self._wrong(f"{dotted(place)} in {self.file} is not a setting{near}")
+                self._add_problem(f"{dotted(place)} in {self.file} is not a setting{near}")
         values: dict[str, dict[str, Any]] = {"": {}, **{holder: {} for holder in inlined_of(section)}}
         for name, key in keys_of(section).items():
-            values[key.holder][key.attribute] = self._value(key, table, (*path, name))
+            value = self._value(key, table, (*path, name))
+            for holder in key.holders:
+                values[holder][key.attribute] = value
         for name, inner in parts_of(section).items():
             values[inner.holder][name] = self._part(inner, table, path)
         if len(self.problems) > before:
@@ -62,9 +66,9 @@ class Reader:
             held = {holder: inner(**values[holder]) for holder, inner in inlined_of(section).items()}
             return section(**values[""], **held)
         except InvalidSettingError as error:
-            self._wrong(error.called(lambda name: self._called((*path, name))))
+            self._add_problem(error.called(lambda name: self._called((*path, name))))
         except ConfigurationError as error:
-            self._wrong(f"{dotted(path)} in {self.file}: {error}")
+            self._add_problem(f"{dotted(path)} in {self.file}: {error}")
         return None
 
     def _called(self, path: Path) -> str:
@@ -78,17 +82,17 @@ class Reader:
             given = self.below.get(path)
         if given is None:
             if key.required:
-                self._wrong(f"{dotted(path)} is missing in {self.file}: {key.help}")
-            self._note(key, path, key.default, DEFAULT)
+                self._add_problem(f"{dotted(path)} is missing in {self.file}: {key.help}")
+            self._add_entry(key, path, key.default, DEFAULT)
             return key.default
         try:
             value = key.kind.read(key.kind.parse(given.value) if given.is_text else given.value)
         except ValueError as hint:
             # A URL in the wrong place has its password with it.
             what = "" if key.secret or "://" in str(given.value) else f" is {given.value!r}"
-            self._wrong(f"{given.origin.calls(path)}{what}: {hint}")
+            self._add_problem(f"{given.origin.calls(path)}{what}: {hint}")
             return key.default
-        self._note(key, path, value, given.origin)
+        self._add_entry(key, path, value, given.origin)
         return value
 
     def _part(self, inner: Part, written: Mapping[str, Any], path: Path) -> Any:
@@ -106,7 +110,7 @@ class Reader:
 
     def _named(self, section: type[Any], written: Any, path: Path) -> Mapping[str, Any]:
         if not isinstance(written, Mapping):
-            self._wrong(f"{dotted(path)} in {self.file} is not a table: write [{dotted(path)}.NAME]")
+            self._add_problem(f"{dotted(path)} in {self.file} is not a table: write [{dotted(path)}.NAME]")
             return {}
         table = cast("Mapping[str, Any]", written)
         names = dict.fromkeys([*table, *(above[len(path)] for above in self.above if above[: len(path)] == path)])
@@ -114,7 +118,7 @@ class Reader:
 
     def _listed(self, section: type[Any], written: Any, path: Path) -> tuple[Any, ...]:
         if not isinstance(written, Sequence) or isinstance(written, str):
-            self._wrong(f"{dotted(path)} in {self.file} is not a list: write [[{dotted(path)}]] for each")
+            self._add_problem(f"{dotted(path)} in {self.file} is not a list: write [[{dotted(path)}]] for each")
             return ()
         *before, name = path
         return tuple(
@@ -122,9 +126,9 @@ class Reader:
             for at, one in enumerate(cast("Sequence[object]", written))
         )
 
-    def _note(self, key: Setting, path: Path, value: Any, origin: Origin) -> None:
-        shown = masked(value) if key.secret and isinstance(value, str) else value
-        self.entries[path] = Entry(path=path, key=key, shown=shown, origin=origin)
+    def _add_entry(self, key: Setting, path: Path, value: Any, origin: Origin) -> None:
+        shown = masked_value(value) if key.secret else value
+        self.entries[path] = SettingEntry(path=path, key=key, shown=shown, origin=origin)
 
-    def _wrong(self, problem: str) -> None:
+    def _add_problem(self, problem: str) -> None:
         self.problems.append(problem)

@@ -9,13 +9,15 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from pillarbox.core.clock import seconds
-from pillarbox.ops.settings.origin import Entry, Path, dotted
+from pillarbox.ops.settings.origin import Path, SettingEntry, dotted
+from pillarbox.ops.settings.tables import parts_of
 from pillarbox.ops.settings.transports import DestinationSettings, TransportSettings
+from pillarbox.schemes import scheme_of, store_plugin
 
 if TYPE_CHECKING:
     from pillarbox.ops.settings.settings import Settings
 
-Entries = Mapping[Path, Entry]
+Entries = Mapping[Path, SettingEntry]
 
 
 def problems(settings: Settings, entries: Entries) -> Iterator[str]:
@@ -50,10 +52,10 @@ def notes(settings: Settings, entries: Entries) -> Iterator[str]:
             f"{horizon / 3600:.1f} h: of an event with several destinations, the delivery to one is forgotten while "
             "the others are retried"
         )
-    if not relay.adaptive and settings.record.wakeup == "notify":
+    if not relay.adaptive and relay.wakeup == "notify":
         yield (
-            f"{_called(entries, ('relay', 'adaptive'))} is false, but {_called(entries, ('record', 'wakeup'))} is "
-            '"notify", which wakes the relay before poll_interval has passed: set record.wakeup = "none" for a '
+            f"{_called(entries, ('relay', 'adaptive'))} is false, but {_called(entries, ('relay', 'wakeup'))} is "
+            '"notify", so commits wake the relay before poll_interval has passed: set relay.wakeup = "none" for a '
             "fixed delay"
         )
     if seconds(relay.drain_timeout) < seconds(relay.send_timeout):
@@ -62,18 +64,26 @@ def notes(settings: Settings, entries: Entries) -> Iterator[str]:
             f"{_called(entries, ('relay', 'send_timeout'))} ({relay.send_timeout}): another relay may send again what "
             "a stopping relay has just sent"
         )
-    if entries["store", "schema"].written and not settings.store.url.startswith("postgres"):
-        yield f"{_called(entries, ('store', 'schema'))} concerns PostgreSQL only"
+    scheme = scheme_of(settings.store.url)
+    for name in store_plugin(scheme).ignored:
+        if entries["store", name].written:
+            yield f"{_called(entries, ('store', name))} has no effect on {scheme}://"
     for name, transport in settings.transports.items():
-        for queue in transport.queues:
+        for queue in transport.rabbitmq.queues:
             if queue.overflow == "drop-head":
                 yield (
                     f"transports.{name}: the queue {queue.name!r} discards messages that were confirmed "
                     '(overflow = "drop-head"); with "reject-publish" they wait in the outbox'
                 )
+        for stream in transport.nats.streams:
+            if stream.discard == "old" and (stream.max_msgs is not None or stream.max_bytes is not None):
+                yield (
+                    f"transports.{name}: the stream {stream.name!r} discards messages that were confirmed "
+                    '(discard = "old"); with "new" they wait in the outbox'
+                )
 
 
-def in_force(entries: Iterable[Entry], settings: Settings) -> tuple[Entry, ...]:
+def in_force(entries: Iterable[SettingEntry], settings: Settings) -> tuple[SettingEntry, ...]:
     """Without the defaults of keys that belong to another kind, and of those that have none."""
     return tuple(
         entry
@@ -86,10 +96,14 @@ def _transport_problems(path: Path, transport: TransportSettings, entries: Entri
     given = [entry for name in ("url", "import") if (entry := entries[(*path, name)]).written]
     if not given:
         yield f"{dotted(path)} has neither url nor import: set one of them"
-    elif len(given) > 1:
+        return
+    if len(given) > 1:
         yield f"{given[0].called} and {given[1].called} are both set: a transport has one of them; remove the other"
-    elif transport.kind != "rabbitmq" and (transport.exchanges or transport.queues):
-        yield f"{dotted(path)} has exchanges or queues, which are only for rabbitmq, and this is {transport.kind}"
+        return
+    for part in parts_of(TransportSettings).values():
+        if getattr(getattr(transport, part.holder), part.name) and transport.kind not in part.only_for:
+            wanted = " and ".join(part.only_for)
+            yield f"{dotted(path)} has {part.name}, which are only for {wanted}, and this is {transport.kind}"
 
 
 def _destination_problems(
@@ -103,18 +117,23 @@ def _destination_problems(
         known = ", ".join(settings.transports) or "none"
         yield f"{dotted((*path, 'transport'))} is missing: name one of the transports; there are {known}"
     transport = settings.transport_of(path[-1])
+    if destination.target is not None and transport is not None:
+        own = [entry for entry in entries.values() if entry.path[:-1] == path and transport.kind in entry.key.only_for]
+        for entry in own:
+            if entry.written:
+                yield f"{entry.called} and {_called(entries, (*path, 'target'))} are both set: remove one of them"
     if destination.ordering == "pipelined" and transport is not None and transport.kind:
         called = _called(entries, (*path, "ordering"))
         if not transport.plugin.pipelined:
             yield f'{called} is "pipelined", which {transport.kind} does not support: remove it'
 
 
-def _belongs(entry: Entry, settings: Settings) -> bool:
+def _belongs(entry: SettingEntry, settings: Settings) -> bool:
     kinds = _kinds(entry, settings)
     return not entry.key.only_for or not kinds or bool({*entry.key.only_for} & {*kinds})
 
 
-def _kinds(entry: Entry, settings: Settings) -> tuple[str, ...]:
+def _kinds(entry: SettingEntry, settings: Settings) -> tuple[str, ...]:
     """What a table is, where that decides on its keys; () where that is unknown."""
     match entry.path:
         case ("relay", "retry", _):

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
+from types import MappingProxyType
 from typing import Any, Self, cast
 
-from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.text import payload_limit
+from pillarbox.core.errors import SettingsError
+from pillarbox.core.payload import payload_limit
 from pillarbox.ops.settings import relations
 from pillarbox.ops.settings.console import ConsoleSettings
-from pillarbox.ops.settings.origin import Entry, Given, Origin, Path, dotted
+from pillarbox.ops.settings.origin import Given, Origin, Path, SettingEntry, dotted
 from pillarbox.ops.settings.reading import Reader
 from pillarbox.ops.settings.sections import RelaySettings, StoreSettings
-from pillarbox.ops.settings.sources import FAILPOINT, from_environment, from_flags, read_file
+from pillarbox.ops.settings.sources import FAILPOINT, from_environment, from_flags, read_file, usual_store
 from pillarbox.ops.settings.tables import named
 from pillarbox.ops.settings.transports import DestinationSettings, TransportSettings
 from pillarbox.record.options import RecordOptions
 from pillarbox.relay.config import PRESETS
 from pillarbox.relay.routing import Route
-from pillarbox.settings import listed, part
-
-
-class SettingsError(ConfigurationError):
-    """All problems of the settings, one per line."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = tuple(problems)
+from pillarbox.retry_policies import ExponentialBackoff
+from pillarbox.settings import listed, part, settings_of
+from pillarbox.telemetry.log_lines import LogOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +38,10 @@ class Settings:
     destinations: Mapping[str, DestinationSettings] = named(DestinationSettings)
     routes: tuple[Route, ...] = listed(Route)
     console: ConsoleSettings = part(ConsoleSettings)
+    logging: LogOptions = part(LogOptions)
     failpoint: str = ""
     """`name:count`: where a relay under test is killed; '': nowhere."""
-    entries: tuple[Entry, ...] = field(default=(), repr=False, compare=False)
+    entries: tuple[SettingEntry, ...] = field(default=(), repr=False, compare=False)
     """Every setting in force, in the order of the description, with its origin."""
     notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """What works, but may surprise."""
@@ -58,16 +54,36 @@ class Settings:
         flags: Mapping[str, str] | None = None,
         spelt: Mapping[str, str] | None = None,
     ) -> Self:
-        """Flags win over the environment, that over the file, that over a preset, that over the defaults.
+        """Flags win over the environment, that over the file, that over a preset and DATABASE_URL, these over the
+        defaults.
 
         `flags` has texts by dotted names: {"relay.batch_size": "100"}; `spelt` says what errors call one that was not
         written as `--set`. Raises SettingsError, a ConfigurationError.
         """
+        return cls.of({} if file is None else read_file(file), str(file), environment, flags, spelt)
+
+    @classmethod
+    def of(
+        cls,
+        written: Mapping[str, Any],
+        name: str,
+        environment: Mapping[str, str] = os.environ,
+        flags: Mapping[str, str] | None = None,
+        spelt: Mapping[str, str] | None = None,
+        *,
+        fixed: Mapping[Path, Given] = MappingProxyType({}),
+    ) -> Self:
+        """`load` with what a file would hold; errors call it `name`.
+
+        fixed: values that are decided elsewhere, so that it is an error to set them here. Raises SettingsError.
+        """
         wrong: list[str] = []
-        written = {} if file is None else read_file(file)
         above = from_environment(cls, environment, written, wrong.append)
         above |= from_flags(cls, flags or {}, spelt or {}, wrong.append)
-        reader = Reader(file=str(file), above=above, below=_preset(above, written), problems=wrong)
+        wrong += _set_twice(fixed, above, written, name)
+        above |= fixed
+        below = _preset(above, written) | usual_store(environment)
+        reader = Reader(file=name, above=above, below=below, problems=wrong)
         read: Self = reader.read(cls, written)
         wrong = wrong or list(relations.problems(read, reader.entries))
         if wrong:
@@ -75,7 +91,6 @@ class Settings:
         return replace(
             read,
             store=replace(read.store, max_payload=payload_limit(read.record.max_payload)),
-            relay=replace(read.relay, config=replace(read.relay.config, wakeup=read.record.wakeup)),
             failpoint=environment.get(FAILPOINT, ""),
             entries=relations.in_force(reader.entries.values(), read),
             notes=tuple(relations.notes(read, reader.entries)),
@@ -95,6 +110,20 @@ class Settings:
         return dotted(path) if origin is None else origin.calls(path)
 
 
+def _set_twice(
+    fixed: Mapping[Path, Given], above: Mapping[Path, Given], written: Mapping[str, Any], name: str
+) -> Iterator[str]:
+    for path, given in fixed.items():
+        table, *rest = path
+        found: object = written.get(table)
+        for key in rest:
+            found = cast("Mapping[str, Any]", found).get(key) if isinstance(found, Mapping) else None
+        if path in above:
+            yield f"{above[path].origin.name} is set, but {given.origin.name} decides on it: leave it out"
+        elif found is not None:
+            yield f"{Origin('file', name).calls(path)} is set, but {given.origin.name} decides on it: remove it"
+
+
 def _preset(above: Mapping[Path, Given], written: Mapping[str, Any]) -> dict[Path, Given]:
     relay = written.get("relay")
     table = cast("Mapping[str, Any]", relay if isinstance(relay, Mapping) else {})
@@ -103,7 +132,7 @@ def _preset(above: Mapping[Path, Given], written: Mapping[str, Any]) -> dict[Pat
     if not isinstance(name, str) or name not in PRESETS:
         return {}
     preset, origin = PRESETS[name], Origin("preset", name)
-    retry = {key: getattr(preset.retry, key) for key in ("base", "multiplier", "max", "jitter", "max_attempts")}
-    return {("relay", key): Given(getattr(preset, key), origin) for key in ("poll_interval", "batch_size")} | {
-        ("relay", "retry", key): Given(value, origin) for key, value in retry.items()
-    }
+    values: dict[Path, Any] = {("relay", key): getattr(preset.config, key) for key in ("poll_interval", "batch_size")}
+    retry = settings_of(ExponentialBackoff)
+    values |= {("relay", "retry", key.name): getattr(preset.retry, key.attribute) for key in retry}
+    return {path: Given(value, origin) for path, value in values.items()}

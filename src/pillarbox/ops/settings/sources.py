@@ -21,6 +21,7 @@ from pillarbox.settings import Setting
 PREFIX = "PILLARBOX_"
 STORE = "PILLARBOX_STORE"
 TRANSPORT = "PILLARBOX_TRANSPORT"
+DATABASE_URL = "DATABASE_URL"
 CONFIG = "PILLARBOX_CONFIG"
 FAILPOINT = "PILLARBOX_FAILPOINT"
 FROM_FILE = "_FILE"
@@ -66,6 +67,12 @@ def from_environment(
             report(f"{found[path].origin.name} and {variable} both set {dotted(path)}: leave one of them out")
         found[path] = given
     return found
+
+
+def usual_store(environment: Mapping[str, str]) -> dict[Path, Given]:
+    """The store that DATABASE_URL names, for applications that have that variable anyway."""
+    text = environment.get(DATABASE_URL, "")
+    return {("store", "url"): Given(text, Origin("environment", DATABASE_URL), is_text=True)} if text else {}
 
 
 def from_flags(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pillarbox.settings import Setting, settings_of
 
@@ -24,6 +24,8 @@ class Part:
     """Always there; there or None; any number by name; any number in order."""
     holder: str = ""
     """The inlined field that holds it; '': the section itself."""
+    only_for: tuple[str, ...] = ()
+    """The kinds of transport that have this section; (): all of them."""
 
 
 def named(section: type[Any]) -> Any:
@@ -31,9 +33,19 @@ def named(section: type[Any]) -> Any:
     return field(default_factory=lambda: MappingProxyType[str, Any]({}), metadata={"part": (section, "named")})
 
 
-def inlined(section: type[Any], *, without: tuple[str, ...] = ()) -> Any:
-    """A field whose settings are written in the table of the section that holds it."""
-    return field(default_factory=section, metadata={"inlined": (section, without)})
+def inlined(section: type[Any], *, only_for: tuple[str, ...] = ()) -> Any:
+    """A field whose settings are written in the table of the section that holds it.
+
+    Several inlined classes may have the same setting: then it is defined alike in all of them, and written once.
+    """
+    return field(default_factory=section, metadata={"inlined": Inlined(section, only_for)})
+
+
+class Inlined(NamedTuple):
+    """A class whose settings are written in the table of another section."""
+
+    section: type[Any]
+    only_for: tuple[str, ...]
 
 
 def same_as(owner: type[Any], name: str, *, only_for: tuple[str, ...] = ()) -> Any:
@@ -46,14 +58,24 @@ def same_as(owner: type[Any], name: str, *, only_for: tuple[str, ...] = ()) -> A
 def keys_of(section: type[Any]) -> Mapping[str, Setting]:
     """The settings of a section, by name."""
     own = {one.attribute: one for one in settings_of(section)}
-    found: list[Setting] = []
+    found: dict[str, Setting] = {}
     for one in fields(section):
         if one.name in own:
-            found.append(own[one.name])
+            found[own[one.name].name] = own[one.name]
         elif "inlined" in one.metadata:
-            inner, without = one.metadata["inlined"]
-            found += (replace(each, holder=one.name) for each in settings_of(inner) if each.name not in without)
-    return {one.name: one for one in found}
+            inner: Inlined = one.metadata["inlined"]
+            for each in settings_of(inner.section):
+                held = replace(each, holders=(one.name,), only_for=inner.only_for)
+                found[each.name] = _merged(found[each.name], held) if each.name in found else held
+    return found
+
+
+def _merged(one: Setting, other: Setting) -> Setting:
+    """A setting that several inlined classes have."""
+    both = replace(one, holders=one.holders + other.holders, only_for=one.only_for + other.only_for)
+    if replace(other, holders=both.holders, only_for=both.only_for) != both:
+        raise TypeError(f"{one.holders[0]}.{one.name} and {other.holders[0]}.{other.name} are defined differently")
+    return both
 
 
 def parts_of(section: type[Any]) -> Mapping[str, Part]:
@@ -64,13 +86,15 @@ def parts_of(section: type[Any]) -> Mapping[str, Part]:
             inner, shape = one.metadata["part"]
             found.append(Part(name=one.name, section=inner, shape=shape))
         elif "inlined" in one.metadata:
-            found += (replace(each, holder=one.name) for each in parts_of(one.metadata["inlined"][0]).values())
+            held: Inlined = one.metadata["inlined"]
+            each_of = parts_of(held.section).values()
+            found += (replace(each, holder=one.name, only_for=held.only_for) for each in each_of)
     return {one.name: one for one in found}
 
 
 def inlined_of(section: type[Any]) -> Mapping[str, type[Any]]:
     """The classes whose settings a section spreads over its table, by attribute."""
-    return {one.name: one.metadata["inlined"][0] for one in fields(section) if "inlined" in one.metadata}
+    return {one.name: one.metadata["inlined"].section for one in fields(section) if "inlined" in one.metadata}
 
 
 def every_key(section: type[Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Setting]]:

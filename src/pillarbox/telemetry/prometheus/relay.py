@@ -29,7 +29,7 @@ from pillarbox.core.observations import (
     LanesReleased,
     LeaseLost,
     Observation,
-    OperatorRequestsApplied,
+    OperatorRequestsExecuted,
     Pruned,
     RelayDisabled,
     RelayStalled,
@@ -183,7 +183,7 @@ class RelayMetrics(BatchObserver):
                 self._transport_failures.labels(transport).inc()
             case Pruned(count=count):
                 self._pruned.inc(count)
-            case RelayDisabled() | StopRequested() | LanesReleased() | OperatorRequestsApplied():
+            case RelayDisabled() | StopRequested() | LanesReleased() | OperatorRequestsExecuted():
                 return
             case StoreRestored() | TransportConnected():
                 return

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from pillarbox.ops.console.api.actions import ACTIONS
-from pillarbox.ops.console.api.endpoint import PREFIX, Endpoint
+from pillarbox.ops.console.api.endpoint import PREFIX, ApiEndpoint
 from pillarbox.ops.console.api.openapi import document
 from pillarbox.ops.console.api.queries import QUERIES
 from pillarbox.ops.console.request import ConsoleRequest, Page, api_action, page
@@ -39,7 +39,7 @@ def action_routes() -> list[BaseRoute]:
     return [api_action(one.route, _json(one), needs=one.needs) for one in ACTIONS]
 
 
-def _json(endpoint: Endpoint) -> Page:
+def _json(endpoint: ApiEndpoint) -> Page:
     answer: Callable[[ConsoleRequest], Awaitable[dict[str, Any]]] = endpoint.answer
 
     async def answered(request: ConsoleRequest) -> Response:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, cast
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops import dead_letter_edit, decisions, operator_requests
+from pillarbox.ops import dead_letter_actions, dead_letter_edit, operator_requests
 from pillarbox.ops.bulk_actions import Scope
 from pillarbox.ops.console.access import Role
-from pillarbox.ops.console.api.endpoint import Endpoint
+from pillarbox.ops.console.api.endpoint import ApiEndpoint
 from pillarbox.ops.console.bulk_counts import check_count
 from pillarbox.ops.console.fields import is_yes, texts_of
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_filter
 from pillarbox.ops.console.pages.dead_letter_edit import amend, dead_letter_of
-from pillarbox.ops.console.pages.dead_letters import CHOICE_FIELDS, chosen
+from pillarbox.ops.console.pages.dead_letters import SELECTION_FIELDS, selected
 from pillarbox.ops.console.pages.destinations import override_destination
 from pillarbox.ops.console.pages.keys import act_on_first
 from pillarbox.ops.console.pages.operator_requests import act_on_one, action_of, delay_of, select_pending, set_pause
@@ -21,7 +21,7 @@ from pillarbox.ops.console.pages.relays import drain_relay
 from pillarbox.ops.console.pages.replays import FIELDS as REPLAY_FIELDS
 from pillarbox.ops.console.pages.replays import start_replay
 from pillarbox.ops.console.request import ConsoleRequest
-from pillarbox.ops.decisions import Decision
+from pillarbox.ops.dead_letter_actions import DeadLetterAction
 from pillarbox.ops.ndjson import payload_of
 from pillarbox.record.encoding import encode
 
@@ -30,36 +30,36 @@ _CONFIRMED = {
     "count": "the confirmed number: if the number of matches differs, the request fails and changes nothing",
     "dry_run": "true: count only",
 }
-_CHOICE = {
+_SELECTION = {
     "ids": "event ids; without them, the matches of the filter",
-    **dict.fromkeys(CHOICE_FIELDS, _FILTER),
+    **dict.fromkeys(SELECTION_FIELDS, _FILTER),
     "all": "true: all dead letters; otherwise ids or a filter are required",
     **_CONFIRMED,
 }
 
 
 async def retry(request: ConsoleRequest) -> dict[str, Any]:
-    return await _decide(request, "retry")
+    return await _act_on_dead_letters(request, "retry")
 
 
 async def discard(request: ConsoleRequest) -> dict[str, Any]:
-    return await _decide(request, "discard")
+    return await _act_on_dead_letters(request, "discard")
 
 
-async def _decide(request: ConsoleRequest, decision: Decision) -> dict[str, Any]:
+async def _act_on_dead_letters(request: ConsoleRequest, action: DeadLetterAction) -> dict[str, Any]:
     body, store = request.form, request.store
     ids = _texts("ids", body.get("ids") or [])
-    asked = texts_of(body, CHOICE_FIELDS)
+    asked = texts_of(body, SELECTION_FIELDS)
     if not (ids or asked or is_yes(body, "all")):
         raise ConfigurationError("no dead letters selected: give ids, a filter or all")
-    choice = await chosen(request, asked, ids)
+    selection = await selected(request, asked, ids)
     if "count" in body:
-        check_count(choice.count, body["count"])
+        check_count(selection.count, body["count"])
     done = requested = 0
     dry_run = is_yes(body, "dry_run")
     if not dry_run:
-        done, requested = await decisions.carry_out(store, decision, choice, by=request.user.name)
-    return {"matched": choice.count, "done": done, "requested": requested, "dry_run": dry_run}
+        done, requested = await dead_letter_actions.execute(store, action, selection, by=request.user.name)
+    return {"matched": selection.count, "done": done, "requested": requested, "dry_run": dry_run}
 
 
 async def edit(request: ConsoleRequest) -> dict[str, Any]:
@@ -85,7 +85,7 @@ async def edit(request: ConsoleRequest) -> dict[str, Any]:
         "destination": dead_letter.destination,
         "dead_letter_id": dead_letter.dead_letter_id,
     }
-    return facts | change.told | {"changed": change.changes, "done": done, "dry_run": dry_run}
+    return facts | change.summary | {"changed": change.changes, "done": done, "dry_run": dry_run}
 
 
 async def act_on_event(request: ConsoleRequest) -> dict[str, Any]:
@@ -94,10 +94,10 @@ async def act_on_event(request: ConsoleRequest) -> dict[str, Any]:
 
 async def act_on_events(request: ConsoleRequest) -> dict[str, Any]:
     body = request.form
-    asked, do = texts_of(body, EVENT_FIELDS), action_of(str(body.get("do", "")))
+    asked, action = texts_of(body, EVENT_FIELDS), action_of(str(body.get("action", "")))
     if not asked:
         raise ConfigurationError("no events selected: give a filter")
-    delay = delay_of(body) if do == "reschedule" else 0
+    delay = delay_of(body) if action == "reschedule" else 0
     waiting = await select_pending(request, asked)
     if "count" in body:
         check_count(len(waiting), body["count"])
@@ -105,7 +105,7 @@ async def act_on_events(request: ConsoleRequest) -> dict[str, Any]:
     if not dry_run:
         scope = Scope(wanted=event_filter(asked))
         requested = await operator_requests.request_all(
-            request.store, do, waiting, scope, delay=delay, by=request.user.name
+            request.store, action, waiting, scope, delay=delay, by=request.user.name
         )
     return {"matched": len(waiting), "requested": requested, "dry_run": dry_run}
 
@@ -122,7 +122,7 @@ async def drain(request: ConsoleRequest) -> dict[str, Any]:
     return {"message": await drain_relay(request)}
 
 
-async def head(request: ConsoleRequest) -> dict[str, Any]:
+async def act_on_key(request: ConsoleRequest) -> dict[str, Any]:
     return {"message": await act_on_first(request)}
 
 
@@ -141,23 +141,23 @@ def _texts(name: str, given: object) -> list[str]:
 _OPERATOR = Role.OPERATOR
 
 ACTIONS = (
-    Endpoint(
+    ApiEndpoint(
         path="/dead/retry",
         summary="Retry dead letters",
         answer=retry,
-        fields=_CHOICE,
+        fields=_SELECTION,
         posts=True,
         needs=_OPERATOR,
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/dead/discard",
         summary="Discard dead letters permanently",
         answer=discard,
-        fields=_CHOICE,
+        fields=_SELECTION,
         posts=True,
         needs=_OPERATOR,
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/dead/edit",
         summary="Retry a dead letter with edited payload or headers; also needs the right to see payloads",
         answer=edit,
@@ -172,25 +172,25 @@ ACTIONS = (
         posts=True,
         needs=_OPERATOR,
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/event/act",
         summary="Retry, reschedule, discard or dead-letter one event",
         answer=act_on_event,
         fields={
             "id": "its id",
             "destination": "its destination",
-            "do": "retry, discard, reschedule or dead_letter",
+            "action": "retry, discard, reschedule or dead_letter",
             "delay": "for reschedule, such as 10 min",
         },
         posts=True,
         needs=_OPERATOR,
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/events/act",
         summary="Retry, reschedule, discard or dead-letter all matching pending events",
         answer=act_on_events,
         fields={
-            "do": "retry, discard, reschedule or dead_letter",
+            "action": "retry, discard, reschedule or dead_letter",
             "delay": "for reschedule, such as 10 min",
             **dict.fromkeys(EVENT_FIELDS, _FILTER),
             **_CONFIRMED,
@@ -198,36 +198,36 @@ ACTIONS = (
         posts=True,
         needs=_OPERATOR,
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/everything",
         summary="Pause or resume every destination",
         answer=everything,
-        fields={"do": "pause or resume"},
+        fields={"action": "pause or resume"},
         posts=True,
         needs=_OPERATOR,
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/destinations/override",
         summary="Pause, resume or limit a destination, or force its breaker; the last two need the role admin",
         answer=override,
         fields={
             "destination": "its name",
-            "do": "pause, resume, open, closed, release or limit",
+            "action": "pause, resume, open, closed, release or limit",
             "limit": "for limit, such as 500/s; empty: remove the limit",
             "force": "true: accept the name of an unknown destination",
         },
         posts=True,
         needs=_OPERATOR,
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/keys/act",
         summary="Retry or dead-letter the event that blocks a key",
-        answer=head,
-        fields={"id": "the event's id", "destination": "its destination", "do": "retry or dead_letter"},
+        answer=act_on_key,
+        fields={"id": "the event's id", "destination": "its destination", "action": "retry or dead_letter"},
         posts=True,
         needs=_OPERATOR,
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/replay",
         summary="Send delivered events again as new events; continues after the response",
         answer=replay,
@@ -235,7 +235,7 @@ ACTIONS = (
         posts=True,
         needs=_OPERATOR,
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/relays/drain",
         summary="Request a relay to drain and stop",
         answer=drain,

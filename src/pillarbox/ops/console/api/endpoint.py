@@ -16,7 +16,7 @@ PREFIX = "/api/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class ApiEndpoint:
     """`fields` maps query parameters of a GET, or members of a POST body, to their descriptions."""
 
     path: str

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-from pillarbox.ops.console.api.endpoint import Endpoint
+from pillarbox.ops.console.api.endpoint import ApiEndpoint
 
 _ERRORS = {
     "400": "invalid request; `error` gives the reason",
@@ -21,7 +21,7 @@ _ERRORS = {
 }
 
 
-def document(endpoints: Sequence[Endpoint], *, base: str) -> dict[str, Any]:
+def document(endpoints: Sequence[ApiEndpoint], *, base: str) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document."""
     return {
         "openapi": "3.1.0",
@@ -35,13 +35,17 @@ def document(endpoints: Sequence[Endpoint], *, base: str) -> dict[str, Any]:
                 "session": {"type": "apiKey", "in": "cookie", "name": "pillarbox_session"},
             },
             "schemas": {
-                "Error": {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
+                "Error": {
+                    "type": "object",
+                    "properties": {"error": {"type": "string"}, "retryable": {"type": "boolean"}},
+                    "required": ["error"],
+                }
             },
         },
     }
 
 
-def _operation(endpoint: Endpoint) -> dict[str, Any]:
+def _operation(endpoint: ApiEndpoint) -> dict[str, Any]:
     found: dict[str, Any] = {
         "summary": endpoint.summary,
         "operationId": endpoint.path.strip("/").replace("/", "_"),

@@ -11,8 +11,15 @@ from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import exports
 from pillarbox.ops.console import payloads
-from pillarbox.ops.console.api.endpoint import Endpoint
-from pillarbox.ops.console.filters import MOST, PER_PAGE, dead_letter_filter, dead_letter_page, event_page, whole
+from pillarbox.ops.console.api.endpoint import ApiEndpoint
+from pillarbox.ops.console.filters import (
+    MAX_PER_PAGE,
+    PER_PAGE,
+    dead_letter_filter,
+    dead_letter_page,
+    event_page,
+    whole,
+)
 from pillarbox.ops.console.pages.audit import audit_page
 from pillarbox.ops.console.pages.destinations import listed
 from pillarbox.ops.console.pages.overview import WINDOWS, statistics
@@ -21,7 +28,7 @@ from pillarbox.ops.console.statistics import recent_rates, time_series
 from pillarbox.ops.console.timeouts import LONG_TIMEOUT
 from pillarbox.ops.dead_letter_groups import MOST_GROUPS, groups
 from pillarbox.ops.inbox import read_inbox
-from pillarbox.ops.waiting_reasons import earlier_events, shut
+from pillarbox.ops.waiting_reasons import earlier_events, unavailable_destinations
 
 _EVENTS = {
     "type": "exactly this event type",
@@ -76,7 +83,9 @@ async def event(request: ConsoleRequest) -> dict[str, Any]:
         "failures": [exports.failure(failure) for failure in story.failures],
         "requests": [exports.open_request(asked) for asked in story.requests],
         "waiting_for_events": [exports.first_pending(one) for one in await earlier_events(request.store, story)],
-        "waiting_for_destinations": [exports.held_by_destination(one) for one in await shut(request.store, story)],
+        "waiting_for_destinations": [
+            exports.held_by_destination(one) for one in await unavailable_destinations(request.store, story)
+        ],
     }
 
 
@@ -84,13 +93,13 @@ async def dead(request: ConsoleRequest) -> dict[str, Any]:
     page = await dead_letter_page(request.store, request.query)
     return {
         "dead_letters": [exports.listed_dead_letter(dead_letter) for dead_letter in page.dead_letters],
-        "before": page.before,
+        "after": page.before,
     }
 
 
 async def dead_groups(request: ConsoleRequest) -> dict[str, Any]:
     found = await groups(request.store, dead_letter_filter(request.query))
-    limit = whole(request.query.get("limit"), "limit", default=PER_PAGE, most=MOST)
+    limit = whole(request.query.get("limit"), "limit", default=PER_PAGE, most=MAX_PER_PAGE)
     start = whole(request.query["after"], "after", default=0, most=MOST_GROUPS) if "after" in request.query else 0
     end = start + limit
     return {
@@ -113,10 +122,10 @@ async def destinations(request: ConsoleRequest) -> dict[str, Any]:
 
 
 async def keys(request: ConsoleRequest) -> dict[str, Any]:
-    blocked, hot = await request.store.admin.keys.blocked(), await request.store.admin.keys.busiest()
+    blocked, busiest = await request.store.admin.keys.blocked(), await request.store.admin.keys.busiest()
     return {
         "blocked": [exports.blocked_key(one) for one in blocked],
-        "hot": [one._asdict() for one in hot],
+        "busiest": [one._asdict() for one in busiest],
     }
 
 
@@ -137,7 +146,7 @@ async def store(request: ConsoleRequest) -> dict[str, Any]:
 
 async def audit(request: ConsoleRequest) -> dict[str, Any]:
     page = await audit_page(request)
-    return {"audit": [exports.audit_entry(entry) for entry in page.entries], "before": page.before}
+    return {"audit": [exports.audit_entry(entry) for entry in page.entries], "after": page.before}
 
 
 async def doctor(request: ConsoleRequest) -> dict[str, Any]:
@@ -152,7 +161,7 @@ async def doctor(request: ConsoleRequest) -> dict[str, Any]:
 
 
 def _detail(request: ConsoleRequest, detail: EventDetail) -> dict[str, Any]:
-    """Omit payload and headers for users who may not see them; mask them for all others."""
+    """Omit payload and headers for users without permission to see them; mask them for all others."""
     told = exports.event_detail(detail)
     for name in ("headers", "payload", "payload_base64"):
         told.pop(name, None)
@@ -160,15 +169,15 @@ def _detail(request: ConsoleRequest, detail: EventDetail) -> dict[str, Any]:
 
 
 QUERIES = (
-    Endpoint(path="/statistics", summary="The numbers of the overview, formatted", answer=live_statistics),
-    Endpoint(path="/status", summary="Whether events flow, and the reason if not", answer=status),
-    Endpoint(
+    ApiEndpoint(path="/statistics", summary="The numbers of the overview, formatted", answer=live_statistics),
+    ApiEndpoint(path="/status", summary="Whether events flow, and the reason if not", answer=status),
+    ApiEndpoint(
         path="/timeseries",
         summary="Rates and latencies over time",
         answer=timeseries,
         fields={"window": ", ".join(WINDOWS)},
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/events",
         summary="List events, newest first, in pages",
         answer=events,
@@ -181,13 +190,13 @@ QUERIES = (
             "after": "cursor from the previous page",
         },
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/event",
         summary="Show one event with its failed sends",
         answer=event,
         fields={"id": "its id"},
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/dead",
         summary="List dead letters, newest first, in pages",
         answer=dead,
@@ -195,10 +204,10 @@ QUERIES = (
             "id": "an event id",
             **_EVENTS,
             "error": "a part of the error",
-            "before": "cursor from the previous page",
+            "after": "cursor from the previous page",
         },
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/dead/groups",
         summary="List dead letters by reason, largest group first, in pages",
         answer=dead_groups,
@@ -209,16 +218,18 @@ QUERIES = (
             "after": "cursor from the previous page",
         },
     ),
-    Endpoint(path="/destinations", summary="Destinations with state, override and recent rates", answer=destinations),
-    Endpoint(path="/keys", summary="Blocked and busiest ordering keys", answer=keys),
-    Endpoint(path="/relays", summary="Relays with lanes and breakers", answer=relays),
-    Endpoint(path="/inbox", summary="Per-consumer inbox statistics", answer=inbox),
-    Endpoint(
+    ApiEndpoint(
+        path="/destinations", summary="Destinations with state, override and recent rates", answer=destinations
+    ),
+    ApiEndpoint(path="/keys", summary="Blocked and busiest ordering keys", answer=keys),
+    ApiEndpoint(path="/relays", summary="Relays with lanes and breakers", answer=relays),
+    ApiEndpoint(path="/inbox", summary="Per-consumer inbox statistics", answer=inbox),
+    ApiEndpoint(
         path="/store",
         summary="Schema version, table sizes and the oldest transaction",
         answer=store,
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/audit",
         summary="Audit entries, newest first, in pages",
         answer=audit,
@@ -226,10 +237,10 @@ QUERIES = (
             "who": "a name",
             "what": "an action",
             "since": _EVENTS["since"],
-            "before": "cursor from the previous page",
+            "after": "cursor from the previous page",
         },
     ),
-    Endpoint(
+    ApiEndpoint(
         path="/doctor",
         summary="Findings of the doctor, at most half a minute old; changes nothing",
         answer=doctor,

@@ -12,7 +12,7 @@ from pillarbox.admin.audit import AuditEntry, AuditFilter, AuditPage
 from pillarbox.core.statistics import COUNTED
 from pillarbox.ops.console import formatting
 from pillarbox.ops.console.downloads import stream_file
-from pillarbox.ops.console.filters import MOST, PER_PAGE, found_or, given, moment, whole
+from pillarbox.ops.console.filters import MAX_PER_PAGE, PER_PAGE, found_or, given, moment, whole
 from pillarbox.ops.console.request import ConsoleRequest
 
 AUDIT_FIELDS = ("who", "what", "since")
@@ -36,14 +36,14 @@ async def export_audit(request: ConsoleRequest) -> Response:
     wanted, audit = audit_filter(request.query), request.store.admin.audit
 
     async def lines() -> AsyncIterator[str]:
-        page = await audit.list(wanted, limit=MOST)
+        page = await audit.list(wanted, limit=MAX_PER_PAGE)
         yield _line(["number", "at", "who", "what", "subject", "count", "detail"])
         while True:
             for entry in page.entries:
                 yield _line(_row(entry))
             if page.before is None:
                 return
-            page = await audit.list(wanted, limit=MOST, before=page.before)
+            page = await audit.list(wanted, limit=MAX_PER_PAGE, before=page.before)
 
     return await stream_file(lines(), "audit.csv", media_type="text/csv; charset=utf-8")
 
@@ -54,7 +54,7 @@ def audit_filter(query: Mapping[str, str]) -> AuditFilter:
 
 
 def before_of(query: Mapping[str, str]) -> int | None:
-    return whole(query["before"], "before", default=0, most=2**63 - 1) if "before" in query else None
+    return whole(query["after"], "after", default=0, most=2**63 - 1) if "after" in query else None
 
 
 def _row(entry: AuditEntry) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from starlette.responses import Response
 
-from pillarbox.admin.dead_letters import Amendment
+from pillarbox.admin.dead_letters import DeadLetterEdit
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import RecordError
 from pillarbox.ops.console import command_line, payloads
@@ -28,10 +28,10 @@ async def edit(request: ConsoleRequest) -> Response:
 
 
 async def decide(request: ConsoleRequest) -> Response:
-    """Show the changes for confirmation, or send them with do=send; invalid input returns to the form."""
+    """Show the changes for confirmation, or send them with action=send; invalid input returns to the form."""
     dead_letter = await dead_letter_of(request, request.form.get("dead_letter_id"), gone=409)
-    typed, do = DeadLetterForm.of(dead_letter).filled(request.form), request.form.get("do")
-    if do == "edit":
+    typed, action = DeadLetterForm.of(dead_letter).filled(request.form), request.form.get("action")
+    if action == "edit":
         return await _form(request, dead_letter, typed)
     try:
         change = typed.amendment(dead_letter, max_payload=request.context.max_payload)
@@ -44,7 +44,7 @@ async def decide(request: ConsoleRequest) -> Response:
             typed,
             wrong="Nothing was changed. To retry the event unchanged, use Retry on its page.",
         )
-    if do == "send":
+    if action == "send":
         await amend(request, dead_letter, change)
         said = f"Dead letter {dead_letter.dead_letter_id} retried with edited content."
         return request.redirect("/event", said, id=dead_letter.event_id, destination=dead_letter.destination)
@@ -52,7 +52,7 @@ async def decide(request: ConsoleRequest) -> Response:
 
 
 async def dead_letter_of(request: ConsoleRequest, number: object, *, gone: int) -> EventDetail:
-    """Return a dead letter to edit. Raises RequestError if the user may not edit it, or with status `gone`."""
+    """Return a dead letter to edit. Raises RequestError without permission to edit it, or with status `gone`."""
     check_role(request.user, Role.OPERATOR)
     if not request.user.payloads:
         raise RequestError(403, "Your user lacks the right to see payloads, and therefore to edit them.")
@@ -72,7 +72,7 @@ async def dead_letter_of(request: ConsoleRequest, number: object, *, gone: int) 
     )
 
 
-async def amend(request: ConsoleRequest, dead_letter: EventDetail, change: Amendment) -> None:
+async def amend(request: ConsoleRequest, dead_letter: EventDetail, change: DeadLetterEdit) -> None:
     """Retry the dead letter with the change. Raises RequestError if it changed concurrently."""
     dead_letters, number = request.store.admin.dead_letters, dead_letter.dead_letter_id or 0
     if not await dead_letters.edit(number, payload=change.payload, headers=change.headers, by=request.user.name):
@@ -103,7 +103,7 @@ async def _form(
 
 
 async def _confirm(
-    request: ConsoleRequest, dead_letter: EventDetail, typed: DeadLetterForm, change: Amendment
+    request: ConsoleRequest, dead_letter: EventDetail, typed: DeadLetterForm, change: DeadLetterEdit
 ) -> Response:
     before = DeadLetterForm.of(dead_letter)
     after = DeadLetterForm.of(dead_letter._replace(payload=change.payload))

@@ -11,7 +11,7 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.dead_letters import DeadLetterPage
 from pillarbox.admin.listing import EventFilter
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops import decisions
+from pillarbox.ops import dead_letter_actions
 from pillarbox.ops.console import command_line, formatting, payloads
 from pillarbox.ops.console.bulk_counts import check_count, with_count_timeout
 from pillarbox.ops.console.downloads import stream_file
@@ -26,17 +26,17 @@ from pillarbox.ops.console.filters import (
 )
 from pillarbox.ops.console.pages.messages import answer
 from pillarbox.ops.console.request import ConsoleRequest
+from pillarbox.ops.dead_letter_actions import DeadLetterAction, DeadLetterSelection
 from pillarbox.ops.dead_letter_export import lines
 from pillarbox.ops.dead_letter_groups import Groups, groups
-from pillarbox.ops.decisions import Choice, Decision
 
-CHOICE_FIELDS = (*DEAD_LETTER_FIELDS, "group")
+SELECTION_FIELDS = (*DEAD_LETTER_FIELDS, "group")
 _DONE = {"retry": "retried", "discard": "discarded"}
 
 
 async def dead(request: ConsoleRequest) -> Response:
     """Show dead letters by reason, or with view=list one by one."""
-    store, asked = request.store, given(request.query, CHOICE_FIELDS)
+    store, asked = request.store, given(request.query, SELECTION_FIELDS)
     held = await store.admin.events.list(EventFilter(blocked=True), limit=1)
     one_by_one, narrowed = request.query.get("view") == "list", given(asked, DEAD_LETTER_FIELDS)
     common = {"asked": asked if one_by_one else narrowed, "narrowed": narrowed, "held": bool(held.events)}
@@ -69,43 +69,49 @@ async def export(request: ConsoleRequest) -> Response:
 
 async def confirm(request: ConsoleRequest) -> Response:
     """Ask for confirmation, with the exact number."""
-    check_names(request.query, (*CHOICE_FIELDS, "do"))
-    asked, do = given(request.query, CHOICE_FIELDS), decision_of(request.query.get("do", ""))
-    choice = await chosen(request, asked)
+    check_names(request.query, (*SELECTION_FIELDS, "action"))
+    asked, action = given(request.query, SELECTION_FIELDS), dead_letter_action_of(request.query.get("action", ""))
+    selection = await selected(request, asked)
     return await request.render(
-        "confirm_dead_letters.html", do=do, asked=asked, choice=choice, command=command(asked, do)
+        "confirm_dead_letters.html", action=action, asked=asked, selection=selection, command=command(asked, action)
     )
 
 
 async def decide(request: ConsoleRequest) -> Response:
     """Act on every matching dead letter, if the number is still the confirmed one."""
-    check_names(request.form, (*CHOICE_FIELDS, "do", "count", TOKEN))
+    check_names(request.form, (*SELECTION_FIELDS, "action", "count", TOKEN))
     posted = {name: str(value) for name, value in request.form.items() if str(value).strip()}
-    asked, do = given(posted, CHOICE_FIELDS), decision_of(posted.get("do", ""))
-    choice = await chosen(request, asked)
-    check_count(choice.count, posted.get("count"))
-    done, requested = await decisions.carry_out(request.store, do, choice, by=request.user.name)
-    return request.redirect("/dead", await told(request, do, choice, done, requested))
+    asked, action = given(posted, SELECTION_FIELDS), dead_letter_action_of(posted.get("action", ""))
+    selection = await selected(request, asked)
+    check_count(selection.count, posted.get("count"))
+    done, requested = await dead_letter_actions.execute(request.store, action, selection, by=request.user.name)
+    return request.redirect("/dead", await describe_result(request, action, selection, done, requested))
 
 
-async def chosen(request: ConsoleRequest, asked: Mapping[str, str], event_ids: list[str] | None = None) -> Choice:
+async def selected(
+    request: ConsoleRequest, asked: Mapping[str, str], event_ids: list[str] | None = None
+) -> DeadLetterSelection:
     """Select the dead letters. Raises RequestError if that takes too long, ConfigurationError for a wrong filter."""
-    choice = decisions.choose(request.store, event_ids or (), dead_letter_filter(asked), group=group_of(asked))
-    return await with_count_timeout(choice)
+    selection = dead_letter_actions.select(
+        request.store, event_ids or (), dead_letter_filter(asked), group=group_of(asked)
+    )
+    return await with_count_timeout(selection)
 
 
-async def told(request: ConsoleRequest, do: Decision, choice: Choice, done: int, requested: int) -> str:
+async def describe_result(
+    request: ConsoleRequest, action: DeadLetterAction, selection: DeadLetterSelection, done: int, requested: int
+) -> str:
     """Return the message to show."""
-    said = f"{formatting.plural(done, 'dead letter')} {_DONE[do]}."
+    said = f"{formatting.plural(done, 'dead letter')} {_DONE[action]}."
     if requested:
         held = f"{formatting.plural(requested, 'blocking event')}: requested from the relays."
         said = await answer(request, f"{said} {held}")
-    if left := len(choice.dead_letters) - done:
-        said += f" {left:,} skipped: already pending, or changed concurrently."
+    if skipped := len(selection.dead_letters) - done:
+        said += f" {skipped:,} skipped: already pending, or changed concurrently."
     return said
 
 
-def decision_of(text: str) -> Decision:
+def dead_letter_action_of(text: str) -> DeadLetterAction:
     """Raises ConfigurationError."""
     match text:
         case "retry" | "discard":

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.errors import ConfigurationError, UnknownDestinationError
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.fields import is_yes
 from pillarbox.ops.console.request import ConsoleRequest, RequestError
 from pillarbox.ops.console.statistics import recent_rates
-from pillarbox.ops.flow import DestinationView, destinations_of
-from pillarbox.ops.overrides import DestinationOverrides, UnknownDestinationError, known_destinations
+from pillarbox.ops.destination_overrides import DestinationOverrides, known_destinations
+from pillarbox.ops.health import DestinationView, destinations_of
 from pillarbox.relay.routing import per_second
 
 
@@ -35,8 +35,8 @@ async def override(request: ConsoleRequest) -> Response:
 
 async def override_destination(request: ConsoleRequest) -> str:
     """Pause and resume need the role operator, breakers and limits the role admin. Returns the message to show."""
-    name, do = str(request.form.get("destination", "")), str(request.form.get("do", ""))
-    if do not in ("pause", "resume") and not request.may(Role.ADMIN):
+    name, action = str(request.form.get("destination", "")), str(request.form.get("action", ""))
+    if action not in ("pause", "resume") and not request.may(Role.ADMIN):
         raise RequestError(403, f"Breakers and limits need the role {Role.ADMIN.word}.")
     overrides = DestinationOverrides(
         store=request.store,
@@ -45,13 +45,13 @@ async def override_destination(request: ConsoleRequest) -> str:
         force=is_yes(request.form, "force"),
     )
     try:
-        return await _apply(overrides, name, do, str(request.form.get("limit") or "").strip())
+        return await _apply(overrides, name, action, str(request.form.get("limit") or "").strip())
     except UnknownDestinationError as error:
         raise RequestError(404, str(error)) from None
 
 
-async def _apply(overrides: DestinationOverrides, name: str, do: str, limit: str) -> str:
-    match do:
+async def _apply(overrides: DestinationOverrides, name: str, action: str, limit: str) -> str:
+    match action:
         case "pause":
             await overrides.pause([name])
             return f"{name} is paused."
@@ -59,8 +59,8 @@ async def _apply(overrides: DestinationOverrides, name: str, do: str, limit: str
             await overrides.resume([name])
             return f"{name} is resumed."
         case "open" | "closed":
-            await overrides.force_breaker(name, do)
-            return f"The breaker of {name} is forced {do}."
+            await overrides.force_breaker(name, action)
+            return f"The breaker of {name} is forced {action}."
         case "release":
             await overrides.force_breaker(name, None)
             return f"The breaker override of {name} is removed."
@@ -68,4 +68,4 @@ async def _apply(overrides: DestinationOverrides, name: str, do: str, limit: str
             await overrides.limit(name, per_second(limit) if limit else None)
             return f"{name} is limited to {limit}." if limit else f"The limit override of {name} is removed."
         case _:
-            raise ConfigurationError(f"unknown action {do!r}: use pause, resume, open, closed, release or limit")
+            raise ConfigurationError(f"unknown action {action!r}: use pause, resume, open, closed, release or limit")

@@ -7,7 +7,7 @@ import asyncio
 from starlette.responses import RedirectResponse, Response
 
 from pillarbox.admin.keys import FirstPending, Neighbour, QueueView
-from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, ListedEvent, Story
+from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, EventReport, ListedEvent
 from pillarbox.core.message import Held, Status
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops.console import command_line, formatting, payloads
@@ -15,7 +15,7 @@ from pillarbox.ops.console.fields import is_yes
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_page, found_or, given
 from pillarbox.ops.console.payloads import FORMS, Form
 from pillarbox.ops.console.request import ConsoleRequest, RequestError
-from pillarbox.ops.waiting_reasons import NEIGHBOURS, place, queue_of, shut, waits_for
+from pillarbox.ops.waiting_reasons import NEIGHBOURS, place, queue_of, unavailable_destinations, waits_for
 
 
 async def events(request: ConsoleRequest) -> Response:
@@ -53,9 +53,11 @@ async def event(request: ConsoleRequest) -> Response:
         headers=headers,
         forms=FORMS,
         neighbours=await _neighbours(request, detail, queue),
-        head=queue.first,
-        head_waits=await _why(request, queue.first) if queue.first else "",
-        shut=[waits_for(view) for view in await shut(request.store, story._replace(events=[detail]))],
+        first=queue.first,
+        first_waits=await _why(request, queue.first) if queue.first else "",
+        unavailable_destinations=[
+            waits_for(view) for view in await unavailable_destinations(request.store, story._replace(events=[detail]))
+        ],
         commands=_commands(detail),
     )
 
@@ -72,7 +74,7 @@ async def payload(request: ConsoleRequest) -> Response:
     return Response(content, media_type="application/octet-stream", headers=headers)
 
 
-async def find(request: ConsoleRequest) -> tuple[Story, EventDetail]:
+async def find(request: ConsoleRequest) -> tuple[EventReport, EventDetail]:
     """The event that the URL names, on its way to one destination. Raises RequestError."""
     event_id = request.http.query_params.get("id", "")
     story = await request.store.admin.events.show(event_id)
@@ -96,17 +98,17 @@ async def _neighbours(
     return [*reversed(earlier.events), detail, *queue.later]
 
 
-async def _why(request: ConsoleRequest, head: FirstPending) -> str:
+async def _why(request: ConsoleRequest, first: FirstPending) -> str:
     """Say why the first pending event of a key is not sent."""
-    match head.held:
+    match first.held:
         case Held.BLOCKED:
             return "blocked until an operator decides"
         case Held.PARKED:
             overrides = await request.store.destinations.overrides()
-            paused = any(row.paused for row in overrides if row.destination in (EVERYWHERE, head.destination))
+            paused = any(row.paused for row in overrides if row.destination in (EVERYWHERE, first.destination))
             return "destination paused" if paused else "destination unavailable"
         case _:
-            return f"retry {formatting.due(head.next_retry_at, request.now)}"
+            return f"retry {formatting.due(first.next_retry_at, request.now)}"
 
 
 def _commands(detail: EventDetail) -> list[str]:

@@ -14,6 +14,7 @@ async def metrics(request: ConsoleRequest) -> Response:
         from prometheus_client.exposition import choose_encoder
 
         from pillarbox.telemetry.prometheus import StoreMetrics
+        from pillarbox.telemetry.prometheus.process import OutboxRegistry
     except ImportError:
         raise RequestError(501, 'Metrics need one more package: pip install "pillarbox[metrics]".') from None
     gauges = StoreMetrics()
@@ -22,4 +23,5 @@ async def metrics(request: ConsoleRequest) -> Response:
     except StoreUnavailableError:
         gauges.show(None)
     encode, content_type = choose_encoder(request.http.headers.get("accept", ""))
-    return Response(encode(gauges.registry), headers={"content-type": content_type})
+    registry = OutboxRegistry(gauges.registry, request.context.outbox)
+    return Response(encode(registry), headers={"content-type": content_type})

@@ -13,17 +13,17 @@ from pillarbox.admin.requests import Action
 from pillarbox.core.clock import seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
-from pillarbox.ops import decisions, operator_requests
+from pillarbox.ops import dead_letter_actions, operator_requests
 from pillarbox.ops.bulk_actions import Scope
 from pillarbox.ops.console import formatting
 from pillarbox.ops.console.bulk_counts import check_count, with_count_timeout
 from pillarbox.ops.console.fields import TOKEN, check_names
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_filter, given
-from pillarbox.ops.console.pages.dead_letters import chosen, decision_of, told
+from pillarbox.ops.console.pages.dead_letters import dead_letter_action_of, describe_result, selected
 from pillarbox.ops.console.pages.messages import answer
 from pillarbox.ops.console.request import ConsoleRequest, RequestError
+from pillarbox.ops.destination_overrides import DestinationOverrides
 from pillarbox.ops.operator_requests import Pending
-from pillarbox.ops.overrides import DestinationOverrides
 
 
 async def act_on_event(request: ConsoleRequest) -> Response:
@@ -35,7 +35,7 @@ async def act_on_event(request: ConsoleRequest) -> Response:
 
 async def act_on_one(request: ConsoleRequest) -> str:
     """Act on one event for one destination. Returns the message to show."""
-    event_id, destination, do = (str(request.form.get(name, "")) for name in ("id", "destination", "do"))
+    event_id, destination, action = (str(request.form.get(name, "")) for name in ("id", "destination", "action"))
     store, by = request.store, request.user.name
     story = await store.admin.events.show(event_id)
     found = [detail for detail in story.events if detail.destination == destination]
@@ -45,32 +45,33 @@ async def act_on_one(request: ConsoleRequest) -> str:
     if found[0].status is Status.PUBLISHED:
         raise RequestError(409, f"Event {event_id!r} was delivered to {destination!r}: replay it to send it again.")
     if found[0].dead_letter_id is None:
-        delay = delay_of(request.form) if do == "reschedule" else 0
-        await store.admin.requests.add(action_of(do), [(event_id, destination)], delay=delay, by=by)
+        delay = delay_of(request.form) if action == "reschedule" else 0
+        await store.admin.requests.add(action_of(action), [(event_id, destination)], delay=delay, by=by)
         return await answer(request, "Requested: the relay that owns its lane applies it within two seconds.")
-    decision = decision_of(do)
-    choice = await chosen(request, {"destination": destination}, [event_id])
-    return await told(request, decision, choice, *await decisions.carry_out(store, decision, choice, by=by))
+    decided = dead_letter_action_of(action)
+    selection = await selected(request, {"destination": destination}, [event_id])
+    done, requested = await dead_letter_actions.execute(store, decided, selection, by=by)
+    return await describe_result(request, decided, selection, done, requested)
 
 
 async def confirm_pending(request: ConsoleRequest) -> Response:
     """Ask for confirmation, with the exact number of pending events."""
-    check_names(request.query, (*EVENT_FIELDS, "do"))
-    asked, do = given(request.query, EVENT_FIELDS), action_of(request.query.get("do", ""))
+    check_names(request.query, (*EVENT_FIELDS, "action"))
+    asked, action = given(request.query, EVENT_FIELDS), action_of(request.query.get("action", ""))
     waiting = await select_pending(request, asked)
-    return await request.render("confirm_pending.html", do=do, asked=asked, count=len(waiting))
+    return await request.render("confirm_pending.html", action=action, asked=asked, count=len(waiting))
 
 
 async def decide_pending(request: ConsoleRequest) -> Response:
     """Act on every matching pending event, if the number is still the confirmed one."""
-    check_names(request.form, (*EVENT_FIELDS, "do", "delay", "count", TOKEN))
+    check_names(request.form, (*EVENT_FIELDS, "action", "delay", "count", TOKEN))
     posted = {name: str(value) for name, value in request.form.items() if str(value).strip()}
-    asked, do = given(posted, EVENT_FIELDS), action_of(posted.get("do", ""))
-    delay = delay_of(posted) if do == "reschedule" else 0
+    asked, action = given(posted, EVENT_FIELDS), action_of(posted.get("action", ""))
+    delay = delay_of(posted) if action == "reschedule" else 0
     waiting = await select_pending(request, asked)
     check_count(len(waiting), posted.get("count"))
     scope = Scope(wanted=event_filter(asked))
-    done = await operator_requests.request_all(request.store, do, waiting, scope, delay=delay, by=request.user.name)
+    done = await operator_requests.request_all(request.store, action, waiting, scope, delay=delay, by=request.user.name)
     said = f"{formatting.plural(done, 'event')}: requested from the relays that own their lanes."
     return request.redirect("/events", await answer(request, said), **asked)
 
@@ -87,7 +88,7 @@ async def pause_all(request: ConsoleRequest) -> Response:
 async def set_pause(request: ConsoleRequest) -> str:
     """Pause or resume every destination. Returns the message to show."""
     overrides = DestinationOverrides(store=request.store, by=request.user.name, configured=request.context.destinations)
-    match request.form.get("do"):
+    match request.form.get("action"):
         case "pause":
             await overrides.pause([])
             return "Every destination is paused: relays stop sending."
@@ -95,7 +96,7 @@ async def set_pause(request: ConsoleRequest) -> str:
             await overrides.resume([])
             return "Every destination is resumed."
         case _:
-            raise ConfigurationError("do must be pause or resume")
+            raise ConfigurationError("action must be pause or resume")
 
 
 def action_of(text: str) -> Action:

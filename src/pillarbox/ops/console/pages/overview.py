@@ -14,7 +14,7 @@ from pillarbox.ops.console import formatting
 from pillarbox.ops.console.context import ConsoleContext
 from pillarbox.ops.console.request import ConsoleRequest
 from pillarbox.ops.console.statistics import recent_rates, unavailable_or_failing
-from pillarbox.ops.flow import HealthSnapshot
+from pillarbox.ops.health import HealthSnapshot
 
 WINDOWS = {"15m": 900.0, "1h": 3600.0, "6h": 21_600.0, "24h": 86_400.0}
 """Time windows of the charts."""

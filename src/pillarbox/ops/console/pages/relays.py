@@ -6,8 +6,8 @@ from collections import Counter
 
 from starlette.responses import Response
 
-from pillarbox.ops import overrides
 from pillarbox.ops.console.request import ConsoleRequest, RequestError
+from pillarbox.ops.relays import drain_relays
 
 
 async def relays(request: ConsoleRequest) -> Response:
@@ -24,7 +24,7 @@ async def drain(request: ConsoleRequest) -> Response:
 async def drain_relay(request: ConsoleRequest) -> str:
     """Drain one relay by its id. Returns the message to show."""
     relay = str(request.form.get("relay", ""))
-    asked = await overrides.drain(request.store, [relay], by=request.user.name) if relay else []
+    asked = await drain_relays(request.store, [relay], by=request.user.name) if relay else []
     if not asked:
         raise RequestError(404, f"Relay {relay!r} is not running.")
     return "Drain requested: the relay finishes what is in flight, releases its lanes and stops."

@@ -40,7 +40,7 @@ async def confirm(request: ConsoleRequest) -> Response:
 
 async def _counted(store: AdminStore, asked: Mapping[str, str]) -> Count | None:
     """Raises ConfigurationError."""
-    return await replay_runs.count(store, plan_of(asked), looks=QUERIES) if asked else None
+    return await replay_runs.count(store, plan_of(asked), queries=QUERIES) if asked else None
 
 
 async def begin(request: ConsoleRequest) -> Response:
@@ -60,7 +60,7 @@ async def start_replay(request: ConsoleRequest) -> tuple[Progress, str, Backgrou
     if not asked:
         raise RequestError(400, "The filter is empty: give an event, a type, a key, a destination or a time.")
     plan, store = plan_of(asked), request.store
-    count = await replay_runs.count(store, plan, looks=QUERIES)
+    count = await replay_runs.count(store, plan, queries=QUERIES)
     if not count.found:
         raise RequestError(404 if count.among is None else 413, nothing_text(count))
     progress = await store.admin.replays.begin(plan, by=request.user.name, expected=count.expected)

@@ -89,7 +89,7 @@
         return;
       }
       plots = [
-        plot(rate, ["recorded/s", "published/s"], data()[0], { values: perSecond, axis: perSecond, size: 56 }),
+        plot(rate, ["recorded/s", "delivered/s"], data()[0], { values: perSecond, axis: perSecond, size: 56 }),
         plot(lag, ["p50", "p95", "p99"], data()[1], { values: span, axis: span, size: 64, log: true }),
       ];
       plots.forEach(latest);

@@ -12,13 +12,15 @@ from typing import Literal, Self
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.overview import Overview, RelayView
+from pillarbox.core.clock import seconds
 from pillarbox.core.statistics import COUNTED
 from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.core.text import noun, plural
+from pillarbox.ops.settings.console import ConsoleOptions
 
-State = Literal["flowing", "degraded", "stopped"]
+FlowState = Literal["flowing", "degraded", "stopped"]
 
-LONG = 60.0
+DEFAULT_SLO = seconds(ConsoleOptions.slo)
 """Seconds that an event may be pending if `console.slo` is not given."""
 
 
@@ -49,7 +51,7 @@ class DestinationView:
 class Flow:
     """Whether events flow, and the reason if they do not."""
 
-    state: State
+    state: FlowState
     reason: str
     """Sentences, the reason that explains most first; '' while events flow."""
 
@@ -66,7 +68,7 @@ class HealthSnapshot:
     """An operator paused every destination."""
 
     @classmethod
-    def of(cls, overview: Overview, overrides: Sequence[Override], *, allowed: float = LONG) -> Self:
+    def of(cls, overview: Overview, overrides: Sequence[Override], *, allowed: float = DEFAULT_SLO) -> Self:
         """Combine an overview and the overrides. allowed: seconds that an event may be pending."""
         destinations = destinations_of(overview.relays, overrides)
         paused = any(row.destination == EVERYWHERE and row.paused for row in overrides)
@@ -101,13 +103,15 @@ class HealthSnapshot:
         }
 
 
-async def take_snapshot(store: AdminStore, *, allowed: float = LONG) -> HealthSnapshot:
+async def take_snapshot(store: AdminStore, *, allowed: float = DEFAULT_SLO) -> HealthSnapshot:
     """Read the health of an outbox. allowed: seconds that an event may be pending."""
     overview = await store.admin.inspection.overview()
     return HealthSnapshot.of(overview, await store.destinations.overrides(), allowed=allowed)
 
 
-def flow(seen: Overview, destinations: Sequence[DestinationView], *, paused: bool, allowed: float = LONG) -> Flow:
+def flow(
+    seen: Overview, destinations: Sequence[DestinationView], *, paused: bool, allowed: float = DEFAULT_SLO
+) -> Flow:
     """Decide whether events flow.
 
     paused: an operator paused every destination. allowed: seconds that an event may be pending.
@@ -129,7 +133,7 @@ def flow(seen: Overview, destinations: Sequence[DestinationView], *, paused: boo
     return _flow("flowing")
 
 
-def _flow(state: State, *reasons: str) -> Flow:
+def _flow(state: FlowState, *reasons: str) -> Flow:
     return Flow(state=state, reason=" ".join(f"{reason.rstrip('.')}." for reason in reasons))
 
 
@@ -174,7 +178,7 @@ def _unattended(seen: Overview, unowned: int) -> Iterator[str]:
     if unowned:
         yield f"{unowned} of {plural(len(seen.lanes), 'lane')} {noun(unowned, 'has', 'have')} no running owner"
     if seen.blocked:
-        yield f"{plural(seen.blocked, 'key is', 'keys are', most=COUNTED)} blocked: `pillarbox keys blocked`"
+        yield f"{plural(seen.blocked, 'key is', 'keys are', limit=COUNTED)} blocked: `pillarbox keys blocked`"
 
 
 def _late(seen: Overview, allowed: float) -> str:
@@ -187,6 +191,8 @@ def _problem(destination: DestinationView) -> str:
     error = f": {destination.last_error.splitlines()[0]}" if destination.last_error else ""
     if destination.fails:
         return f"{destination.name} is forced closed by an operator, but sends fail{error}"
+    if destination.state == "paused" and error:  # by an operator, or by a relay, because the destination is gone
+        return f"{destination.name} is paused{error}"
     if destination.forced:
         return f"{destination.name} is {'paused' if destination.state == 'paused' else 'forced open'} by an operator"
     return f"{destination.name} is {'being probed' if destination.state == 'half-open' else 'unavailable'}{error}"

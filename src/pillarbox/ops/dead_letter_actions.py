@@ -14,15 +14,15 @@ from pillarbox.ops import bulk_actions, operator_requests
 from pillarbox.ops.bulk_actions import Scope
 from pillarbox.ops.dead_letter_groups import dead_letters_of
 
-Decision = Literal["retry", "discard"]
+DeadLetterAction = Literal["retry", "discard"]
 
 BATCH = 1000
 """Dead letters per statement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The dead letters and blocked events that a decision applies to."""
+class DeadLetterSelection:
+    """The dead letters and blocked events that an action applies to."""
 
     dead_letters: list[int]
     """Numbers of dead letters, the oldest first."""
@@ -35,9 +35,9 @@ class Choice:
         return len(self.dead_letters) + len(self.blocked)
 
 
-async def choose(
+async def select(
     store: AdminStore, event_ids: Iterable[str], wanted: DeadLetterFilter, *, group: str | None = None
-) -> Choice:
+) -> DeadLetterSelection:
     """Select all matching dead letters and blocked events, page by page; only of these events, if any are named.
 
     A group consists of dead letters only, so that it does not include blocked events.
@@ -54,18 +54,22 @@ async def choose(
         dead_letters += [number async for number in dead_letters_of(store, wanted, group)]
         blocked += [pair async for pair in _blocked(store, wanted)]
     scope = Scope(wanted=wanted, event_ids=named, group=group)
-    return Choice(dead_letters=sorted(dead_letters), blocked=blocked if group is None else [], scope=scope)
+    return DeadLetterSelection(dead_letters=sorted(dead_letters), blocked=blocked if group is None else [], scope=scope)
 
 
-async def carry_out(store: AdminStore, decision: Decision, choice: Choice, *, by: str) -> tuple[int, int]:
+async def execute(
+    store: AdminStore, action: DeadLetterAction, selection: DeadLetterSelection, *, by: str
+) -> tuple[int, int]:
     """Process the selection, the oldest first, in batches; returns the processed dead letters and the new requests."""
-    do = store.admin.dead_letters.retry if decision == "retry" else store.admin.dead_letters.discard
-    many = choice.count > 1
-    bulk_action = await bulk_actions.begin(store, decision, choice.scope, count=choice.count, by=by) if many else None
+    run = store.admin.dead_letters.retry if action == "retry" else store.admin.dead_letters.discard
+    many = selection.count > 1
+    bulk_action = (
+        await bulk_actions.begin(store, action, selection.scope, count=selection.count, by=by) if many else None
+    )
     done = 0
-    for start in range(0, len(choice.dead_letters), BATCH):
-        done += await do(choice.dead_letters[start : start + BATCH], by=by, bulk_action=bulk_action)
-    return done, await operator_requests.add(store, decision, choice.blocked, by=by, bulk_action=bulk_action)
+    for start in range(0, len(selection.dead_letters), BATCH):
+        done += await run(selection.dead_letters[start : start + BATCH], by=by, bulk_action=bulk_action)
+    return done, await operator_requests.add(store, action, selection.blocked, by=by, bulk_action=bulk_action)
 
 
 async def _blocked(store: AdminStore, wanted: DeadLetterFilter) -> AsyncIterator[tuple[str, str]]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.admin.keys import BusyKey
+from pillarbox.admin.keys import BusiestKey
 from pillarbox.ops.settings import Settings
 
-MANY = 1_000
+MANY_PENDING = 1_000
 """Pending events of one key from which on the key is reported."""
 
 
-async def find_limited(store: AdminStore, hot: Sequence[BusyKey]) -> BusyKey | None:
+async def find_limited(store: AdminStore, busiest: Sequence[BusiestKey]) -> BusiestKey | None:
     """Return the key with the most pending events, if there are many and the key is not blocked; None otherwise."""
-    if not hot or hot[0].pending < MANY:
+    if not busiest or busiest[0].pending < MANY_PENDING:
         return None
     blocked_keys = {blocked.key for blocked in await store.admin.keys.blocked()}
-    return None if hot[0].key in blocked_keys else hot[0]
+    return None if busiest[0].key in blocked_keys else busiest[0]
 
 
 def advice(settings: Settings) -> str:
