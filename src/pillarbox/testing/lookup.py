@@ -27,29 +27,29 @@ class DeadLetterContent(NamedTuple):
 
 async def find_event(store: AdminStore, event_id: str) -> list[EventDetail]:
     """Return one row per destination of an event, by destination: pending, delivered or dead-lettered."""
-    story = await store.admin.events.show(event_id)
-    return sorted(story.events, key=lambda event: event.destination)
+    found = await store.admin.events.show(event_id)
+    return sorted(found.events, key=lambda event: event.destination)
 
 
 async def dead_letters(store: AdminStore, *, limit: int = 100, before: int | None = None) -> list[DeadLetterContent]:
     """Return dead letters, the newest first."""
-    letters = store.admin.dead_letters
-    page = await letters.list(DeadLetterFilter(), limit=limit, before=before)
+    admin = store.admin.dead_letters
+    page = await admin.list(DeadLetterFilter(), limit=limit, before=before)
     details = {
-        detail.dead_letter_id: detail for detail in await letters.details([letter.id for letter in page.dead_letters])
+        detail.dead_letter_id: detail for detail in await admin.details([listed.id for listed in page.dead_letters])
     }
     return [
         DeadLetterContent(
-            id=letter.id,
-            event_id=letter.event_id,
-            destination=letter.destination,
-            event_type=letter.event_type,
-            key=letter.key,
-            payload=details[letter.id].payload,
-            error=letter.error,
-            attempts=letter.attempts,
-            first_failed_at=letter.first_failed_at,
-            dead_lettered_at=letter.dead_lettered_at,
+            id=listed.id,
+            event_id=listed.event_id,
+            destination=listed.destination,
+            event_type=listed.event_type,
+            key=listed.key,
+            payload=details[listed.id].payload,
+            error=listed.error,
+            attempts=listed.attempts,
+            first_failed_at=listed.first_failed_at,
+            dead_lettered_at=listed.dead_lettered_at,
         )
-        for letter in page.dead_letters
+        for listed in page.dead_letters
     ]

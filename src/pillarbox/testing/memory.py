@@ -9,7 +9,7 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.core.clock import Clock
 from pillarbox.core.event import Event
 from pillarbox.core.lane import LANES
-from pillarbox.core.row import ConsumerStatistics
+from pillarbox.core.statistics import ConsumerStatistics
 from pillarbox.core.store import LedgerKind
 from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
@@ -20,8 +20,9 @@ from pillarbox.testing.conformance.harness import StoreHarness
 class MemoryHarness(StoreHarness):
     """A fresh memory store."""
 
-    def __init__(self, *, lanes: int = LANES, clock: Clock | None = None) -> None:
-        self._store = MemoryStore(lanes=lanes, clock=clock)
+    def __init__(self, *, lanes: int = LANES, clock: Clock | None = None, store: MemoryStore | None = None) -> None:
+        """store: an empty one to use instead, for a subclass of `MemoryStore`."""
+        self._store = store or MemoryStore(lanes=lanes, clock=clock)
         self._outbox = Outbox()
         self._inbox = Inbox()
 
@@ -45,8 +46,8 @@ class MemoryHarness(StoreHarness):
     async def admit(self, transaction: MemoryTransaction, consumer: str, event_id: str) -> bool:
         return self._inbox.admit(transaction, consumer, event_id)
 
-    async def tally(self, transaction: MemoryTransaction, tally: ConsumerStatistics) -> None:
-        self._inbox.add_statistics(transaction, tally)
+    async def add_statistics(self, transaction: MemoryTransaction, statistics: ConsumerStatistics) -> None:
+        self._inbox.add_statistics(transaction, statistics)
 
     async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> AdminStore:
-        return self._store.beside(history=history, ledger=ledger)
+        return self._store.clone(history=history, ledger=ledger)

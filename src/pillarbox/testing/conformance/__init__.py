@@ -6,13 +6,16 @@
             async with my_harness() as harness:
                 yield harness
 
-`StoreConformance` is the contract of the relay's half: a store passes when a relay cannot tell it from any other.
+`StoreConformance` is the contract of the relay's half: a store passes if a relay cannot distinguish it from another.
 `AdminConformance` is the contract of the operators' half; a store without it states `admin=False` in its capabilities
-and inherits the first suite only. What else a store cannot do it states there, too; the tests that need it are skipped
-with that reason.
+and inherits the first suite only, or that and `ListingConformance` if it states `listings`. It states there, too, what
+else it does not support: the tests that need it are skipped with that reason.
 """
 
-from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.suite import AdminConformance, StoreConformance
+try:
+    from pillarbox.testing.conformance.harness import StoreHarness
+    from pillarbox.testing.conformance.suite import AdminConformance, ListingConformance, StoreConformance
+except ImportError as missing:
+    raise ImportError('the conformance suites need pytest: pip install "pillarbox[testing]"') from missing
 
-__all__ = ["AdminConformance", "StoreConformance", "StoreHarness"]
+__all__ = ["AdminConformance", "ListingConformance", "StoreConformance", "StoreHarness"]

@@ -9,10 +9,10 @@ import pytest
 from pillarbox.core.errors import DuplicateEventError
 from pillarbox.core.outcome import DELIVERED, Retry
 from pillarbox.testing.conformance.capability import needs
-from pillarbox.testing.conformance.events import HOUR, event, line
+from pillarbox.testing.conformance.events import HOUR, event, keyed_events
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner, ids
-from pillarbox.testing.lookup import find_event
+from pillarbox.testing.conformance.listings import find_event
 
 
 class Undone(Exception):
@@ -62,8 +62,8 @@ class AppendConformance:
     async def test_events_of_one_transaction_keep_the_order_of_their_recording(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         async with harness.transaction() as transaction:
-            await harness.record(transaction, *line("k", "a", "b"))
-            await harness.record(transaction, *line("k", "c"))
+            await harness.record(transaction, *keyed_events("k", "a", "b"))
+            await harness.record(transaction, *keyed_events("k", "c"))
         assert ids(await owner.ready()) == ["a", "b", "c"]
 
     async def test_a_pending_id_is_rejected_a_second_time(self, harness: StoreHarness) -> None:
@@ -102,19 +102,19 @@ class AppendConformance:
         assert ids(await owner.ready()) == ["a"]
 
     async def test_committed_events_survive_a_restart(self, harness: StoreHarness) -> None:
-        needs(harness, survives_restart=True)
+        needs(harness, "survives_restart")
         owner = await Owner.of(harness.store)
-        await harness.commit(*line("k", "a", "b"))
+        await harness.commit(*keyed_events("k", "a", "b"))
         a, _ = await owner.ready()
         await owner.settle(Retry(delay=0, error="no"), a)
-        await owner.lapse()
+        await owner.expire()
         await harness.store.aclose()
-        heir = await Owner.of(await harness.second_store())
-        assert [(m.event_id, m.attempts) for m in await heir.due()] == [("a", 1)]
-        assert [(m.event_id, m.must_wait) for m in await heir.ready()] == [("b", True)]
+        successor = await Owner.of(await harness.second_store())
+        assert [(m.event_id, m.attempts) for m in await successor.due()] == [("a", 1)]
+        assert [(m.event_id, m.must_wait) for m in await successor.ready()] == [("b", True)]
 
     async def test_a_late_commit_with_a_lower_sequence_is_fetched_first(self, harness: StoreHarness) -> None:
-        needs(harness, many_writers=True)
+        needs(harness, "concurrent_writers")
         owner = await Owner.of(harness.store)
         async with harness.transaction() as late:
             await harness.record(late, event("late", "k"))
@@ -126,7 +126,7 @@ class AppendConformance:
         assert ids(await owner.ready()) == ["late", "early"]
 
     async def test_of_concurrent_transactions_with_one_id_only_one_commits(self, harness: StoreHarness) -> None:
-        needs(harness, many_writers=True)
+        needs(harness, "concurrent_writers")
         owner = await Owner.of(harness.store)
         attempts = [harness.commit(event("a", payload=b"%d" % n)) for n in range(5)]
         results = await asyncio.gather(*attempts, return_exceptions=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pillarbox.admin.archive import Stale, Table
+from pillarbox.admin.archive import ExpiredCounts, Table
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.message import Status
 from pillarbox.core.outcome import DELIVERED, Dead
@@ -94,8 +94,8 @@ class ArchiveConformance:
     @of_each_table
     async def test_old_rows_are_counted(self, harness: StoreHarness, table: Table) -> None:
         await _filled(harness, table, "a", "b")
-        stale = harness.store.admin.archive.stale
-        nothing = Stale(0, 0, 0, 0, 0)
+        stale = harness.store.admin.archive.count_expired
+        nothing = ExpiredCounts(0, 0, 0, 0, 0)
         assert await stale(Retention(history=0, dead=0)) == nothing._replace(**{table: 2})
         assert await stale(Retention()) == nothing
         assert await stale(Retention(history=HOUR, dead=HOUR)) == nothing

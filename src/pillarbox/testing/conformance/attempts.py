@@ -7,6 +7,7 @@ import pytest
 from pillarbox.admin.listing import Failure
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Retry
 from pillarbox.core.store import Retention
+from pillarbox.testing.conformance.capability import needing
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner
@@ -37,6 +38,7 @@ async def _settled(harness: StoreHarness, outcome: Outcome) -> None:
 
 
 class AttemptsConformance:
+    @needing("listings")
     async def test_failed_sends_are_listed_newest_first(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
@@ -52,6 +54,7 @@ class AttemptsConformance:
         assert [f.attempted_at for f in found] == sorted((f.attempted_at for f in found), reverse=True)
 
     @each_failure
+    @needing("listings")
     async def test_a_failed_send_keeps_its_duration(self, harness: StoreHarness, outcome: Outcome) -> None:
         await _settled(harness, outcome)
         assert {name: [f.seconds for f in await failures(harness, name)] for name in LENGTHS} == {
@@ -59,6 +62,7 @@ class AttemptsConformance:
         }
 
     @each_failure
+    @needing("listings")
     async def test_a_message_routed_during_the_send_keeps_its_duration(
         self, harness: StoreHarness, outcome: Outcome
     ) -> None:
@@ -68,14 +72,16 @@ class AttemptsConformance:
         [failed] = await failures(harness, "a")
         assert (failed.destination, failed.seconds) == ("x", 0.5)
 
+    @needing("listings")
     async def test_a_delivery_keeps_its_duration(self, harness: StoreHarness) -> None:
         await _settled(harness, DELIVERED)
-        stories = {name: await harness.store.admin.events.show(name) for name in LENGTHS}
-        assert {name: [detail.seconds for detail in story.events] for name, story in stories.items()} == {
+        details = {name: await harness.store.admin.events.show(name) for name in LENGTHS}
+        assert {name: [detail.seconds for detail in shown.events] for name, shown in details.items()} == {
             name: [seconds] for name, seconds in LENGTHS.items()
         }
-        assert [failure for story in stories.values() for failure in story.failures] == []
+        assert [failure for shown in details.values() for failure in shown.failures] == []
 
+    @needing("listings")
     async def test_only_the_delivered_copy_of_an_event_has_a_duration(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
@@ -84,16 +90,17 @@ class AttemptsConformance:
         await owner.settle(DELIVERED, w, seconds=1)
         await owner.settle(DELIVERED, x, seconds=2)
         await owner.settle(Dead(error="no"), y, seconds=3)
-        story = await harness.store.admin.events.show("a")
-        assert [(detail.destination, detail.seconds) for detail in story.events] == [
+        shown = await harness.store.admin.events.show("a")
+        assert [(detail.destination, detail.seconds) for detail in shown.events] == [
             ("w", 1),
             ("x", 2),
             ("y", None),
             ("z", None),
         ]
-        assert [(failed.destination, failed.seconds) for failed in story.failures] == [("y", 3)]
+        assert [(failed.destination, failed.seconds) for failed in shown.failures] == [("y", 3)]
 
     @each_failure
+    @needing("listings")
     async def test_a_decision_written_twice_is_one_attempt(self, harness: StoreHarness, outcome: Outcome) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"))
@@ -103,6 +110,7 @@ class AttemptsConformance:
         [failed] = await failures(harness, "a")
         assert (failed.attempt, failed.seconds) == (1, 0.5)
 
+    @needing("listings")
     @pytest.mark.parametrize("block", [False, True])
     async def test_dead_lettering_without_a_send_is_not_an_attempt(self, harness: StoreHarness, block: bool) -> None:
         owner = await Owner.of(harness.store)
@@ -112,22 +120,24 @@ class AttemptsConformance:
         await owner.settle(Dead(error="no", block=block), b)
         assert (await failures(harness, "a"), len(await failures(harness, "b"))) == ([], 1)
 
+    @needing("listings", "requests")
     async def test_dead_lettering_by_an_operator_is_not_an_attempt(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"))
         await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready(), seconds=0.5)
         await harness.store.admin.requests.add("dead_letter", [("a", "x")])
-        await owner.carry_out()
+        await owner.execute_requests()
         story = await harness.store.admin.events.show("a")
         assert [detail.dead_letter_id is not None for detail in story.events] == [True]
         assert [failed.seconds for failed in story.failures] == [0.5]
 
+    @needing("listings")
     async def test_attempts_are_kept_as_long_as_history_and_dead_letters(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(Retry(delay=HOUR, error="no"), *await owner.ready())
         for kept in (Retention(), Retention(history=0), Retention(dead=0), Retention(history=0, dead=HOUR)):
-            await harness.store.upkeep.prune(kept)
+            await harness.store.pruning.prune(kept)
             assert len(await failures(harness, "a")) == 1
-        await harness.store.upkeep.prune(Retention(history=0, dead=0))
+        await harness.store.pruning.prune(Retention(history=0, dead=0))
         assert await failures(harness, "a") == []

@@ -13,7 +13,7 @@ from pillarbox.core.store import Retention
 from pillarbox.testing.conformance.events import HOUR, at, digest, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner
-from pillarbox.testing.lookup import dead_letters
+from pillarbox.testing.conformance.listings import dead_letters
 
 
 async def entries(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> list[AuditEntry]:
@@ -28,14 +28,14 @@ async def entries(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> 
             return found
 
 
-async def letters(harness: StoreHarness, *event_ids: str) -> list[int]:
-    """Return the numbers of dead letters of these events at destination `x`, in that order."""
+async def make_dead_letters(harness: StoreHarness, *event_ids: str) -> list[int]:
+    """Dead-dead_letter these events at destination `x`; return the numbers of the dead letters, in that order."""
     owner = await Owner.of(harness.store)
     for event_id in event_ids:
         await harness.commit(event(event_id, "k"))
         await owner.settle(Dead(error="no"), *await owner.ready(), to="x")
     await harness.store.lanes.release(owner.relay)
-    return [letter.id for letter in reversed(await dead_letters(harness.store))]
+    return [dead_letter.id for dead_letter in reversed(await dead_letters(harness.store))]
 
 
 class AuditConformance:
@@ -43,7 +43,7 @@ class AuditConformance:
         assert await harness.store.admin.audit.list() == ([], None)
 
     async def test_a_retry_and_a_discard_are_audited_with_the_dead_letter(self, harness: StoreHarness) -> None:
-        a, b = await letters(harness, "a", "b")
+        a, b = await make_dead_letters(harness, "a", "b")
         await harness.store.admin.dead_letters.retry([a], by="ada")
         await harness.store.admin.dead_letters.discard([b], by="bob")
         newest, oldest = await entries(harness)
@@ -57,14 +57,14 @@ class AuditConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", payload=b"secret old", headers={"kept": "1", "gone": "2", "other": "3"}))
         await owner.settle(Dead(error="no"), *await owner.ready(), to="x")
-        [letter] = await dead_letters(harness.store)
+        [dead_letter] = await dead_letters(harness.store)
         headers = {"kept": "1", "other": "secret", "new": "secret"}
-        await harness.store.admin.dead_letters.edit(letter.id, payload=b"secret new", headers=headers, by="ada")
+        await harness.store.admin.dead_letters.edit(dead_letter.id, payload=b"secret new", headers=headers, by="ada")
         [entry] = await entries(harness)
         assert (entry.who, entry.what, entry.subject, entry.count) == ("ada", "edit", "a", 1)
         assert dict(entry.detail) == {
             "destination": "x",
-            "dead_letter_id": letter.id,
+            "dead_letter_id": dead_letter.id,
             "payload": {
                 "old": {"sha256": digest(b"secret old"), "bytes": 10},
                 "new": {"sha256": digest(b"secret new"), "bytes": 10},
@@ -74,7 +74,7 @@ class AuditConformance:
         assert "secret" not in entry.detail_json
 
     async def test_an_edit_is_audited_once_and_only_if_it_changed_something(self, harness: StoreHarness) -> None:
-        a, b = await letters(harness, "a", "b")
+        a, b = await make_dead_letters(harness, "a", "b")
         await harness.commit(event("b", "k", destination="x"))
         assert await harness.store.admin.dead_letters.edit(a, payload=b"1", by="ada")
         assert not await harness.store.admin.dead_letters.edit(a, payload=b"2", by="ada")
@@ -86,7 +86,7 @@ class AuditConformance:
         names = ["plain", "it's", '"quoted"', "\\", "é", "[1, 2]", "null"]
         await harness.commit(*(event(name, destination="x,y") for name in names))
         await harness.store.admin.requests.add("reschedule", [(name, "x,y") for name in names], delay=HOUR, by="op")
-        assert await owner.carry_out() == len(names)
+        assert await owner.execute_requests() == len(names)
         assert {(entry.who, entry.what, entry.subject) for entry in await entries(harness)} == {
             ("op", "reschedule", name) for name in names
         }
@@ -99,11 +99,11 @@ class AuditConformance:
         await harness.store.admin.requests.add(action, [("delivered", ""), ("rejected", "")], delay=HOUR, by="ada")
         await owner.settle(DELIVERED, delivered)
         await owner.settle(Retry(delay=HOUR, error="no"), rejected)
-        assert await owner.carry_out() == 2
+        assert await owner.execute_requests() == 2
         assert [entry.subject for entry in await entries(harness)] == ["rejected"]
 
     async def test_an_action_without_effect_is_not_audited(self, harness: StoreHarness) -> None:
-        [a] = await letters(harness, "a")
+        [a] = await make_dead_letters(harness, "a")
         assert await harness.store.admin.dead_letters.retry([a + 1000], by="ada") == 0
         assert await harness.store.admin.dead_letters.discard([a + 1000], by="ada") == 0
         assert await entries(harness) == []
@@ -121,7 +121,7 @@ class AuditConformance:
         await harness.store.admin.requests.add("retry", [("a", "x")], by="ada")
         await harness.store.admin.requests.add("discard", [("never there", "")], by="ada")
         assert await entries(harness) == []
-        await owner.carry_out()
+        await owner.execute_requests()
         [entry] = await entries(harness)
         assert (entry.who, entry.what, entry.subject) == ("ada", "retry", "a")
 
@@ -136,7 +136,7 @@ class AuditConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"))
         [request] = await harness.store.admin.requests.add(action, [("a", "x")], delay=more.get("delay", 0), by="ada")
-        await owner.carry_out()
+        await owner.execute_requests()
         [entry] = await entries(harness)
         assert (entry.who, entry.what, entry.subject, entry.count) == ("ada", action, "a", 1)
         assert dict(entry.detail) == {"destination": "x", "request_id": request, **more}
@@ -146,42 +146,42 @@ class AuditConformance:
         self, harness: StoreHarness, what: str
     ) -> None:
         admin = harness.store.admin
-        a, b, c = await letters(harness, "a", "b", "c")
+        a, b, c = await make_dead_letters(harness, "a", "b", "c")
         do = admin.dead_letters.retry if what == "retry" else admin.dead_letters.discard
-        bulk_action = await admin.audit.add(what, "type t", count=0, detail={"left": 4}, by="ada")
+        bulk_action = await admin.audit.add(what, "type t", count=0, detail={"remaining": 4}, by="ada")
         assert await do([a, b], bulk_action=bulk_action) == 2
         [entry] = await entries(harness)
         assert (entry.id, entry.who, entry.what, entry.subject, entry.count) == (bulk_action, "ada", what, "type t", 2)
-        assert dict(entry.detail) == {"left": 2}
+        assert dict(entry.detail) == {"remaining": 2}
         assert await do([c, c + 1000], bulk_action=bulk_action) == 1
         [entry] = await entries(harness)
-        assert (entry.count, dict(entry.detail)) == (3, {"left": 1})
+        assert (entry.count, dict(entry.detail)) == (3, {"remaining": 1})
 
     async def test_a_bulk_request_is_one_entry_whose_count_grows_with_execution(self, harness: StoreHarness) -> None:
         admin = harness.store.admin
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"), event("b"), event("c"))
-        first = await admin.audit.add("discard", "type t", count=0, detail={"left": 3}, by="ada")
-        second = await admin.audit.add("reschedule", "key k", count=0, detail={"left": 1, "delay": 1}, by="bob")
+        first = await admin.audit.add("discard", "type t", count=0, detail={"remaining": 3}, by="ada")
+        second = await admin.audit.add("reschedule", "key k", count=0, detail={"remaining": 1, "delay": 1}, by="bob")
         await admin.requests.add("discard", [("a", ""), ("b", ""), ("never there", "")], bulk_action=first)
         await admin.requests.add("reschedule", [("c", "")], delay=1, bulk_action=second)
         assert [entry.count for entry in await entries(harness)] == [0, 0]
-        while await owner.carry_out():
+        while await owner.execute_requests():
             pass
         newest, oldest = await entries(harness)
         assert (newest.id, newest.who, newest.count) == (second, "bob", 1)
-        assert dict(newest.detail) == {"left": 0, "delay": 1}
-        assert (oldest.id, oldest.who, oldest.count, dict(oldest.detail)) == (first, "ada", 2, {"left": 1})
+        assert dict(newest.detail) == {"remaining": 0, "delay": 1}
+        assert (oldest.id, oldest.who, oldest.count, dict(oldest.detail)) == (first, "ada", 2, {"remaining": 1})
 
     async def test_a_bulk_action_continues_although_its_entry_was_pruned(self, harness: StoreHarness) -> None:
-        [a] = await letters(harness, "a")
+        [a] = await make_dead_letters(harness, "a")
         owner = await Owner.of(harness.store)
         await harness.commit(event("b"))
-        bulk_action = await harness.store.admin.audit.add("discard", count=0, detail={"left": 2}, by="ada")
+        bulk_action = await harness.store.admin.audit.add("discard", count=0, detail={"remaining": 2}, by="ada")
         await harness.store.admin.requests.add("discard", [("b", "")], bulk_action=bulk_action)
-        await harness.store.upkeep.prune(Retention(audit=0))
+        await harness.store.pruning.prune(Retention(audit=0))
         assert await harness.store.admin.dead_letters.discard([a], bulk_action=bulk_action) == 1
-        assert await owner.carry_out() == 1
+        assert await owner.execute_requests() == 1
         assert await entries(harness) == []
 
     async def test_pages_go_from_the_newest_to_the_oldest(self, harness: StoreHarness) -> None:
@@ -199,7 +199,7 @@ class AuditConformance:
             ({"since": at(-HOUR)}, ["orders", "b", "a"]),
             ({"since": at(HOUR)}, []),
         ]
-        a, b = await letters(harness, "a", "b")
+        a, b = await make_dead_letters(harness, "a", "b")
         await harness.store.admin.dead_letters.retry([a], by="ada")
         await harness.store.admin.dead_letters.discard([b], by="bob")
         await harness.store.admin.requests.override("orders", paused=True, by="ada")
@@ -209,7 +209,7 @@ class AuditConformance:
 
     async def test_old_audit_entries_are_pruned(self, harness: StoreHarness) -> None:
         await harness.store.admin.requests.override("orders", paused=True, by="ada")
-        await harness.store.upkeep.prune(Retention(audit=HOUR))
+        await harness.store.pruning.prune(Retention(audit=HOUR))
         assert len(await entries(harness)) == 1
-        await harness.store.upkeep.prune(Retention(audit=0))
+        await harness.store.pruning.prune(Retention(audit=0))
         assert await entries(harness) == []

@@ -21,7 +21,7 @@ PAYLOADS = {
 }
 
 
-class ContentConformance:
+class StoreContentConformance:
     @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys())
     async def test_payload_bytes_are_unchanged(self, harness: StoreHarness, payload: bytes) -> None:
         owner = await Owner.of(harness.store)

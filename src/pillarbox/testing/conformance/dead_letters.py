@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pillarbox.core.outcome import Dead, Retry
-from pillarbox.testing.conformance.events import event, line
+from pillarbox.testing.conformance.capability import needing
+from pillarbox.testing.conformance.events import event, keyed_events
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner, ids
-from pillarbox.testing.lookup import dead_letters, find_event
+from pillarbox.testing.conformance.listings import dead_letters, find_event
 
 
 async def _dead_letter(harness: StoreHarness, owner: Owner, *event_ids: str, key: str | None = None) -> None:
@@ -23,16 +24,16 @@ class DeadLetterConformance:
         await owner.settle(Retry(delay=0, error="first"), *await owner.ready(), to="orders")
         await owner.settle(Dead(error="last"), *await owner.due())
         assert await owner.due() == []
-        [letter] = await dead_letters(harness.store)
-        assert (letter.event_id, letter.destination, letter.event_type, letter.key) == (
+        [dead_letter] = await dead_letters(harness.store)
+        assert (dead_letter.event_id, dead_letter.destination, dead_letter.event_type, dead_letter.key) == (
             "a",
             "orders",
             "thing.happened",
             "k",
         )
-        assert (bytes(letter.payload), letter.error, letter.attempts) == (b"\x00\xff", "last", 2)
-        assert letter.first_failed_at is not None
-        assert letter.first_failed_at <= letter.dead_lettered_at
+        assert (bytes(dead_letter.payload), dead_letter.error, dead_letter.attempts) == (b"\x00\xff", "last", 2)
+        assert dead_letter.first_failed_at is not None
+        assert dead_letter.first_failed_at <= dead_letter.dead_lettered_at
 
     async def test_a_dead_letter_is_shown_as_failed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -45,27 +46,27 @@ class DeadLetterConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         await owner.settle(Dead(error="no route", counted=False), *await owner.ready())
-        [letter] = await dead_letters(harness.store)
-        assert letter.attempts == 0
+        [dead_letter] = await dead_letters(harness.store)
+        assert dead_letter.attempts == 0
 
     async def test_an_error_with_control_characters_does_not_prevent_a_dead_letter(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a"))
         settled = await owner.settle(Dead(error="no\x00thing\x1b\udc80"), *await owner.ready())
         assert settled.count == 1
-        [letter] = await dead_letters(harness.store)
-        assert letter.error.startswith("no")
+        [dead_letter] = await dead_letters(harness.store)
+        assert dead_letter.error.startswith("no")
 
     async def test_the_key_continues_after_a_dead_letter(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(*line("k", "a", "b"))
+        await harness.commit(*keyed_events("k", "a", "b"))
         a, b = await owner.ready()
         await owner.settle(Dead(error="no"), a)
         assert await owner.ready() == [b]
 
     async def test_a_blocked_message_stays_first_of_its_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(*line("k", "a", "b"), event("c", "other"))
+        await harness.commit(*keyed_events("k", "a", "b"), event("c", "other"))
         a, *_ = await owner.ready()
         await owner.settle(Dead(error="no", block=True), a)
         assert await owner.due() == []
@@ -78,9 +79,9 @@ class DeadLetterConformance:
     async def test_a_retried_dead_letter_goes_to_the_end_of_its_key(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _dead_letter(harness, owner, "a", key="k")
-        await harness.commit(*line("k", "b", "c"))
-        [letter] = await dead_letters(harness.store)
-        assert await harness.store.admin.dead_letters.retry([letter.id], by="op") == 1
+        await harness.commit(*keyed_events("k", "b", "c"))
+        [dead_letter] = await dead_letters(harness.store)
+        assert await harness.store.admin.dead_letters.retry([dead_letter.id], by="op") == 1
         assert await dead_letters(harness.store) == []
         b, c, a = await owner.ready()
         assert ids([b, c, a]) == ["b", "c", "a"]
@@ -94,8 +95,8 @@ class DeadLetterConformance:
         await harness.commit(event("a", aggregate_type="T", aggregate_id="1", headers={"h": "é"}))
         [before] = await owner.ready()
         await owner.settle(Dead(error="no"), before, to="orders")
-        [letter] = await dead_letters(harness.store)
-        await harness.store.admin.dead_letters.retry([letter.id])
+        [dead_letter] = await dead_letters(harness.store)
+        await harness.store.admin.dead_letters.retry([dead_letter.id])
         [after] = await owner.ready()
         # One send, which distinguishes it from an event that was just recorded.
         assert after._replace(id=before.id, destination="", recorded_at=before.recorded_at, deferrals=0) == before
@@ -106,19 +107,20 @@ class DeadLetterConformance:
         owner = await Owner.of(harness.store)
         await _dead_letter(harness, owner, "a", "b")
         await harness.commit(event("a", payload=b"new"))
-        letters = await dead_letters(harness.store)
-        assert await harness.store.admin.dead_letters.retry([letter.id for letter in letters]) == 1
-        assert [letter.event_id for letter in await dead_letters(harness.store)] == ["a"]
+        found = await dead_letters(harness.store)
+        assert await harness.store.admin.dead_letters.retry([dead_letter.id for dead_letter in found]) == 1
+        assert [dead_letter.event_id for dead_letter in await dead_letters(harness.store)] == ["a"]
         assert sorted(bytes(m.payload) for m in await owner.ready()) == [b"b", b"new"]
 
     async def test_of_two_dead_letters_of_one_event_one_is_retried(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await _dead_letter(harness, owner, "a", "a")
-        letters = await dead_letters(harness.store)
-        assert await harness.store.admin.dead_letters.retry([letter.id for letter in letters]) == 1
+        found = await dead_letters(harness.store)
+        assert await harness.store.admin.dead_letters.retry([dead_letter.id for dead_letter in found]) == 1
         assert len(await dead_letters(harness.store)) == 1
         assert ids(await owner.ready()) == ["a"]
 
+    @needing("listings")
     async def test_retrying_a_missing_dead_letter_counts_nothing(self, harness: StoreHarness) -> None:
         assert await harness.store.admin.dead_letters.retry([1, 2, 3]) == 0
         assert await harness.store.admin.dead_letters.retry([]) == 0
@@ -129,7 +131,7 @@ class DeadLetterConformance:
         await _dead_letter(harness, owner, "a", "b")
         _, a = await dead_letters(harness.store)
         assert await harness.store.admin.dead_letters.discard([a.id], by="op") == 1
-        assert [letter.event_id for letter in await dead_letters(harness.store)] == ["b"]
+        assert [dead_letter.event_id for dead_letter in await dead_letters(harness.store)] == ["b"]
         assert await find_event(harness.store, "a") == []
 
     async def test_dead_letters_are_paged_newest_first(self, harness: StoreHarness) -> None:
@@ -140,6 +142,6 @@ class DeadLetterConformance:
             before = None
             while page := await dead_letters(harness.store, limit=limit, before=before):
                 assert len(page) <= limit
-                found += [letter.event_id for letter in page]
+                found += [dead_letter.event_id for dead_letter in page]
                 before = page[-1].id
             assert found == ["e", "d", "c", "b", "a"]

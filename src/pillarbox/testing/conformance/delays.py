@@ -6,10 +6,10 @@ import pytest
 
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Retry
-from pillarbox.testing.conformance.events import HOUR, at, event, line
+from pillarbox.testing.conformance.events import HOUR, at, event, keyed_events
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner, ids
-from pillarbox.testing.lookup import find_event
+from pillarbox.testing.conformance.listings import find_event
 from pillarbox.testing.waiting import eventually
 
 
@@ -60,8 +60,8 @@ class DelayConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         await owner.settle(Retry(delay=0, error="no"), *await owner.ready())
-        heir = await owner.taken_over(await harness.second_store())
-        [message] = await heir.due()
+        successor = await owner.taken_over(await harness.second_store())
+        [message] = await successor.due()
         assert (message.event_id, message.attempts) == ("a", 1)
 
     async def test_a_retry_of_a_waiting_or_parked_message_is_a_plain_retry(self, harness: StoreHarness) -> None:
@@ -126,9 +126,9 @@ class DelayConformance:
         self, harness: StoreHarness, counted: bool
     ) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(*line("k", "a", "b"))
+        await harness.commit(*keyed_events("k", "a", "b"))
         a, b = await owner.ready()
-        settled = await owner.note("connection refused", a, counted=counted)
+        settled = await owner.count_attempt("connection refused", a, counted=counted)
         assert settled.count == 1
         noted, untouched = await owner.ready()
         assert (noted.id, noted.attempts, noted.deferrals) == (a.id, int(counted), int(not counted))
@@ -148,7 +148,7 @@ class DelayConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [a] = await owner.ready()
-        await owner.note("about to be sent", a, counted=True, to="orders")
+        await owner.count_attempt("about to be sent", a, counted=True, to="orders")
         a = a.to("orders")
         assert await owner.ready(in_flight=[a.position]) == []
         assert (await owner.settle(DELIVERED, a)).count == 1
@@ -161,7 +161,7 @@ class DelayConformance:
         a, b, c = await owner.ready()
         nasty = "no\x00thing \x1b[31m\r\n\udcff é" + "x" * 100_000
         assert (await owner.settle(Retry(delay=0, error=nasty), a)).count == 1
-        assert (await owner.note(nasty, b)).count == 1
+        assert (await owner.count_attempt(nasty, b)).count == 1
         for event_id in ("a", "b"):
             [row] = await find_event(harness.store, event_id)
             assert row.last_error is not None
@@ -171,7 +171,7 @@ class DelayConformance:
 
     async def test_waiting_messages_of_one_key_do_not_block_other_keys(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(*line("stuck", "a", "b"), *line("free", "c", "d"), event("e"))
+        await harness.commit(*keyed_events("stuck", "a", "b"), *keyed_events("free", "c", "d"), event("e"))
         [a, *_] = await owner.ready()
         await owner.settle(Retry(delay=HOUR, error="no"), a)
         waiting = {m.event_id: m.must_wait for m in await owner.ready()}

@@ -8,10 +8,11 @@ import pytest
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.store import EVERYWHERE, Override
+from pillarbox.testing.conformance.capability import needing
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner
-from pillarbox.testing.lookup import find_event
+from pillarbox.testing.conformance.listings import find_event
 
 AS_IT_COMES = Override("orders", paused=False, breaker=None, rate_limit=None, last_error=None)
 
@@ -38,7 +39,7 @@ class DestinationsConformance:
     async def test_in_an_outage_the_next_attempt_is_that_of_the_destination(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("tried"), event("untried", destination="orders"))
-        await owner.note("connection refused", (await owner.ready())[0], to="orders")
+        await owner.count_attempt("connection refused", (await owner.ready())[0], to="orders")
         await harness.store.destinations.report("orders", error="connection refused", next_attempt=HOUR)
         [tried] = await find_event(harness.store, "tried")
         [untried] = await find_event(harness.store, "untried")
@@ -49,12 +50,14 @@ class DestinationsConformance:
         [tried] = await find_event(harness.store, "tried")
         assert tried.next_retry_at is None
 
+    @needing("requests")
     async def test_an_override_is_visible_to_all(self, harness: StoreHarness) -> None:
         other = await harness.second_store()
         await harness.store.admin.requests.override("orders", paused=True, breaker="open", rate_limit=2.5, by="ann")
         wanted = AS_IT_COMES._replace(paused=True, breaker="open", rate_limit=2.5)
         assert await other.destinations.overrides() == [wanted]
 
+    @needing("requests")
     async def test_unnamed_overrides_stay_and_none_clears_one(self, harness: StoreHarness) -> None:
         destinations = harness.store.destinations
         await harness.store.admin.requests.override("orders", rate_limit=10)
@@ -68,6 +71,7 @@ class DestinationsConformance:
         await harness.store.admin.requests.override("orders", paused=False)
         assert await destinations.overrides() == []
 
+    @needing("requests")
     async def test_reports_and_overrides_are_independent(self, harness: StoreHarness) -> None:
         destinations = harness.store.destinations
         await destinations.report("orders", error="down", next_attempt=5)
@@ -77,6 +81,7 @@ class DestinationsConformance:
         await destinations.report("orders", error=None, next_attempt=None)
         assert await destinations.overrides() == [Override("orders", True, None, 3, None)]
 
+    @needing("requests")
     async def test_destinations_are_sorted_by_name_and_include_everywhere(self, harness: StoreHarness) -> None:
         destinations = harness.store.destinations
         for name in ("b", "Z", EVERYWHERE, "a"):
@@ -84,9 +89,9 @@ class DestinationsConformance:
         assert [row.destination for row in await destinations.overrides()] == [EVERYWHERE, "Z", "a", "b"]
 
     @pytest.mark.parametrize(
-        "wish", [{"breaker": "ajar"}, {"rate_limit": 0}, {"rate_limit": -1}, {"rate_limit": float("nan")}]
+        "override", [{"breaker": "ajar"}, {"rate_limit": 0}, {"rate_limit": -1}, {"rate_limit": float("nan")}]
     )
-    async def test_an_invalid_override_is_rejected(self, harness: StoreHarness, wish: dict[str, Any]) -> None:
+    async def test_an_invalid_override_is_rejected(self, harness: StoreHarness, override: dict[str, Any]) -> None:
         with pytest.raises(ConfigurationError):
-            await harness.store.admin.requests.override("orders", paused=True, **wish)
+            await harness.store.admin.requests.override("orders", paused=True, **override)
         assert await harness.store.destinations.overrides() == []

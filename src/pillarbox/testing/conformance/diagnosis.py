@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pillarbox.core.outcome import Retry
+from pillarbox.testing.conformance.capability import store_without_tables
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner
@@ -18,13 +19,12 @@ class DiagnosisConformance:
 
     async def test_a_schema_check_gates_the_others(self, harness: StoreHarness) -> None:
         [schema] = [check for check in harness.store.diagnosis.checks() if check.name == "store.schema"]
-        assert schema.gate
+        assert schema.prerequisite
         assert (await schema.ask()).result == "pass"
 
     async def test_missing_tables_fail_the_check(self, harness: StoreHarness) -> None:
-        if (bare := await harness.bare_store()) is None:
-            return
-        [schema] = [check for check in bare.diagnosis.checks() if check.name == "store.schema"]
+        empty = await store_without_tables(harness)
+        [schema] = [check for check in empty.diagnosis.checks() if check.name == "store.schema"]
         assert (await schema.ask()).result == "fail"
 
     async def test_table_sizes_are_listed_largest_first(self, harness: StoreHarness) -> None:
@@ -34,7 +34,7 @@ class DiagnosisConformance:
 
     async def test_a_new_store_has_no_messages_with_many_attempts(self, harness: StoreHarness) -> None:
         await harness.commit(event("a"))
-        assert await harness.store.diagnosis.tried() == (0, "", "")
+        assert await harness.store.diagnosis.retried() == (0, "", "")
 
     async def test_messages_with_many_attempts_are_counted_with_the_most_frequent_error(
         self, harness: StoreHarness
@@ -48,6 +48,6 @@ class DiagnosisConformance:
         for message in await owner.due():
             if message.event_id == "d":
                 await owner.settle(Retry(delay=0, error=errors["d"]), message)
-        assert await harness.store.diagnosis.tried(1) == (4, "no queue for …", "a")
-        assert await harness.store.diagnosis.tried(2) == (1, "no queue for …", "d")
-        assert await harness.store.diagnosis.tried(3) == (0, "", "")
+        assert await harness.store.diagnosis.retried(1) == (4, "no queue for …", "a")
+        assert await harness.store.diagnosis.retried(2) == (1, "no queue for …", "d")
+        assert await harness.store.diagnosis.retried(3) == (0, "", "")

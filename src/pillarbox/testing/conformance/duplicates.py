@@ -12,7 +12,7 @@ from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner
-from pillarbox.testing.lookup import dead_letters, find_event
+from pillarbox.testing.conformance.listings import dead_letters, find_event
 
 LATER = Retry(delay=HOUR, error="no")
 

@@ -17,13 +17,13 @@ def event(event_id: str, key: str | None = None, **more: Any) -> Event:
     return Event("thing.happened", more.pop("payload"), event_id=event_id, key=key, **more)
 
 
-def line(key: str, *event_ids: str, **more: Any) -> list[Event]:
+def keyed_events(key: str, *event_ids: str, **more: Any) -> list[Event]:
     """Return several events of one key."""
     return [event(event_id, key, **more) for event_id in event_ids]
 
 
 def at(seconds: float) -> datetime:
-    """Return the time so many seconds from now; a negative number is the past."""
+    """Return the time that many seconds from now; a negative number is in the past."""
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 

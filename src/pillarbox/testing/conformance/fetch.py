@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import Retry
-from pillarbox.testing.conformance.events import at, event, line
+from pillarbox.testing.conformance.capability import needs
+from pillarbox.testing.conformance.events import at, event, keyed_events
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner, ids
 
@@ -30,18 +29,17 @@ class FetchConformance:
         assert [m.id for m in messages] == sorted(m.id for m in messages)
 
     async def test_a_fetch_returns_only_the_named_lanes(self, harness: StoreHarness) -> None:
-        if harness.store.lanes.count == 1:
-            pytest.skip("this store has a single lane")
+        needs(harness, "several_lanes")
         await harness.commit(*(event(f"e{n}") for n in range(50)))
         owner = await Owner.of(harness.store)
         everything = await owner.ready()
-        owner.leases = owner.leases[::2]
+        owner.owned = owner.owned[::2]
         assert await owner.ready() == [m for m in everything if m.lane in owner.epochs]
-        owner.leases = []
+        owner.owned = []
         assert await owner.ready() == []
 
     async def test_a_fetch_changes_nothing(self, harness: StoreHarness) -> None:
-        await harness.commit(*line("k", "a", "b"), event("c"))
+        await harness.commit(*keyed_events("k", "a", "b"), event("c"))
         owner = await Owner.of(harness.store)
         assert await owner.ready() == await owner.ready()
 
@@ -132,7 +130,7 @@ class FetchConformance:
 
     async def test_messages_in_flight_are_excluded(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(*line("k", "a", "b", "c"))
+        await harness.commit(*keyed_events("k", "a", "b", "c"))
         a, b, c = await owner.ready()
         assert await owner.ready(in_flight=[a.position, c.position]) == [b]
         assert await owner.ready(in_flight=[a.position], limit=1) == [b]

@@ -11,7 +11,7 @@ from typing import Any
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
-from pillarbox.core.row import ConsumerStatistics
+from pillarbox.core.statistics import ConsumerStatistics
 from pillarbox.core.store import LedgerKind
 
 
@@ -43,14 +43,14 @@ class StoreHarness(ABC):
         """Admit in that transaction, through `pillarbox.inbox.Inbox`."""
 
     @abstractmethod
-    async def tally(self, transaction: Any, tally: ConsumerStatistics) -> None:
+    async def add_statistics(self, transaction: Any, statistics: ConsumerStatistics) -> None:
         """Add consumer statistics in that transaction, through `pillarbox.inbox.Inbox`."""
 
     @abstractmethod
     async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> AdminStore:
         """Another store on the same data with its own connections, like a second process."""
 
-    async def bare_store(self) -> AdminStore | None:
+    async def store_without_tables(self) -> AdminStore | None:
         """A store on its own database without tables; None if that is impossible."""
         return None
 

@@ -11,10 +11,11 @@ from pillarbox.admin.requests import Action
 from pillarbox.core.lane import Settled
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.testing.conformance.capability import needing
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner, ids
-from pillarbox.testing.lookup import dead_letters, find_event
+from pillarbox.testing.conformance.listings import dead_letters, find_event
 
 STALE_WRITES: dict[str, Callable[[Owner, Message], Awaitable[Settled]]] = {
     "delivered": lambda owner, m: owner.settle(DELIVERED, m),
@@ -25,12 +26,13 @@ STALE_WRITES: dict[str, Callable[[Owner, Message], Awaitable[Settled]]] = {
     "retry elsewhere": lambda owner, m: owner.settle(Retry(delay=HOUR, error="no"), m, to="y"),
     "waiting": lambda owner, m: owner.hold(Held.WAITING, m),
     "parked elsewhere": lambda owner, m: owner.hold(Held.PARKED, m, to="y"),
-    "noted": lambda owner, m: owner.note("no", m),
+    "noted": lambda owner, m: owner.count_attempt("no", m),
     "split": lambda owner, m: owner.split(m, "x", "y"),
     "split elsewhere": lambda owner, m: owner.split(m, "y", "z"),
 }
 
 
+@needing("listings", "requests")
 class InFlightConformance:
     @pytest.mark.parametrize("history", [True, False])
     @pytest.mark.parametrize("write", STALE_WRITES)
@@ -41,9 +43,9 @@ class InFlightConformance:
         await harness.commit(event("a", "k", destination="x", payload=b"old"))
         sent = await owner.ready()
         await harness.store.admin.requests.add("dead_letter", [("a", "x")])
-        assert await owner.carry_out() == 1
-        [letter] = await dead_letters(harness.store)
-        assert await harness.store.admin.dead_letters.edit(letter.id, payload=b"new")
+        assert await owner.execute_requests() == 1
+        [dead_letter] = await dead_letters(harness.store)
+        assert await harness.store.admin.dead_letters.edit(dead_letter.id, payload=b"new")
         edited = await owner.ready()
         assert (await STALE_WRITES[write](owner, *sent)).count == 0
         assert await owner.ready() == edited
@@ -59,21 +61,21 @@ class InFlightConformance:
         before = await owner.ready()
         in_flight = [message.position for message in before]
         await harness.store.admin.requests.add(action, [("delivered", ""), ("rejected", "")], delay=HOUR, by="ada")
-        done, deferred = await harness.store.writes.carry_out(owner.epochs, in_flight=in_flight)
+        done, deferred = await harness.store.writes.execute_requests(owner.epochs, in_flight=in_flight)
         assert (done, sorted(deferred)) == (0, sorted(in_flight))
         assert await owner.ready() == before
         assert len((await harness.store.admin.events.show("delivered")).requests) == 1
         delivered, rejected = before
         await owner.settle(DELIVERED, delivered)
         await owner.settle(Retry(delay=HOUR, error="no"), rejected)
-        assert await owner.carry_out() == 2
+        assert await owner.execute_requests() == 2
 
     async def test_requests_for_other_messages_are_executed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(*(event(name, name) for name in ("a", "b", "c", "d")))
         in_flight = [message.position for message in await owner.ready() if message.event_id in ("a", "b")]
         await harness.store.admin.requests.add("discard", [(name, "") for name in ("a", "b", "c", "d")])
-        done, deferred = await harness.store.writes.carry_out(owner.epochs, limit=1, in_flight=in_flight)
+        done, deferred = await harness.store.writes.execute_requests(owner.epochs, limit=1, in_flight=in_flight)
         assert (done, sorted(deferred)) == (1, sorted(in_flight))
         assert sorted(ids(await owner.ready())) == ["a", "b", "d"]
 
@@ -84,6 +86,6 @@ class InFlightConformance:
         await owner.split(whole, "x", "y")
         in_flight = [message.position for message in await owner.ready() if message.destination == "x"]
         await harness.store.admin.requests.add("discard", [("a", "x"), ("a", "y")])
-        done, deferred = await harness.store.writes.carry_out(owner.epochs, in_flight=in_flight)
+        done, deferred = await harness.store.writes.execute_requests(owner.epochs, in_flight=in_flight)
         assert (done, deferred) == (1, in_flight)
         assert [message.destination for message in await owner.ready()] == ["x"]

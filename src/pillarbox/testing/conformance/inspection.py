@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.testing.conformance.capability import needing
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import LONG, Owner
 
 
+@needing("listings")
 class InspectionConformance:
     async def test_an_empty_outbox_has_lanes_and_nothing_else(self, harness: StoreHarness) -> None:
         seen = await harness.store.admin.inspection.overview()
@@ -77,6 +79,6 @@ class InspectionConformance:
 
     async def test_an_expired_lease_is_shown_until_it_is_taken_over(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await owner.lapse()
+        await owner.expire()
         [relay] = (await harness.store.admin.inspection.overview()).relays
         assert relay.lease <= 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from pillarbox.core.lane import Lease, Session
+from pillarbox.core.lane import OwnedLane, RelaySession
 from pillarbox.core.outcome import DELIVERED
+from pillarbox.testing.conformance.capability import needing
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import LONG, Owner, join
@@ -21,31 +22,31 @@ class LanesConformance:
 
     async def test_a_relay_gets_no_more_lanes_than_it_asked_for(self, harness: StoreHarness) -> None:
         relay = await join(harness.store)
-        assert await harness.store.lanes.take(relay, most=0) == []
-        assert len(await harness.store.lanes.take(relay, most=1)) == 1
+        assert await harness.store.lanes.acquire(relay, limit=0) == []
+        assert len(await harness.store.lanes.acquire(relay, limit=1)) == 1
 
     async def test_a_lane_with_a_live_owner_is_not_acquired_again(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        assert await owner.take(harness.store.lanes.count) == []
+        assert await owner.acquire(harness.store.lanes.count) == []
         other = await Owner.of(harness.store)
-        assert other.leases == []
+        assert other.owned == []
 
     async def test_concurrent_relays_never_share_a_lane(self, harness: StoreHarness) -> None:
         stores = [harness.store, await harness.second_store()]
         for _ in range(5):
             relays = [(stores[n % 2], await join(stores[n % 2])) for n in range(8)]
             taken = await asyncio.gather(
-                *(store.lanes.take(relay, most=1 + n * 3) for n, (store, relay) in enumerate(relays))
+                *(store.lanes.acquire(relay, limit=1 + n * 3) for n, (store, relay) in enumerate(relays))
             )
-            lanes = [lease.lane for leases in taken for lease in leases]
+            lanes = [owned.lane for lanes in taken for owned in lanes]
             assert len(lanes) == len(set(lanes))
             for store, relay in relays:
                 await store.lanes.release(relay)
 
     async def test_concurrent_relays_acquire_all_lanes(self, harness: StoreHarness) -> None:
         stores = [harness.store, await harness.second_store()]
-        owners = [await Owner.of(stores[n % 2], most=0) for n in range(4)]
-        while (await asyncio.gather(*(owner.take(3) for owner in owners))) != [[], [], [], []]:
+        owners = [await Owner.of(stores[n % 2], limit=0) for n in range(4)]
+        while (await asyncio.gather(*(owner.acquire(3) for owner in owners))) != [[], [], [], []]:
             pass
         lanes = [lane for owner in owners for lane in owner.lanes]
         assert sorted(lanes) == list(range(harness.store.lanes.count))
@@ -63,39 +64,39 @@ class LanesConformance:
     ) -> None:
         if not harness.store.capabilities.survives_restart:
             return  # The tables of such a store end with its process.
-        heartbeat = harness.store.beside()
+        heartbeat = harness.store.clone()
         dead = await Owner.of(harness.store)
         await heartbeat.lanes.renew(dead.relay, lease=LONG)
-        heir = await Owner.of(harness.store, most=0)
+        successor = await Owner.of(harness.store, limit=0)
 
-        async def ended() -> list[Session]:
-            return await harness.store.lanes.ended(heir.relay)
+        async def ended() -> list[RelaySession]:
+            return await harness.store.lanes.ended(successor.relay)
 
         assert await ended() == []
         await heartbeat.aclose()
         sessions = await eventually(ended, within=60)
         assert [session.relay for session in sessions] == [dead.relay]
-        assert await heir.take(harness.store.lanes.count) == []
+        assert await successor.acquire(harness.store.lanes.count) == []
         assert await harness.store.lanes.expire(sessions) == 1
-        assert len(await heir.take(harness.store.lanes.count)) == len(dead.lanes)
+        assert len(await successor.acquire(harness.store.lanes.count)) == len(dead.lanes)
         assert await harness.store.lanes.renew(dead.relay, lease=LONG) is None
 
     async def test_a_relay_with_a_new_session_keeps_its_lanes(self, harness: StoreHarness) -> None:
         if not harness.store.capabilities.survives_restart:
             return
         owner = await Owner.of(harness.store)
-        heartbeat, reconnected = harness.store.beside(), harness.store.beside()
+        heartbeat, reconnected = harness.store.clone(), harness.store.clone()
         await heartbeat.lanes.renew(owner.relay, lease=LONG)
-        heir = await Owner.of(harness.store, most=0)
+        successor = await Owner.of(harness.store, limit=0)
         await heartbeat.aclose()
 
-        async def ended() -> list[Session]:
-            return await harness.store.lanes.ended(heir.relay)
+        async def ended() -> list[RelaySession]:
+            return await harness.store.lanes.ended(successor.relay)
 
         sessions = await eventually(ended, within=60)
         await reconnected.lanes.renew(owner.relay, lease=LONG)
         assert await harness.store.lanes.expire(sessions) == 0
-        assert await heir.take(harness.store.lanes.count) == []
+        assert await successor.acquire(harness.store.lanes.count) == []
         await reconnected.aclose()
 
     async def test_released_lanes_are_free_at_once(self, harness: StoreHarness) -> None:
@@ -104,42 +105,42 @@ class LanesConformance:
         await harness.store.lanes.release(owner.relay, {lane: owner.epochs[lane]})
         other = await Owner.of(harness.store)
         assert other.lanes == [lane]
-        assert other.leases[0].crashes == 0
+        assert other.owned[0].crashes == 0
 
-    async def test_a_release_under_an_old_epoch_takes_nothing_from_the_new_owner(self, harness: StoreHarness) -> None:
+    async def test_a_release_under_an_old_epoch_does_not_affect_the_new_owner(self, harness: StoreHarness) -> None:
         stale = await Owner.of(harness.store)
         owner = await stale.taken_over()
         await harness.store.lanes.release(stale.relay, stale.epochs)
         await harness.store.lanes.release(owner.relay, stale.epochs)
-        assert (await Owner.of(harness.store)).leases == []
+        assert (await Owner.of(harness.store)).owned == []
         assert (await owner.settle(DELIVERED)).lost == frozenset()
 
     async def test_a_relay_releases_only_what_it_owns(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         other = await Owner.of(harness.store)
         await harness.store.lanes.release(other.relay, owner.epochs)
-        assert (await Owner.of(harness.store)).leases == []
+        assert (await Owner.of(harness.store)).owned == []
 
     async def test_leaving_releases_all_lanes_and_is_not_a_crash(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.store.lanes.release(owner.relay)
         await harness.store.lanes.release(owner.relay)
-        heir = await Owner.of(harness.store)
-        assert heir.lanes == owner.lanes
-        assert {lease.crashes for lease in heir.leases} == {0}
+        successor = await Owner.of(harness.store)
+        assert successor.lanes == owner.lanes
+        assert {owned.crashes for owned in successor.owned} == {0}
         assert await harness.store.lanes.renew(owner.relay, lease=LONG) is None
 
     async def test_a_relay_whose_lease_expired_loses_its_lanes(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await owner.lapse()
-        heir = await Owner.of(harness.store)
-        assert heir.lanes == owner.lanes
+        await owner.expire()
+        successor = await Owner.of(harness.store)
+        assert successor.lanes == owner.lanes
 
     async def test_a_renewal_in_time_keeps_the_lanes(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await owner.lapse()
+        await owner.expire()
         assert await harness.store.lanes.renew(owner.relay, lease=LONG) is not None
-        assert (await Owner.of(harness.store)).leases == []
+        assert (await Owner.of(harness.store)).owned == []
 
     async def test_an_expired_relay_cannot_renew(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
@@ -151,12 +152,12 @@ class LanesConformance:
 
     async def test_a_relay_without_a_lease_gets_no_lanes(self, harness: StoreHarness) -> None:
         lanes = harness.store.lanes
-        assert await lanes.take("unknown", most=lanes.count) == []
+        assert await lanes.acquire("unknown", limit=lanes.count) == []
         expired = await join(harness.store, lease=0)
-        assert await lanes.take(expired, most=lanes.count) == []
+        assert await lanes.acquire(expired, limit=lanes.count) == []
         owner = await Owner.of(harness.store)
         await owner.taken_over()
-        assert await lanes.take(owner.relay, most=lanes.count) == []
+        assert await lanes.acquire(owner.relay, limit=lanes.count) == []
 
     async def test_a_renewal_returns_the_number_of_live_relays(self, harness: StoreHarness) -> None:
         store = harness.store
@@ -178,14 +179,15 @@ class LanesConformance:
         await lanes.renew(third, lease=LONG, breakers={"orders": "half-open"})
         renewal = await lanes.renew(first, lease=LONG, breakers={"orders": "open"})
         assert renewal is not None
-        told = sorted(sorted(other.items()) for other in renewal.others)
-        assert told == [[("mailer", "closed"), ("orders", "open")], [("orders", "half-open")]]
+        breakers = sorted(sorted(other.items()) for other in renewal.others)
+        assert breakers == [[("mailer", "closed"), ("orders", "open")], [("orders", "half-open")]]
         await lanes.renew(third, lease=0, breakers={"orders": "closed"})
         await lanes.renew(second, lease=LONG)
         renewal = await lanes.renew(first, lease=LONG)
         assert renewal is not None
         assert renewal.others == ({},)
 
+    @needing("listings")
     async def test_a_renewal_shows_why_a_relay_makes_no_progress_until_the_next(self, harness: StoreHarness) -> None:
         relay, other = await join(harness.store), await join(harness.store)
         for stalled in ("", "no send begins; restart it", ""):
@@ -215,14 +217,14 @@ class LanesConformance:
 
     async def test_a_takeover_in_parts_counts_every_lane_as_crashed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await owner.lapse()
-        heir = await Owner.of(harness.store, most=0)
-        taken: list[Lease] = []
-        while more := await heir.take(7):
+        await owner.expire()
+        successor = await Owner.of(harness.store, limit=0)
+        taken: list[OwnedLane] = []
+        while more := await successor.acquire(7):
             taken += more
         assert len(taken) == harness.store.lanes.count
-        assert {lease.crashes for lease in taken} == {1}
+        assert {owned.crashes for owned in taken} == {1}
 
 
 def _crashes(owner: Owner, lane: int) -> int:
-    return next(lease.crashes for lease in owner.leases if lease.lane == lane)
+    return next(owned.crashes for owned in owner.owned if owned.lane == lane)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved, Retry
-from pillarbox.core.store import Before, Ledger, Retention
+from pillarbox.core.store import Ledger, PriorSend, Retention
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner
-from pillarbox.testing.lookup import dead_letters
+from pillarbox.testing.conformance.listings import dead_letters
 
-NOT_SENT, SENT, UNKNOWN = Before.NOT_SENT, Before.SENT, Before.UNKNOWN
+NOT_SENT, SENT, UNKNOWN = PriorSend.NOT_SENT, PriorSend.SENT, PriorSend.UNKNOWN
 
 
 async def kept(harness: StoreHarness) -> tuple[AdminStore, Ledger]:
@@ -58,7 +58,7 @@ class LedgerConformance:
         owner = await Owner.of(store)
         await harness.commit(event("a"))
         [message] = await owner.ready()
-        assert ledger.keeps_notes
+        assert ledger.records_sends
         for before in (NOT_SENT, UNKNOWN, UNKNOWN):
             assert await ledger.begin([Resolved(message, "orders")]) == [before]
 
@@ -72,7 +72,7 @@ class LedgerConformance:
             assert await ledger.begin([Resolved(message, "orders")]) == [UNKNOWN]
             await owner.settle(Retry(delay=0, error="no"), message, to="orders")
             [message] = await owner.due()
-        await owner.note("away", message, to="orders")
+        await owner.count_attempt("away", message, to="orders")
         [message] = await owner.due()
         assert await ledger.begin([Resolved(message, "orders")]) == [NOT_SENT]
 
@@ -83,8 +83,8 @@ class LedgerConformance:
         [message] = await owner.ready()
         await ledger.begin([Resolved(message, "orders")])
         await owner.settle(Dead(error="no"), message, to="orders")
-        [letter] = await dead_letters(store)
-        assert await store.admin.dead_letters.retry([letter.id]) == 1
+        [dead_letter] = await dead_letters(store)
+        assert await store.admin.dead_letters.retry([dead_letter.id]) == 1
         [again] = await owner.ready()
         assert await ledger.begin([Resolved(again, "orders")]) == [NOT_SENT]
 
@@ -97,8 +97,8 @@ class LedgerConformance:
         await harness.commit(event("a"))
         [repeat] = await owner.ready()
         await owner.settle(Dead(error="no"), repeat, to="orders")
-        [letter] = await dead_letters(store)
-        await store.admin.dead_letters.retry([letter.id])
+        [dead_letter] = await dead_letters(store)
+        await store.admin.dead_letters.retry([dead_letter.id])
         [again] = await owner.ready()
         assert await ledger.begin([Resolved(again, "orders")]) == [NOT_SENT]
 
@@ -106,7 +106,7 @@ class LedgerConformance:
         store = await harness.second_store(ledger="history")
         ledger, owner = store.ledger, await Owner.of(store)
         assert ledger is not None
-        assert not ledger.keeps_notes
+        assert not ledger.records_sends
         await harness.commit(event("a"), event("b"))
         a, b = await owner.ready()
         batch = [Resolved(a, "left"), Resolved(a, "right"), Resolved(b, "left")]
@@ -127,11 +127,11 @@ class LedgerConformance:
             [message] = await owner.ready()
             await owner.settle(outcome, message, to="orders")
         for amended in (False, True):
-            [letter] = await dead_letters(store)
+            [dead_letter] = await dead_letters(store)
             if amended:
-                assert await store.admin.dead_letters.edit(letter.id, payload=b"{}")
+                assert await store.admin.dead_letters.edit(dead_letter.id, payload=b"{}")
             else:
-                assert await store.admin.dead_letters.retry([letter.id]) == 1
+                assert await store.admin.dead_letters.retry([dead_letter.id]) == 1
             [again] = await owner.ready()
             assert await ledger.begin([Resolved(again, "orders")]) == [NOT_SENT]
             await owner.settle(Dead(error="no"), again, to="orders")
@@ -152,9 +152,9 @@ class LedgerConformance:
         await ledger.begin(batch)
         await owner.settle(DELIVERED, *messages, to="orders")
         for age in (HOUR, 1e10, None):
-            assert await store.upkeep.prune(Retention(ledger=age)) == 0
+            assert await store.pruning.prune(Retention(ledger=age)) == 0
         assert await ledger.begin(batch) == [SENT] * 3
-        assert [await store.upkeep.prune(Retention(ledger=0), most=2) for _ in range(3)] == [2, 1, 0]
+        assert [await store.pruning.prune(Retention(ledger=0), limit=2) for _ in range(3)] == [2, 1, 0]
         assert await ledger.begin(batch) == [NOT_SENT] * 3
 
     async def test_entries_of_sends_in_flight_are_kept(self, harness: StoreHarness) -> None:
@@ -163,4 +163,4 @@ class LedgerConformance:
         await harness.commit(event("a"))
         [message] = await owner.ready()
         await ledger.begin([Resolved(message, "orders")])
-        assert await store.upkeep.prune(Retention(ledger=0)) == 0
+        assert await store.pruning.prune(Retention(ledger=0)) == 0

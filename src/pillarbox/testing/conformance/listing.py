@@ -12,6 +12,7 @@ from pillarbox.admin.listing import EventFilter, ListedEvent, Position
 from pillarbox.core.lane import InFlightMessage
 from pillarbox.core.message import Held, Status
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
+from pillarbox.testing.conformance.capability import needing
 from pillarbox.testing.conformance.events import HOUR, at, event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import LONG, Owner
@@ -35,7 +36,7 @@ async def pages(harness: StoreHarness, wanted: EventFilter, *, limit: int) -> li
             return found
 
 
-async def letters(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> list[ListedDeadLetter]:
+async def list_dead_letters(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> list[ListedDeadLetter]:
     found: list[ListedDeadLetter] = []
     before: int | None = None
     while True:
@@ -63,6 +64,7 @@ async def one_of_each(harness: StoreHarness) -> Owner:
     return owner
 
 
+@needing("listings")
 class EventListConformance:
     async def test_an_empty_outbox_has_one_empty_page(self, harness: StoreHarness) -> None:
         assert await harness.store.admin.events.list(EventFilter(), limit=10) == ([], None)
@@ -202,11 +204,12 @@ class EventListConformance:
         assert Position.parse(str(rest.events[1].position)) == rest.events[1].position
 
 
+@needing("listings")
 class DeadLetterListConformance:
     async def test_dead_letters_are_listed_newest_first(self, harness: StoreHarness) -> None:
-        await _bury(harness)
+        await _make_dead_letters(harness)
         for limit in (1, 2, 100):
-            assert [letter.event_id for letter in await letters(harness, limit=limit)] == ["d", "c", "b", "a"]
+            assert [one.event_id for one in await list_dead_letters(harness, limit=limit)] == ["d", "c", "b", "a"]
 
     async def test_dead_letters_can_be_filtered(self, harness: StoreHarness) -> None:
         cases: list[tuple[dict[str, Any], list[str]]] = [
@@ -221,36 +224,38 @@ class DeadLetterListConformance:
             ({"event_type": "thing.happened", "destination": "y"}, ["d", "b"]),
             ({"since": at(HOUR)}, []),
         ]
-        await _bury(harness)
+        await _make_dead_letters(harness)
         for limit in (1, 100):
             for wanted, found in cases:
-                assert [letter.event_id for letter in await letters(harness, limit=limit, **wanted)] == found, wanted
+                assert [one.event_id for one in await list_dead_letters(harness, limit=limit, **wanted)] == found, (
+                    wanted
+                )
 
     async def test_a_search_for_dead_letters_in_small_steps_finds_everything(
         self, harness: StoreHarness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("pillarbox.admin.listing.ROWS_SCANNED", 1)
-        await _bury(harness)
-        found = await letters(harness, limit=1, error="refused")
-        assert [letter.event_id for letter in found] == ["b", "a"]
+        await _make_dead_letters(harness)
+        found = await list_dead_letters(harness, limit=1, error="refused")
+        assert [one.event_id for one in found] == ["b", "a"]
 
     async def test_since_refers_to_the_time_of_dead_lettering(self, harness: StoreHarness) -> None:
-        await _bury(harness)
-        oldest = (await letters(harness))[-1]
+        await _make_dead_letters(harness)
+        oldest = (await list_dead_letters(harness))[-1]
         assert oldest.recorded_at <= oldest.dead_lettered_at
-        assert len(await letters(harness, since=oldest.dead_lettered_at)) == 4
-        later = await letters(harness, since=oldest.dead_lettered_at + timedelta(hours=1))
+        assert len(await list_dead_letters(harness, since=oldest.dead_lettered_at)) == 4
+        later = await list_dead_letters(harness, since=oldest.dead_lettered_at + timedelta(hours=1))
         assert later == []
 
     async def test_the_numbers_identify_the_dead_letters(self, harness: StoreHarness) -> None:
-        await _bury(harness)
-        [b] = await letters(harness, event_id="b")
+        await _make_dead_letters(harness)
+        [b] = await list_dead_letters(harness, event_id="b")
         assert await harness.store.admin.dead_letters.discard([b.id]) == 1
-        assert [letter.event_id for letter in await letters(harness)] == ["d", "c", "a"]
+        assert [one.event_id for one in await list_dead_letters(harness)] == ["d", "c", "a"]
 
     async def test_complete_dead_letters_are_read_by_their_numbers(self, harness: StoreHarness) -> None:
-        await _bury(harness)
-        d, c, _, a = await letters(harness)
+        await _make_dead_letters(harness)
+        d, c, _, a = await list_dead_letters(harness)
         await harness.store.admin.dead_letters.discard([c.id])
         whole = await harness.store.admin.dead_letters.details([a.id, c.id, d.id, a.id])
         assert [detail.dead_letter_id for detail in whole] == [d.id, a.id]
@@ -259,7 +264,7 @@ class DeadLetterListConformance:
         assert await harness.store.admin.dead_letters.details([]) == []
 
 
-async def _bury(harness: StoreHarness) -> None:
+async def _make_dead_letters(harness: StoreHarness) -> None:
     owner = await Owner.of(harness.store)
     for number, event_id in enumerate("abcd"):
         key, destination = ("odd", "y") if number % 2 else ("even", "x")
@@ -268,6 +273,7 @@ async def _bury(harness: StoreHarness) -> None:
         await owner.settle(Dead(error=error), *await owner.ready())
 
 
+@needing("listings")
 class EventDetailConformance:
     async def test_an_unknown_event_has_no_details(self, harness: StoreHarness) -> None:
         assert await harness.store.admin.events.show("nothing") == ([], [], [])
@@ -301,15 +307,15 @@ class EventDetailConformance:
         x, y, _ = sorted(await owner.ready(), key=lambda message: message.destination)
         await owner.settle(DELIVERED, x)
         await owner.settle(Dead(error="no"), y)
-        story = await harness.store.admin.events.show("a")
-        assert [(detail.destination, detail.status) for detail in story.events] == [
+        details = await harness.store.admin.events.show("a")
+        assert [(detail.destination, detail.status) for detail in details.events] == [
             ("x", Status.PUBLISHED),
             ("y", Status.FAILED),
             ("z", Status.PENDING),
         ]
-        [letter] = await letters(harness)
-        assert (story.events[1].dead_letter_id, story.events[1].dead_lettered_at) == (
-            letter.id,
-            letter.dead_lettered_at,
+        [dead_letter] = await list_dead_letters(harness)
+        assert (details.events[1].dead_letter_id, details.events[1].dead_lettered_at) == (
+            dead_letter.id,
+            dead_letter.dead_lettered_at,
         )
-        assert (story.events[0].dead_letter_id, story.events[2].dead_letter_id) == (None, None)
+        assert (details.events[0].dead_letter_id, details.events[2].dead_letter_id) == (None, None)

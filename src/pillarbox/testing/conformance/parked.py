@@ -5,10 +5,10 @@ from __future__ import annotations
 from pillarbox.admin.listing import EventFilter
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.testing.conformance.events import event, line
+from pillarbox.testing.conformance.events import event, keyed_events
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.lane_owner import LONG, Owner, ids, slot
-from pillarbox.testing.lookup import find_event
+from pillarbox.testing.conformance.lane_owner import LONG, Owner, ids, queue_of
+from pillarbox.testing.conformance.listings import find_event
 
 
 async def shown(harness: StoreHarness, event_id: str) -> tuple[str | None, bool]:
@@ -17,9 +17,9 @@ async def shown(harness: StoreHarness, event_id: str) -> tuple[str | None, bool]
     [detail] = (await harness.store.admin.events.show(event_id)).events
     page = await harness.store.admin.events.list(EventFilter(), limit=10)
     [listed] = [one for one in page.events if one.event_id == event_id]
-    told = {(one.last_error, one.next_retry_at is not None) for one in (row, detail, listed)}
-    assert len(told) == 1, told
-    return told.pop()
+    values = {(one.last_error, one.next_retry_at is not None) for one in (row, detail, listed)}
+    assert len(values) == 1, values
+    return values.pop()
 
 
 class ParkedConformance:
@@ -51,14 +51,14 @@ class ParkedConformance:
     async def test_the_destinations_of_parked_messages_are_listed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(
-            *(event(f"{n}", f"key {n}", destination=f"place {n % 3}") for n in range(30)),
+            *(event(f"{n}", f"key {n}", destination=f"destination {n % 3}") for n in range(30)),
             event("ready", destination="another"),
         )
         await owner.hold(Held.PARKED, *[m for m in await owner.ready() if m.event_id != "ready"])
         assert sorted(await harness.store.messages.parked_destinations(owner.lanes)) == [
-            "place 0",
-            "place 1",
-            "place 2",
+            "destination 0",
+            "destination 1",
+            "destination 2",
         ]
         assert await harness.store.messages.parked_destinations([]) == []
 
@@ -108,28 +108,28 @@ class ParkedConformance:
 
     async def test_a_parked_key_continues_once_its_first_message_is_delivered(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(*line("k", "a", "b", "c", destination="x"))
+        await harness.commit(*keyed_events("k", "a", "b", "c", destination="x"))
         a, b, c = await owner.ready()
         await owner.hold(Held.PARKED, a)
         await owner.hold(Held.WAITING, b, c)
         assert ids(await owner.parked("x")) == ["a"]
-        assert await owner.waiting(slot(b)) == []
+        assert await owner.waiting(queue_of(b)) == []
         await owner.settle(DELIVERED, *await owner.parked("x"))
-        assert ids(await owner.waiting(slot(b))) == ["b", "c"]
+        assert ids(await owner.waiting(queue_of(b))) == ["b", "c"]
 
     async def test_parked_messages_survive_a_takeover(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", destination="x"))
         await owner.hold(Held.PARKED, *await owner.ready())
-        heir = await owner.taken_over(await harness.second_store())
-        assert ids(await heir.parked("x")) == ["a"]
+        successor = await owner.taken_over(await harness.second_store())
+        assert ids(await successor.parked("x")) == ["a"]
 
     async def test_the_reason_of_a_held_message_may_change(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k", destination="x"))
         [message] = await owner.ready()
         await owner.hold(Held.WAITING, message)
-        [message] = await owner.waiting(slot(message))
+        [message] = await owner.waiting(queue_of(message))
         await owner.hold(Held.PARKED, message)
-        assert await owner.waiting(slot(message)) == []
+        assert await owner.waiting(queue_of(message)) == []
         assert ids(await owner.parked("x")) == ["a"]

@@ -8,16 +8,16 @@ import pytest
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.listing import EventFilter
-from pillarbox.admin.replay import Chosen, DeliveryPosition, Progress, Replay
+from pillarbox.admin.replay import DeliveryPosition, Progress, Replay, ReplayBatch
 from pillarbox.core.event import REPLAY_OF, Event
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Resolved
-from pillarbox.core.store import Before
+from pillarbox.core.store import PriorSend
 from pillarbox.testing.conformance.audit import entries
-from pillarbox.testing.conformance.events import HOUR, at, event, line
+from pillarbox.testing.conformance.events import HOUR, at, event, keyed_events
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner
-from pillarbox.testing.lookup import find_event
+from pillarbox.testing.conformance.listings import find_event
 
 KEPT = (
     "event_type",
@@ -75,10 +75,10 @@ async def _clock_moved(store: AdminStore, progress: Progress) -> None:
     for _ in range(100_000):
         if (await store.admin.replays.begin(progress.plan)).began > progress.began:
             return
-    raise AssertionError("the database's clock stands still")
+    raise AssertionError("the database's clock does not advance")
 
 
-async def _chosen(store: AdminStore, progress: Progress, limit: int) -> Chosen:
+async def _chosen(store: AdminStore, progress: Progress, limit: int) -> ReplayBatch:
     return await store.admin.replays.chosen(progress.plan, limit=limit, after=progress.after, began=progress.began)
 
 
@@ -124,13 +124,13 @@ class ReplayConformance:
     async def test_copies_are_created_in_delivery_order_for_every_chunk_size(
         self, harness: StoreHarness, batch: int
     ) -> None:
-        owner = await delivered(harness, *line("k", "c", "a", "b"), event("without"), *line("l", "d"))
+        owner = await delivered(harness, *keyed_events("k", "c", "a", "b"), event("without"), *keyed_events("l", "d"))
         await replayed(harness.store, Replay(), batch=batch)
         assert [of(copy) for copy in sorted(await owner.ready())] == ["c", "a", "b", "without", "d"]
 
     async def test_messages_settled_together_keep_their_sequence(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(*line("k", *"edcba"))
+        await harness.commit(*keyed_events("k", *"edcba"))
         await owner.settle(DELIVERED, *reversed(await owner.ready()), to="x")
         await replayed(harness.store, Replay(), batch=2)
         assert [of(copy) for copy in sorted(await owner.ready())] == [*"edcba"]
@@ -164,7 +164,7 @@ class ReplayConformance:
     async def test_a_replay_can_be_filtered(
         self, harness: StoreHarness, wanted: dict[str, Any], more: dict[str, Any], found: list[str]
     ) -> None:
-        owner = await delivered(harness, *line("k", "a", "b"), event("c"))
+        owner = await delivered(harness, *keyed_events("k", "a", "b"), event("c"))
         progress = await replayed(harness.store, Replay(wanted=EventFilter(**wanted), **more), batch=2)
         assert [of(copy) for copy in sorted(await owner.ready())] == found
         assert progress.copied == len(found)
@@ -240,7 +240,7 @@ class ReplayConformance:
         assert [of(copy) for copy in sorted(await owner.ready())] == ["a", "b"]
 
     async def test_a_resumed_replay_copies_every_event_exactly_once(self, harness: StoreHarness) -> None:
-        owner = await delivered(harness, *line("k", "a", "b", "c"))
+        owner = await delivered(harness, *keyed_events("k", "a", "b", "c"))
         progress = await _replay_batch(harness.store, await harness.store.admin.replays.begin(Replay()), 1)
         sent = await owner.ready()
         await owner.settle(DELIVERED, *sent)
@@ -254,7 +254,7 @@ class ReplayConformance:
         assert found.copied == 3
 
     async def test_of_two_processes_that_resume_a_replay_one_continues(self, harness: StoreHarness) -> None:
-        owner = await delivered(harness, *line("k", "a", "b"))
+        owner = await delivered(harness, *keyed_events("k", "a", "b"))
         progress = await harness.store.admin.replays.begin(Replay())
         chosen = await _chosen(harness.store, progress, 100)
         copy = harness.store.admin.replays.copy
@@ -313,14 +313,14 @@ class ReplayConformance:
         await owner.settle(DELIVERED, *await owner.ready(), to="x")
         await replayed(store, Replay())
         [copy] = await owner.ready()
-        assert await store.ledger.begin([Resolved(copy, "x")]) == [Before.NOT_SENT]
+        assert await store.ledger.begin([Resolved(copy, "x")]) == [PriorSend.NOT_SENT]
 
     @pytest.mark.parametrize("scan", [1, 100])
     @pytest.mark.parametrize(("enough", "found"), [(4, 4), (6, 5)])
     async def test_matching_events_are_counted_up_to_a_limit(
         self, harness: StoreHarness, scan: int, enough: int, found: int
     ) -> None:
-        owner = await delivered(harness, event("a"), *line("k", "b", "c"))
+        owner = await delivered(harness, event("a"), *keyed_events("k", "b", "c"))
         await harness.commit(event("d"))
         [message] = await owner.ready()
         await owner.split(message, "x", "y")

@@ -10,7 +10,7 @@ from pillarbox.core.outcome import DELIVERED
 from pillarbox.testing.conformance.events import event
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import LONG, Owner
-from pillarbox.testing.lookup import find_event
+from pillarbox.testing.conformance.listings import find_event
 
 
 class SecondStoreConformance:
@@ -18,32 +18,32 @@ class SecondStoreConformance:
         owner = await Owner.of(harness.store)
         beats = 20
 
-        async def beat(store: AdminStore) -> list[Renewal | None]:
+        async def renew(store: AdminStore) -> list[Renewal | None]:
             try:
                 return [await store.lanes.renew(owner.relay, lease=LONG) for _ in range(beats)]
             finally:
                 await store.aclose()
 
-        beating = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(beat(harness.store.beside()))))
+        renewing = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(renew(harness.store.clone()))))
         for _ in range(beats):
             assert await owner.ready() == []
             assert await harness.store.lanes.renew(owner.relay, lease=LONG) is not None
-        assert [renewal and renewal.relays for renewal in await beating] == [1] * beats
+        assert [renewal and renewal.relays for renewal in await renewing] == [1] * beats
 
     async def test_closing_one_leaves_the_other_open(self, harness: StoreHarness) -> None:
         await harness.commit(event("a"))
-        other = harness.store.beside()
-        heir = await Owner.of(other)
+        other = harness.store.clone()
+        successor = await Owner.of(other)
         await other.aclose()
-        await harness.store.lanes.release(heir.relay)
+        await harness.store.lanes.release(successor.relay)
         owner = await Owner.of(harness.store)
         assert len(await owner.ready()) == 1
 
     async def test_it_has_the_settings_of_the_first_unless_overridden(self, harness: StoreHarness) -> None:
-        keeps = harness.store.beside()
-        forgets = keeps.beside(history=False)
-        forgets_too = forgets.beside()
-        for name, store in {"kept": keeps, "forgotten": forgets, "forgotten too": forgets_too}.items():
+        with_history = harness.store.clone()
+        without_history = with_history.clone(history=False)
+        also_without = without_history.clone()
+        for name, store in {"kept": with_history, "forgotten": without_history, "forgotten too": also_without}.items():
             await harness.commit(event(name))
             owner = await Owner.of(store)
             await owner.settle(DELIVERED, *await owner.ready())
@@ -51,4 +51,4 @@ class SecondStoreConformance:
             await store.aclose()
         assert len(await find_event(harness.store, "kept")) == 1
         assert await find_event(harness.store, "forgotten") == []
-        assert await find_event(harness.store, "forgotten too") == []
+        assert await find_event(harness.store, "also forgotten") == []

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Retry
-from pillarbox.testing.conformance.events import HOUR, event, line
+from pillarbox.testing.conformance.events import HOUR, event, keyed_events
 from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import Owner
-from pillarbox.testing.lookup import dead_letters, find_event
+from pillarbox.testing.conformance.listings import dead_letters, find_event
 
 
 class SettlementConformance:
@@ -61,7 +61,7 @@ class SettlementConformance:
         retried, noted, blocked = await owner.ready()
         for _ in range(2):  # As after a lost answer to the first settlement.
             await owner.settle(Retry(delay=HOUR, error="no"), retried)
-            await owner.note("no", noted)
+            await owner.count_attempt("no", noted)
             await owner.settle(Dead(error="no", block=True), blocked)
         for name in ("retried", "noted", "blocked"):
             [row] = await find_event(harness.store, name)
@@ -72,25 +72,25 @@ class SettlementConformance:
         await harness.commit(
             event("rejected"), event("nacked"), event("cut off"), event("dead-lettered"), event("stuck")
         )
-        await owner.note("about to be sent", *await owner.ready(), counted=True)
-        rejected, nacked, cut_off, given_up, stuck = await owner.ready()
+        await owner.count_attempt("about to be sent", *await owner.ready(), counted=True)
+        rejected, nacked, cut_off, dead_lettered, stuck = await owner.ready()
         for _ in range(2):  # As after a lost answer to the first settlement.
-            await owner.settle(Retry(delay=HOUR, error="no", noted=True), rejected)
-            await owner.settle(Retry(delay=HOUR, error="no", counted=False, noted=True), nacked)
-            await owner.note("gone", cut_off, noted=True)
-            await owner.settle(Dead(error="no", noted=True), given_up)
-            await owner.settle(Dead(error="no", block=True, noted=True), stuck)
+            await owner.settle(Retry(delay=HOUR, error="no", counted_before_send=True), rejected)
+            await owner.settle(Retry(delay=HOUR, error="no", counted=False, counted_before_send=True), nacked)
+            await owner.count_attempt("gone", cut_off, counted_before_send=True)
+            await owner.settle(Dead(error="no", counted_before_send=True), dead_lettered)
+            await owner.settle(Dead(error="no", block=True, counted_before_send=True), stuck)
         counts = {}
         for name in ("rejected", "nacked", "cut off", "dead-lettered", "stuck"):
             [row] = await find_event(harness.store, name)
             counts[name] = (row.attempts, row.retry_count)
-        charged, taken_back = (1, 1), (0, 1)
+        counted_attempt, deferral = (1, 1), (0, 1)
         assert counts == {
-            "rejected": charged,
-            "nacked": taken_back,
-            "cut off": taken_back,
-            "dead-lettered": charged,
-            "stuck": charged,
+            "rejected": counted_attempt,
+            "nacked": deferral,
+            "cut off": deferral,
+            "dead-lettered": counted_attempt,
+            "stuck": counted_attempt,
         }
 
     async def test_one_settlement_contains_every_kind_of_decision(self, harness: StoreHarness) -> None:
@@ -107,8 +107,8 @@ class SettlementConformance:
         settled = await harness.store.writes.settle(owner.epochs, decisions)
         assert settled.count == 5
         found = {name: (await find_event(harness.store, name))[0] for name in outcomes}
-        told = {name: (row.status, row.attempts, row.retry_count) for name, row in found.items()}
-        assert told == {
+        states = {name: (row.status, row.attempts, row.retry_count) for name, row in found.items()}
+        assert states == {
             "delivered": ("PUBLISHED", 0, 0),
             "retry": ("PENDING", 1, 1),
             "deferred": ("PENDING", 0, 1),
@@ -131,7 +131,7 @@ class SettlementConformance:
 
     async def test_a_settlement_changes_only_its_messages(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(*line("k", "a", "b", "c"))
+        await harness.commit(*keyed_events("k", "a", "b", "c"))
         a, b, c = await owner.ready()
         await owner.settle(DELIVERED, b)
         assert await owner.ready() == [a, c]

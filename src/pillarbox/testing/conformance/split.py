@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Retry, Split
-from pillarbox.testing.conformance.events import HOUR, event, line
+from pillarbox.testing.conformance.events import HOUR, event, keyed_events
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.lane_owner import Owner, slot
-from pillarbox.testing.lookup import find_event
+from pillarbox.testing.conformance.lane_owner import Owner, queue_of
+from pillarbox.testing.conformance.listings import find_event
 
 
 class SplitConformance:
@@ -42,7 +42,7 @@ class SplitConformance:
 
     async def test_a_waiting_copy_holds_only_its_own_queue_back(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(*line("k", "a", "b"))
+        await harness.commit(*keyed_events("k", "a", "b"))
         a, b = await owner.ready()
         await harness.store.writes.split(owner.epochs, [Split(a, ("x", "y")), Split(b, ("x", "y"))])
         messages = {(m.event_id, m.destination): m for m in await owner.ready()}
@@ -53,7 +53,7 @@ class SplitConformance:
 
     async def test_a_message_without_destination_waits_for_every_pending_copy(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(*line("k", "a", "b"))
+        await harness.commit(*keyed_events("k", "a", "b"))
         a, _ = await owner.ready()
         await owner.split(a, "x", "y")
         x, y, _ = sorted(await owner.ready(), key=lambda m: (m.event_id, m.destination))
@@ -71,14 +71,14 @@ class SplitConformance:
         await owner.hold(Held.PARKED, x)
         assert await owner.ready() == [y]
         await owner.hold(Held.WAITING, y)
-        assert await owner.orphaned_queues() == [slot(y)]
+        assert await owner.orphaned_queues() == [queue_of(y)]
 
     async def test_a_waiting_message_can_be_split(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         [whole] = await owner.ready()
         await owner.hold(Held.WAITING, whole)
-        [waiting] = await owner.waiting(slot(whole))
+        [waiting] = await owner.waiting(queue_of(whole))
         await owner.split(waiting, "x", "y")
         rows = await find_event(harness.store, "a")
         assert sorted((row.destination, row.status) for row in rows) == [("x", "PENDING"), ("y", "PENDING")]

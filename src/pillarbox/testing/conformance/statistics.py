@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pillarbox.core.lane import EVERY_RELAY, RelayCard
-from pillarbox.core.statistics import OUTBOX, BacklogStatistics, DeliveryStatistics
+from pillarbox.core.lane import EVERY_RELAY, RelayRegistration
+from pillarbox.core.statistics import OUTBOX, BacklogStatistics, OutcomeStatistics
 from pillarbox.core.store import Retention
+from pillarbox.testing.conformance.capability import needing
 from pillarbox.testing.conformance.events import HOUR, event
 from pillarbox.testing.conformance.harness import StoreHarness
 
@@ -14,23 +15,25 @@ async def _recorded(harness: StoreHarness) -> int:
 
 
 class StatisticsConformance:
+    @needing("listings")
     async def test_samples_are_returned_as_recorded(self, harness: StoreHarness) -> None:
-        carried = DeliveryStatistics(published=2, retried=1, dead=1)
+        carried = OutcomeStatistics(published=2, retried=1, dead=1)
         carried.count_delivered(0.3)
         level = BacklogStatistics(recorded=7, backlog=3, oldest=1.5, dead=1)
         await harness.store.statistics.add("a", {"orders": carried, OUTBOX: level})
-        await harness.store.statistics.add("b", {"orders": DeliveryStatistics()})
+        await harness.store.statistics.add("b", {"orders": OutcomeStatistics()})
         samples = await harness.store.admin.samples.since(HOUR)
         assert sorted((s.relay, s.destination) for s in samples) == [("a", OUTBOX), ("a", "orders"), ("b", "orders")]
         assert [s.values for s in samples if s.relay == "a" and s.destination == "orders"] == [carried]
         assert [s.values for s in samples if s.destination == OUTBOX] == [level]
         assert [s.at for s in samples] == sorted(s.at for s in samples)
 
+    @needing("listings")
     async def test_old_samples_are_pruned(self, harness: StoreHarness) -> None:
-        await harness.store.statistics.add("a", {"orders": DeliveryStatistics()})
-        await harness.store.upkeep.prune(Retention(samples=HOUR))
+        await harness.store.statistics.add("a", {"orders": OutcomeStatistics()})
+        await harness.store.pruning.prune(Retention(samples=HOUR))
         assert len(await harness.store.admin.samples.since(HOUR)) == 1
-        await harness.store.upkeep.prune(Retention(samples=0))
+        await harness.store.pruning.prune(Retention(samples=0))
         assert await harness.store.admin.samples.since(HOUR) == []
 
     async def test_recording_assigns_sequence_numbers(self, harness: StoreHarness) -> None:
@@ -42,7 +45,7 @@ class StatisticsConformance:
 class DrainConformance:
     async def test_a_relay_receives_its_drain_request(self, harness: StoreHarness) -> None:
         for name in ("one", "two"):
-            await harness.store.lanes.join(RelayCard(id=f"id of {name}", name=name), lease=HOUR)
+            await harness.store.lanes.join(RelayRegistration(id=f"id of {name}", name=name), lease=HOUR)
         assert await harness.store.admin.requests.drain("two", by="ann") == ["id of two"]
         drains = [await harness.store.lanes.renew(f"id of {name}", lease=HOUR) for name in ("one", "two")]
         assert [renewal is not None and renewal.drain for renewal in drains] == [False, True]
@@ -52,7 +55,7 @@ class DrainConformance:
         }
 
     async def test_all_live_relays_receive_a_drain_request(self, harness: StoreHarness) -> None:
-        await harness.store.lanes.join(RelayCard(id="alive"), lease=HOUR)
-        await harness.store.lanes.join(RelayCard(id="dead"), lease=0)
+        await harness.store.lanes.join(RelayRegistration(id="alive"), lease=HOUR)
+        await harness.store.lanes.join(RelayRegistration(id="dead"), lease=0)
         assert await harness.store.admin.requests.drain(EVERY_RELAY) == ["alive"]
         assert await harness.store.admin.requests.drain("unknown") == []

@@ -1,4 +1,4 @@
-"""The suites: all themes in two classes, in the order of a message's life."""
+"""The suites: all themes, in the order of a message's life."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pillarbox.testing.conformance.append import AppendConformance
 from pillarbox.testing.conformance.archive import ArchiveConformance
 from pillarbox.testing.conformance.attempts import AttemptsConformance
 from pillarbox.testing.conformance.audit import AuditConformance
-from pillarbox.testing.conformance.capability import CapabilityReport
-from pillarbox.testing.conformance.content import ContentConformance
+from pillarbox.testing.conformance.capability import StoreCapabilityReport
+from pillarbox.testing.conformance.content import StoreContentConformance
 from pillarbox.testing.conformance.dead_letters import DeadLetterConformance
 from pillarbox.testing.conformance.delays import DelayConformance
 from pillarbox.testing.conformance.destinations import DestinationsConformance
@@ -47,7 +47,7 @@ from pillarbox.testing.conformance.wakeup import WakeupConformance
 @pytest.mark.asyncio
 class StoreConformance(
     AppendConformance,
-    ContentConformance,
+    StoreContentConformance,
     LanesConformance,
     SecondStoreConformance,
     FencingConformance,
@@ -64,6 +64,19 @@ class StoreConformance(
     DeadLetterConformance,
     ParkedConformance,
     DestinationsConformance,
+    StatisticsConformance,
+    OrderingUnderFaultsConformance,
+    RetentionConformance,
+    InboxConformance,
+    SchemaConformance,
+    WakeupConformance,
+    StoreCapabilityReport,
+):
+    """What a relay needs of a store. Inherit this, and define the fixture `harness`."""
+
+
+@pytest.mark.asyncio
+class ListingConformance(
     RequestConformance,
     InFlightConformance,
     EventStatusConformance,
@@ -72,22 +85,16 @@ class StoreConformance(
     DeadLetterListConformance,
     EventDetailConformance,
     InspectionConformance,
-    StatisticsConformance,
-    OrderingUnderFaultsConformance,
-    RetentionConformance,
-    InboxConformance,
-    SchemaConformance,
-    WakeupConformance,
-    CapabilityReport,
 ):
-    """What a relay needs of a store, and what of the operators' half tests and simulation need.
+    """The part of the operators' half for stores whose capabilities state `listings`, as the memory store does.
 
-    Inherit this, and define the fixture `harness`.
+    Inherit this alongside `StoreConformance`, and define the fixture `harness`.
     """
 
 
 @pytest.mark.asyncio
 class AdminConformance(
+    ListingConformance,
     DrainConformance,
     AuditConformance,
     ArchiveConformance,
@@ -95,7 +102,7 @@ class AdminConformance(
     DiagnosisConformance,
     KeysConformance,
 ):
-    """The rest of the operators' half, for stores whose capabilities state `admin`.
+    """The whole operators' half, for stores whose capabilities state `admin`.
 
-    Inherit this beside `StoreConformance`, and define the fixture `harness`.
+    Inherit this alongside `StoreConformance`, and define the fixture `harness`.
     """

@@ -7,9 +7,9 @@ from itertools import count
 
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.testing.conformance.events import HOUR, at, event, line
+from pillarbox.testing.conformance.events import HOUR, at, event, keyed_events
 from pillarbox.testing.conformance.harness import StoreHarness
-from pillarbox.testing.conformance.lane_owner import Owner, ids, slot
+from pillarbox.testing.conformance.lane_owner import Owner, ids, queue_of
 from pillarbox.testing.waiting import eventually
 
 _numbers = count(1)
@@ -40,12 +40,12 @@ class TimeRangeConformance:
         owner = await Owner.of(harness.store)
         await harness.commit(event("a", "k"))
         then = await _moment(harness, owner)
-        await harness.commit(*line("k", "b", "c"), event("d", "other"), event("e"))
+        await harness.commit(*keyed_events("k", "b", "c"), event("d", "other"), event("e"))
         assert ids(await owner.ready(recorded_after=then)) == ["d", "e"]
 
     async def test_a_later_message_outside_the_range_holds_nothing_back(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(*line("k", "a", "b"))
+        await harness.commit(*keyed_events("k", "a", "b"))
         then = await _moment(harness, owner)
         await harness.commit(event("c", "k"))
         assert ids(await owner.ready(recorded_before=then)) == ["a", "b"]
@@ -98,7 +98,7 @@ class TimeRangeConformance:
     async def test_messages_in_flight_are_excluded_from_a_range(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         then = await _moment(harness, owner)
-        await harness.commit(*line("k", "a", "b"))
+        await harness.commit(*keyed_events("k", "a", "b"))
         a, b = await owner.ready()
         assert await owner.ready(recorded_after=then, in_flight=[a.position]) == [b]
 
@@ -123,20 +123,20 @@ class TimeRangeConformance:
 
     async def test_a_queue_is_fetched_up_to_the_first_message_outside_the_range(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
-        await harness.commit(*line("k", "a", "b", destination="x"))
+        await harness.commit(*keyed_events("k", "a", "b", destination="x"))
         then = await _moment(harness, owner)
-        await harness.commit(*line("k", "c", "d", destination="x"))
+        await harness.commit(*keyed_events("k", "c", "d", destination="x"))
         a, *waiting = await owner.ready()
         await owner.hold(Held.WAITING, *waiting)
         await owner.settle(DELIVERED, a)
-        assert ids(await owner.waiting(slot(a))) == ["b", "c", "d"]
-        assert ids(await owner.waiting(slot(a), recorded_before=then)) == ["b"]
-        assert await owner.waiting(slot(a), recorded_after=then) == []
+        assert ids(await owner.waiting(queue_of(a))) == ["b", "c", "d"]
+        assert ids(await owner.waiting(queue_of(a), recorded_before=then)) == ["b"]
+        assert await owner.waiting(queue_of(a), recorded_after=then) == []
 
     async def test_a_message_that_must_wait_is_reported_in_a_range(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         then = await _moment(harness, owner)
-        await harness.commit(*line("k", "a", "b"))
+        await harness.commit(*keyed_events("k", "a", "b"))
         a, _ = await owner.ready()
         await owner.settle(Retry(delay=HOUR, error="no"), a)
         assert [(m.event_id, m.must_wait) for m in await owner.ready(recorded_after=then)] == [("b", True)]

@@ -25,8 +25,9 @@ class KnownRelay:
     """What a relay knows: it keeps the epoch of a lane after it has lost the lane."""
 
     id: str
-    alive: bool = True
-    buried: bool = False
+    has_lease: bool = True
+    removed: bool = False
+    """It left, or another relay acquired its lanes after its lease expired."""
     epochs: dict[int, int] = field(default_factory=dict)
 
 
@@ -40,17 +41,17 @@ class KnownLane:
 
     @property
     def free(self) -> bool:
-        return self.owner is None or self.owner.buried or not self.owner.alive
+        return self.owner is None or self.owner.removed or not self.owner.has_lease
 
 
 class LaneOwnership(StoreMachine):
     """At most one live owner per lane; epochs only grow; a stale epoch writes nothing."""
 
-    async def begin(self) -> None:
+    async def prepare(self) -> None:
         self.relays: list[KnownRelay] = []
         self.lanes = [KnownLane() for _ in range(self.store.lanes.count)]
-        self.tries = dict.fromkeys((f"e{n}" for n in range(EVENTS)), 0)
-        await self.harness.commit(*(event(event_id) for event_id in self.tries))
+        self.deferrals = dict.fromkeys((f"e{n}" for n in range(EVENTS)), 0)
+        await self.harness.commit(*(event(event_id) for event_id in self.deferrals))
 
     @rule()
     def join(self) -> None:
@@ -60,45 +61,45 @@ class LaneOwnership(StoreMachine):
     def renew(self, pick: int) -> None:
         if relay := self._pick(pick):
             renewal = self.run(self.store.lanes.renew(relay.id, lease=HOUR))
-            assert (renewal is None) == relay.buried
+            assert (renewal is None) == relay.removed
             if renewal is not None:
-                relay.alive = True
-                assert renewal.relays == sum(other.alive and not other.buried for other in self.relays)
+                relay.has_lease = True
+                assert renewal.relays == sum(other.has_lease and not other.removed for other in self.relays)
 
     @rule(pick=picks)
-    def let_the_lease_lapse(self, pick: int) -> None:
+    def expire_lease(self, pick: int) -> None:
         relay = self._pick(pick)
-        if relay and not relay.buried:
+        if relay and not relay.removed:
             assert self.run(self.store.lanes.renew(relay.id, lease=0)) is not None
-            relay.alive = False
+            relay.has_lease = False
 
     @rule(pick=picks, most=st.integers(0, 40))
     def take(self, pick: int, most: int) -> None:
         relay = self._pick(pick)
-        if relay is None or relay.buried or not relay.alive:
+        if relay is None or relay.removed or not relay.has_lease:
             return
         free = [number for number, lane in enumerate(self.lanes) if lane.free]
-        taken = self.run(self.store.lanes.take(relay.id, most=most))
-        assert {lease.lane for lease in taken} <= set(free)
+        taken = self.run(self.store.lanes.acquire(relay.id, limit=most))
+        assert {owned.lane for owned in taken} <= set(free)
         assert len(taken) == min(most, len(free))
         for other in self.relays:
-            other.buried = other.buried or not other.alive
-        for lease in taken:
-            lane = self.lanes[lease.lane]
+            other.removed = other.removed or not other.has_lease
+        for owned in taken:
+            lane = self.lanes[owned.lane]
             lane.crashes += lane.owner is not None
-            assert lease.epoch > lane.epoch
-            assert lease.crashes == lane.crashes
-            lane.owner, lane.epoch = relay, lease.epoch
-            relay.epochs[lease.lane] = lease.epoch
+            assert owned.epoch > lane.epoch
+            assert owned.crashes == lane.crashes
+            lane.owner, lane.epoch = relay, owned.epoch
+            relay.epochs[owned.lane] = owned.epoch
 
     @rule(pick=picks)
-    def take_after_death(self, pick: int) -> None:
-        dead = self._pick(pick)
-        if dead and dead.buried:
-            lapsed = [relay for relay in self.relays if not relay.alive and not relay.buried]
+    def take_after_removal(self, pick: int) -> None:
+        relay = self._pick(pick)
+        if relay and relay.removed:
+            without_lease = [other for other in self.relays if not (other.has_lease or other.removed)]
             # The store may expire other relays now or leave that to the next acquisition.
-            if not lapsed:
-                assert self.run(self.store.lanes.take(dead.id, most=len(self.lanes))) == []
+            if not without_lease:
+                assert self.run(self.store.lanes.acquire(relay.id, limit=len(self.lanes))) == []
 
     @rule(pick=picks, every=st.integers(1, 3))
     def release(self, pick: int, every: int) -> None:
@@ -115,7 +116,7 @@ class LaneOwnership(StoreMachine):
     def leave(self, pick: int) -> None:
         if relay := self._pick(pick):
             self.run(self.store.lanes.release(relay.id))
-            relay.buried, relay.alive = True, False
+            relay.removed, relay.has_lease = True, False
             for lane in self.lanes:
                 if lane.owner is relay:
                     lane.owner = None
@@ -124,21 +125,20 @@ class LaneOwnership(StoreMachine):
     def write(self, pick: int) -> None:
         """Write under all epochs that the relay knows, current and stale ones together."""
         if relay := self._pick(pick):
-            messages = self.run(self.store.messages.read(Ready(lanes=range(len(self.lanes)))))
+            messages = self.run(self.store.messages.fetch(Ready(lanes=range(len(self.lanes)))))
             assert len(messages) == EVENTS
             mine = [m for m in messages if relay.epochs.get(m.lane) == self.lanes[m.lane].epoch]
             resolved = [Resolved(m, m.destination) for m in messages]
-            settled = self.run(self.store.writes.note(relay.epochs, resolved, error="tried"))
+            settled = self.run(self.store.writes.count_attempt(relay.epochs, resolved, error="tried"))
             assert settled.count == len(mine)
-            assert settled.held == {m.lane for m in mine}
-            assert settled.lost == {m.lane for m in messages} - settled.held
+            assert settled.lost == {m.lane for m in messages} - {m.lane for m in mine}
             for message in mine:
-                self.tries[message.event_id] += 1
+                self.deferrals[message.event_id] += 1
 
     @invariant()
     def only_current_epochs_have_written(self) -> None:
-        messages = self.run(self.store.messages.read(Ready(lanes=range(len(self.lanes)))))
-        assert {m.event_id: m.deferrals for m in messages} == self.tries
+        messages = self.run(self.store.messages.fetch(Ready(lanes=range(len(self.lanes)))))
+        assert {m.event_id: m.deferrals for m in messages} == self.deferrals
 
     def _pick(self, pick: int) -> KnownRelay | None:
         return self.relays[pick % len(self.relays)] if self.relays else None
@@ -148,11 +148,11 @@ class LaneOwnershipInVirtualTime(LaneOwnership):
     """The same, with leases that expire as time passes; for a store whose clock is the clock of the loop."""
 
     @rule(pick=picks)
-    def time_passes_for_all_but_one(self, pick: int) -> None:
-        keeper = self._pick(pick)
-        if keeper and keeper.alive and not keeper.buried:
-            self.run(self.store.lanes.renew(keeper.id, lease=2 * HOUR))
+    def expire_all_leases_but_one(self, pick: int) -> None:
+        renewing = self._pick(pick)
+        if renewing and renewing.has_lease and not renewing.removed:
+            self.run(self.store.lanes.renew(renewing.id, lease=2 * HOUR))
             self.run(asyncio.sleep(HOUR))
             for relay in self.relays:
-                relay.alive = relay is keeper
-            self.run(self.store.lanes.renew(keeper.id, lease=HOUR))
+                relay.has_lease = relay is renewing
+            self.run(self.store.lanes.renew(renewing.id, lease=HOUR))

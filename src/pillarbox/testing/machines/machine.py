@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar, cast
 
-from hypothesis import settings as Settings
+from hypothesis import settings as HypothesisSettings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from pillarbox.testing.conformance.harness import StoreHarness
@@ -27,13 +27,13 @@ class StoreMachine(RuleBasedStateMachine):
         self._opened = open_harness()
         self.harness = self.run(self._opened.__aenter__())
         self.store = self.harness.store
-        self.run(self.begin())
+        self.run(self.prepare())
 
-    def run(self, verb: Awaitable[T]) -> T:
-        """Await something; rules are synchronous."""
-        return self._loop.run_until_complete(verb)
+    def run(self, awaitable: Awaitable[T]) -> T:
+        """Run the event loop until the awaitable is done; rules are synchronous."""
+        return self._loop.run_until_complete(awaitable)
 
-    async def begin(self) -> None:
+    async def prepare(self) -> None:
         """Prepare the store before the first rule."""
 
     def teardown(self) -> None:
@@ -43,10 +43,10 @@ class StoreMachine(RuleBasedStateMachine):
             self._loop.close()
 
 
-def walk(
+def run_machine(
     machine: type[StoreMachine],
     open_harness: OpenHarness,
-    settings: Settings,
+    settings: HypothesisSettings,
     *,
     make_loop: MakeLoop = asyncio.new_event_loop,
 ) -> None:

@@ -1,4 +1,4 @@
-"""The life of a message: after every operation it is exactly where the model says."""
+"""The life cycle of a message: after every operation, the store has exactly what the model has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pillarbox.core.store import Retention
 from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.lookup import dead_letters, find_event
 from pillarbox.testing.machines.machine import StoreMachine
-from pillarbox.testing.machines.model import Identity, Model, Queue, Row, Time
+from pillarbox.testing.machines.model import Identity, Model, PendingMessage, QueueName, Time
 
 EVENTS = ["e1", "e2", "e3", "e4", "e5"]
 KEYS = [None, "k", "j"]
@@ -36,7 +36,7 @@ picks = st.integers(0, 30)
 """Selects one of the messages that can be fetched, modulo their number."""
 
 
-class _Undone(Exception):
+class _RolledBack(Exception):
     pass
 
 
@@ -54,17 +54,17 @@ def events(draw: st.DrawFn) -> Event:
     )
 
 
-class MessageLife(StoreMachine):
+class MessageLifecycle(StoreMachine):
     """One relay owns all lanes and executes random operations, one after another."""
 
-    async def begin(self) -> None:
+    async def prepare(self) -> None:
         self.model = Model()
         self.owner = await Owner.of(self.store)
         self.stale: Owner | None = None
 
     @rule(event=events())
     def record(self, event: Event) -> None:
-        if (event.event_id, event.destination) in self.model.waiting:
+        if (event.event_id, event.destination) in self.model.pending:
             with pytest.raises(DuplicateEventError):
                 self.run(self.harness.commit(event))
         else:
@@ -73,17 +73,17 @@ class MessageLife(StoreMachine):
 
     @rule(event=events())
     def record_and_roll_back(self, event: Event) -> None:
-        async def undone() -> None:
+        async def record_and_raise() -> None:
             async with self.harness.transaction() as transaction:
                 await self.harness.record(transaction, event)
-                raise _Undone
+                raise _RolledBack
 
-        with pytest.raises((_Undone, DuplicateEventError)):
-            self.run(undone())
+        with pytest.raises((_RolledBack, DuplicateEventError)):
+            self.run(record_and_raise())
 
     @rule(kept=events(), undone=events())
     def record_around_a_savepoint(self, kept: Event, undone: Event) -> None:
-        taken = set(self.model.waiting)
+        taken = set(self.model.pending)
         if {(e.event_id, e.destination) for e in (kept, undone)} & taken or kept.event_id == undone.event_id:
             return
 
@@ -92,8 +92,8 @@ class MessageLife(StoreMachine):
                 try:
                     async with self.harness.savepoint(transaction):
                         await self.harness.record(transaction, undone)
-                        raise _Undone
-                except _Undone:
+                        raise _RolledBack
+                except _RolledBack:
                     await self.harness.record(transaction, kept)
 
         self.run(record())
@@ -122,12 +122,12 @@ class MessageLife(StoreMachine):
             self.model.retry(message.identity, destination, time=time, counted=counted)
 
     @rule(pick=picks, to=st.sampled_from(DESTINATIONS), block=st.booleans())
-    def give_up(self, pick: int, to: str, block: bool) -> None:
+    def dead_letter_or_block(self, pick: int, to: str, block: bool) -> None:
         if message := self._pick(pick):
             destination = message.destination or to
             self.run(self.owner.settle(Dead(error="no", block=block), message, to=destination))
-            give_up = self.model.block if block else self.model.dead_letter
-            give_up(message.identity, destination)
+            change = self.model.block if block else self.model.dead_letter
+            change(message.identity, destination)
 
     @rule(pick=picks, to=st.sampled_from(DESTINATIONS), held=st.sampled_from([Held.WAITING, Held.PARKED]))
     def hold(self, pick: int, to: str, held: Held) -> None:
@@ -148,7 +148,7 @@ class MessageLife(StoreMachine):
     @rule(pick=picks, counted=st.booleans())
     def note(self, pick: int, counted: bool) -> None:
         if message := self._pick(pick):
-            self.run(self.owner.note("no", message, counted=counted))
+            self.run(self.owner.count_attempt("no", message, counted=counted))
             self.model.note(message.identity, counted=counted)
 
     @rule(
@@ -157,37 +157,37 @@ class MessageLife(StoreMachine):
         time=times,
         known=st.booleans(),
     )
-    def ask(self, pick: int, action: Action, time: Time, known: bool) -> None:
+    def request(self, pick: int, action: Action, time: Time, known: bool) -> None:
         """Requests also reach messages that cannot be fetched: blocked ones, and those that are not due."""
-        waiting = sorted(self.model.waiting)
-        identity = waiting[pick % len(waiting)] if known and waiting else ("unknown", "")
+        pending = sorted(self.model.pending)
+        identity = pending[pick % len(pending)] if known and pending else ("unknown", "")
         time = "past" if action == "retry" else time
         self.run(self.store.admin.requests.add(action, [identity], delay=DELAYS[time]))
-        assert self.run(self.owner.carry_out()) == 1
-        self.model.ask(action, identity, time)
+        assert self.run(self.owner.execute_requests()) == 1
+        self.model.request(action, identity, time)
 
     @rule(pick=picks)
-    def retry_from_the_dead(self, pick: int) -> None:
-        if letters := self.run(dead_letters(self.store)):
-            number = pick % len(letters)
-            letter = self.model.dead[len(letters) - 1 - number]
-            revived = self.run(self.store.admin.dead_letters.retry([letters[number].id]))
-            assert revived == self.model.revive(letter)
+    def retry_dead_letter(self, pick: int) -> None:
+        if listed := self.run(dead_letters(self.store)):
+            number = pick % len(listed)
+            expected = self.model.dead[len(listed) - 1 - number]
+            retried = self.run(self.store.admin.dead_letters.retry([listed[number].id]))
+            assert retried == self.model.retry_dead_letter(expected)
 
     @rule(pick=picks)
-    def discard_from_the_dead(self, pick: int) -> None:
-        if letters := self.run(dead_letters(self.store)):
-            number = pick % len(letters)
-            assert self.run(self.store.admin.dead_letters.discard([letters[number].id])) == 1
-            del self.model.dead[len(letters) - 1 - number]
+    def discard_dead_letter(self, pick: int) -> None:
+        if listed := self.run(dead_letters(self.store)):
+            number = pick % len(listed)
+            assert self.run(self.store.admin.dead_letters.discard([listed[number].id])) == 1
+            del self.model.dead[len(listed) - 1 - number]
 
     @rule(history=st.booleans())
     def prune(self, history: bool) -> None:
         if not history:
-            self.run(self.store.upkeep.prune(Retention(dead=0)))
+            self.run(self.store.pruning.prune(Retention(dead=0)))
             self.model.dead.clear()
         elif not self.store.capabilities.partitions:
-            self.run(self.store.upkeep.prune(Retention(history=0)))
+            self.run(self.store.pruning.prune(Retention(history=0)))
             self.model.published.clear()
 
     @rule()
@@ -195,7 +195,7 @@ class MessageLife(StoreMachine):
         self.stale, self.owner = self.owner, self.run(self.owner.taken_over())
 
     @rule(pick=picks)
-    def write_under_an_old_epoch(self, pick: int) -> None:
+    def write_under_a_stale_epoch(self, pick: int) -> None:
         message = self._pick(pick)
         if message and self.stale:
             for write in (
@@ -203,38 +203,38 @@ class MessageLife(StoreMachine):
                 self.stale.settle(Retry(delay=0, error="stale"), message),
                 self.stale.hold(Held.PARKED, message),
                 self.stale.split(message, "x", "y"),
-                self.stale.note("stale", message),
+                self.stale.count_attempt("stale", message),
             ):
                 assert self.run(write).count == 0
 
     @invariant()
-    def everything_is_where_the_model_says(self) -> None:
+    def every_query_returns_what_the_model_has(self) -> None:
         rows = self.model.in_order()
         ready = self.run(self.owner.ready())
         assert [m.id for m in ready] == sorted(m.id for m in ready)
         # Copies of one event for several destinations share its sequence and are returned in any order.
-        assert sorted(map(_told, ready)) == sorted(self._expected(row) for row in rows if row.ready)
-        due = [_told(m) for m in self.run(self.owner.due())]
+        assert sorted(map(_state_of, ready)) == sorted(self._expected(row) for row in rows if row.ready)
+        due = [_state_of(m) for m in self.run(self.owner.due())]
         assert sorted(due) == sorted(self._expected(row) for row in rows if row.due)
-        parked = [_told(m) for m in self.run(self.owner.parked(*DESTINATIONS, "z"))]
+        parked = [_state_of(m) for m in self.run(self.owner.parked(*DESTINATIONS, "z"))]
         assert sorted(parked) == sorted(self._expected(row) for row in rows if row.held == "parked")
 
     @invariant()
-    def lines_are_read_on_in_order(self) -> None:
-        slots = {_queue_of(slot): slot for slot in self.run(self.owner.orphaned_queues())}
-        assert set(slots) == self.model.orphaned_queues()
-        for line, slot in slots.items():
-            found = [m.identity for m in self.run(self.owner.waiting(slot))]
-            assert found == [row.identity for row in self.model.read_on(line)]
+    def waiting_messages_are_fetched_in_order(self) -> None:
+        queues = {_name_of(queue): queue for queue in self.run(self.owner.orphaned_queues())}
+        assert set(queues) == self.model.orphaned_queues()
+        for name, queue in queues.items():
+            found = [m.identity for m in self.run(self.owner.waiting(queue))]
+            assert found == [row.identity for row in self.model.next_in_queue(name)]
 
     @invariant()
-    def people_see_the_same(self) -> None:
+    def operators_see_the_model(self) -> None:
         for event_id in EVENTS:
             found = self.run(find_event(self.store, event_id))
-            assert sorted((row.destination, str(row.status)) for row in found) == self.model.fates(event_id)
-        letters = self.run(dead_letters(self.store))
-        told = [(d.event_id, d.destination, bytes(d.payload), d.attempts) for d in reversed(letters)]
-        assert told == [(d.event_id, d.destination, d.payload, d.attempts) for d in self.model.dead]
+            assert sorted((row.destination, str(row.status)) for row in found) == self.model.statuses(event_id)
+        listed = self.run(dead_letters(self.store))
+        contents = [(d.event_id, d.destination, bytes(d.payload), d.attempts) for d in reversed(listed)]
+        assert contents == [(d.event_id, d.destination, d.payload, d.attempts) for d in self.model.dead]
 
     def _recorded(self, event: Event) -> None:
         time: Time | None = next(name for name, value in TIMES.items() if value == event.available_at)
@@ -251,13 +251,13 @@ class MessageLife(StoreMachine):
         found.sort(key=lambda m: m.identity)
         return found[pick % len(found)] if found else None
 
-    def _expected(self, row: Row) -> tuple[Identity, int, int, bool]:
+    def _expected(self, row: PendingMessage) -> tuple[Identity, int, int, bool]:
         return row.identity, row.attempts, row.deferrals, self.model.must_wait(row)
 
 
-def _told(message: Message) -> tuple[Identity, int, int, bool]:
+def _state_of(message: Message) -> tuple[Identity, int, int, bool]:
     return message.identity, message.attempts, message.deferrals, message.must_wait
 
 
-def _queue_of(slot: KeyQueue) -> Queue:
-    return slot.key, slot.destination
+def _name_of(queue: KeyQueue) -> QueueName:
+    return queue.key, queue.destination

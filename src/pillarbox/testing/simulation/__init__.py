@@ -1,13 +1,13 @@
 """Simulation: one seed is one schedule, with virtual time, a shuffled order and no input or output.
 
     def test_something() -> None:
-        async def story(simulation: Simulation) -> None:
+        async def scenario(simulation: Simulation) -> None:
             store = MemoryStore(clock=simulation.clock)
             ...
         for seed in range(1000):
-            simulate(story, seed=seed)
+            simulate(scenario, seed=seed)
 
-A failure names its seed. A seed reproduces the run exactly if the story takes its randomness from `simulation.chance`
+A failure names its seed. A seed reproduces the run exactly if the story takes its randomness from `simulation.rng`
 and does not iterate over sets of texts (their order changes with every process unless PYTHONHASHSEED is set).
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+START = datetime(2026, 1, 1, tzinfo=UTC)
 """The time at which every simulation starts."""
 
 
@@ -16,7 +16,7 @@ class SimulatedClock:
         self._loop = loop
 
     def now(self) -> datetime:
-        return BEGINNING + timedelta(seconds=self._loop.time())
+        return START + timedelta(seconds=self._loop.time())
 
     def monotonic(self) -> float:
         return self._loop.time()

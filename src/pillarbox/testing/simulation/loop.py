@@ -23,8 +23,8 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 DAY = 86_400.0
-MOST_STEPS = 1_000_000
-GRACE = 60.0
+MAX_STEPS = 1_000_000
+CLEANUP_SECONDS = 60.0
 """Virtual seconds for cancelled tasks to clean up."""
 
 
@@ -63,7 +63,7 @@ class _Future(_Numbered, asyncio.Future[Any]):
 class SimulatedLoop(asyncio.AbstractEventLoop):
     """One schedule, identified by its seed; bounded in virtual seconds and in steps."""
 
-    def __init__(self, *, seed: int | str = 0, max_time: float = DAY, max_steps: int = MOST_STEPS) -> None:
+    def __init__(self, *, seed: int | str = 0, max_time: float = DAY, max_steps: int = MAX_STEPS) -> None:
         self._order = random.Random(f"schedule {seed}")
         self._max_time = max_time
         self._max_steps = max_steps
@@ -75,11 +75,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self._tasks: WeakSet[_Task] = WeakSet()
         self._running = False
         self._closed = False
-        self.complaints: list[str] = []
+        self.unhandled_errors: list[str] = []
         """Errors that were not caught, such as that of a task that was never awaited."""
 
     @classmethod
-    def of(cls, *, seed: int | str = 0, max_time: float = DAY, max_steps: int = MOST_STEPS) -> Self:
+    def of(cls, *, seed: int | str = 0, max_time: float = DAY, max_steps: int = MAX_STEPS) -> Self:
         """Return a new loop; type checkers consider the class abstract, because it omits many methods."""
         return cls(seed=seed, max_time=max_time, max_steps=max_steps)
 
@@ -90,6 +90,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def time(self) -> float:
         return self._now
+
+    def block(self, seconds: float) -> None:
+        """Let time pass while nothing runs, as a callback does that takes this long."""
+        self._now += seconds
 
     def call_soon(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
@@ -135,65 +139,65 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return task
 
     def run_until_complete(self, future: Generator[Any, None, T] | Awaitable[T]) -> T:
-        goal = asyncio.ensure_future(cast("Awaitable[T]", future), loop=self)
+        task = asyncio.ensure_future(cast("Awaitable[T]", future), loop=self)
         before = events._get_running_loop()
         events._set_running_loop(self)
         self._running = True
         try:
-            while not goal.done():
+            while not task.done():
                 self._step()
         finally:
             self._running = False
             events._set_running_loop(before)
-        return goal.result()
+        return task.result()
 
     def _step(self) -> None:
-        self._bring_due()
+        self._move_due_timers()
         if not self._ready:
-            self._pass_time()
+            self._advance_time()
         self._steps += 1
         if self._steps > self._max_steps:
-            raise Runaway(f"more than {self._max_steps} steps\n{self._whereabouts()}")
+            raise Runaway(f"more than {self._max_steps} steps\n{self._waiting_tasks()}")
         chosen = self._order.randrange(len(self._ready))
         self._ready[chosen], self._ready[-1] = self._ready[-1], self._ready[chosen]
         handle = self._ready.pop()
         if not handle.cancelled():
             handle._run()
 
-    def _bring_due(self) -> None:
+    def _move_due_timers(self) -> None:
         while self._timers and (self._timers[0][0] <= self._now or self._timers[0][2].cancelled()):
             _, _, timer = heappop(self._timers)
             if not timer.cancelled():
                 self._ready.append(timer)
 
-    def _pass_time(self) -> None:
+    def _advance_time(self) -> None:
         """Advance the time to the next timer."""
         if not self._timers:
-            raise Deadlock(f"nothing is ready and nothing is scheduled\n{self._whereabouts()}")
+            raise Deadlock(f"nothing is ready and nothing is scheduled\n{self._waiting_tasks()}")
         if self._timers[0][0] > self._max_time:
-            raise Runaway(f"more than {self._max_time} virtual seconds\n{self._whereabouts()}")
+            raise Runaway(f"more than {self._max_time} virtual seconds\n{self._waiting_tasks()}")
         self._now = self._timers[0][0]
-        self._bring_due()
+        self._move_due_timers()
 
-    def _whereabouts(self) -> str:
-        return "\n".join(f"  {task.get_name()} waits at {_line(task)}" for task in self.unfinished())
+    def _waiting_tasks(self) -> str:
+        return "\n".join(f"  {task.get_name()} waits at {_await_chain(task)}" for task in self.unfinished())
 
     def unfinished(self) -> list[asyncio.Task[Any]]:
         """Return tasks that are not done, in the order of creation."""
         return sorted(asyncio.all_tasks(self), key=hash)
 
-    def cancel_everything(self) -> None:
+    def cancel_remaining_tasks(self) -> None:
         """Cancel the remaining tasks and let them clean up, for a while beyond the bounds."""
         rest = self.unfinished()
         for task in rest:
             task.cancel()
         if rest:
-            self._max_time = self._now + GRACE
-            self._max_steps = self._steps + int(GRACE) * 1000
+            self._max_time = self._now + CLEANUP_SECONDS
+            self._max_steps = self._steps + int(CLEANUP_SECONDS) * 1000
             with suppress(SimulationError):
-                self.run_until_complete(asyncio.wait(rest, timeout=GRACE))
+                self.run_until_complete(asyncio.wait(rest, timeout=CLEANUP_SECONDS))
 
-    def complain_of_unheard_errors(self) -> None:
+    def collect_unhandled_errors(self) -> None:
         """Record the errors of tasks that were never awaited.
 
         A task reports its own error when it is freed, but the moment differs between Python versions.
@@ -219,10 +223,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        self.complaints.append(f"{context.get('message')}: {context.get('exception')!r}")
+        self.unhandled_errors.append(f"{context.get('message')}: {context.get('exception')!r}")
 
 
-def _line(task: asyncio.Task[Any]) -> str:
+def _await_chain(task: asyncio.Task[Any]) -> str:
     """Return the coroutines of a task, from the outermost to the one that waits."""
     steps: list[str] = []
     coroutine: object = task.get_coro()

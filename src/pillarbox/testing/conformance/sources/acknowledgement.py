@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from pillarbox.testing.conformance.sources.harness import SourceHarness
-from pillarbox.testing.conformance.sources.receive import incoming, letters, take, take_patiently, taken_ids
+import asyncio
 
-SOON = 0.05
+from pillarbox.testing.conformance.sources.harness import SourceHarness
+from pillarbox.testing.conformance.sources.receive import (
+    SOON,
+    incoming,
+    take,
+    take_through_outages,
+    taken_ids,
+    wait_for_dead_letters,
+)
+
+DELAY = 0.1
+"""Seconds of a delay that is told apart from none."""
 
 
 class AcknowledgementConformance:
@@ -25,6 +35,14 @@ class AcknowledgementConformance:
             assert (got.event_id, got.body, got.headers["h"], got.attempts) == ("a", b"whole", "1", attempts)
             await delivery.retry(delay=SOON, reason="not yet")
 
+    async def test_a_retried_message_is_not_redelivered_before_its_delay(self, harness: SourceHarness) -> None:
+        await harness.put(incoming("a"))
+        delivery, loop = await take(harness.source), asyncio.get_running_loop()
+        retried_at = loop.time()
+        await delivery.retry(delay=DELAY, reason="not yet")
+        await take(harness.source)
+        assert loop.time() >= retried_at + DELAY * 0.9  # clocks differ in their resolution
+
     async def test_a_deferral_is_counted_separately(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a"))
         await (await take(harness.source)).retry(delay=SOON, reason="no database", counted=False)
@@ -41,24 +59,24 @@ class AcknowledgementConformance:
         await harness.put(incoming("a"))
         await (await take(harness.source)).retry(delay=SOON, reason="not yet")
         await harness.source.aclose()
-        assert (await take_patiently(harness.another())).incoming.attempts == 1
+        assert (await take_through_outages(harness.another())).incoming.attempts == 1
 
     async def test_a_rejected_message_becomes_a_complete_dead_letter(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a", body=b"\xff\x00"), incoming("b"))
-        await (await take(harness.source)).reject("it is no good: ключ")
-        [letter] = await letters(harness, 1)
-        assert letter == ("a", b"\xff\x00", 1, "it is no good: ключ")
+        await (await take(harness.source)).reject("unusable: ключ")
+        [dead_letter] = await wait_for_dead_letters(harness, 1)
+        assert dead_letter == ("a", b"\xff\x00", 1, "unusable: ключ")
         assert await taken_ids(harness.source, 1) == ["b"]
 
     async def test_a_dead_letter_has_its_number_of_failures(self, harness: SourceHarness) -> None:
         await harness.put(incoming("a"))
         await (await take(harness.source)).retry(delay=SOON, reason="first")
         await (await take(harness.source)).reject("second")
-        [letter] = await letters(harness, 1)
-        assert (letter.attempts, letter.reason) == (2, "second")
+        [dead_letter] = await wait_for_dead_letters(harness, 1)
+        assert (dead_letter.attempts, dead_letter.reason) == (2, "second")
 
     async def test_an_empty_message_can_be_rejected(self, harness: SourceHarness) -> None:
         await harness.put(incoming(None, event_type=None, content_type=None, body=b"?"))
         await (await take(harness.source)).reject("no id")
-        [letter] = await letters(harness, 1)
-        assert (letter.event_id, letter.body) == (None, b"?")
+        [dead_letter] = await wait_for_dead_letters(harness, 1)
+        assert (dead_letter.event_id, dead_letter.body) == (None, b"?")

@@ -5,13 +5,20 @@ from __future__ import annotations
 import pytest
 
 from pillarbox.testing.conformance.sources.harness import SourceHarness
-from pillarbox.testing.conformance.sources.receive import incoming, take, taken_ids
+from pillarbox.testing.conformance.sources.receive import SOON, incoming, take, taken_ids
 
-BODIES = {"empty": b"", "with NUL": b"a\x00b", "no UTF-8": b"\xff\xfe\x80", "200 kB": bytes(range(250)) * 800}
-HEADERS = {"b": "2", "a": "", "ключ": "значение 🚀", "long": "x" * 4096}
+BODIES = {"empty": b"", "with NUL": b"a\x00b", "invalid UTF-8": b"\xff\xfe\x80", "200 kB": bytes(range(250)) * 800}
+HEADERS = {
+    "b": "2",
+    "a": "",
+    "ключ": "значение 🚀",
+    "long": "x" * 4096,
+    "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    "tracestate": "shop=7,vendor@system=t61rcWkgMzE",
+}
 
 
-class ContentConformance:
+class SourceContentConformance:
     @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
     async def test_bytes_are_unchanged(self, harness: SourceHarness, body: bytes) -> None:
         await harness.put(incoming("a", body=body))
@@ -25,6 +32,14 @@ class ContentConformance:
         assert got.correlation_id == "correlation"
         assert {name: value for name, value in got.headers.items() if name in HEADERS} == HEADERS
         assert (got.attempts, got.deferrals) == (0, 0)
+
+    async def test_the_destination_is_named_also_after_a_retry(self, harness: SourceHarness) -> None:
+        await harness.put(incoming("a"))
+        for delay in (SOON, 0.0, SOON):
+            delivery = await take(harness.source)
+            assert delivery.incoming.destination == harness.destination
+            await delivery.retry(delay=delay, reason="not yet")
+        assert (await take(harness.source)).incoming.destination == harness.destination
 
     async def test_a_missing_property_is_none(self, harness: SourceHarness) -> None:
         await harness.put(incoming(None, event_type=None, content_type=None, body=b"\xff"))

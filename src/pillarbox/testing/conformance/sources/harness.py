@@ -33,6 +33,10 @@ class SourceCapabilities:
     """Delayed messages survive a restart of the server: `restart`."""
     outages: bool = False
     """The connection can be cut: `cut` and `heal`."""
+    competing: bool = True
+    """Consumers share the messages of a queue one by one; otherwise each receives those of its own partitions."""
+    counts_crashes: bool = True
+    """A message that was in flight when its consumers crashed is delivered in quarantine, with their number."""
 
 
 class SourceHarness(ABC):
@@ -41,6 +45,11 @@ class SourceHarness(ABC):
     capabilities: ClassVar[SourceCapabilities]
     secrets: Sequence[str] = ()
     """Texts that no error may contain, such as the password in the URL of the server."""
+
+    @property
+    def destination(self) -> str:
+        """The name that `put` publishes to, as deliveries state it; '': the messages of this source have none."""
+        return ""
 
     @property
     @abstractmethod

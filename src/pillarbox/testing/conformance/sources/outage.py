@@ -9,10 +9,10 @@ import pytest
 from pillarbox.core.errors import UnavailableError
 from pillarbox.testing.conformance.sources.capability import needs
 from pillarbox.testing.conformance.sources.harness import SourceHarness
-from pillarbox.testing.conformance.sources.receive import BOUND, incoming, take, take_patiently, taken_ids
+from pillarbox.testing.conformance.sources.receive import BOUND, incoming, take, take_through_outages, taken_ids
 
 
-class OutageConformance:
+class SourceOutageConformance:
     async def test_receiving_without_a_connection_is_unavailable_and_shows_no_secret(
         self, harness: SourceHarness
     ) -> None:
@@ -22,12 +22,12 @@ class OutageConformance:
         async with asyncio.timeout(BOUND):
             with pytest.raises(UnavailableError) as caught:
                 await harness.source.receive()
-        told = f"{caught.value} {harness.source!r}"
-        assert [secret for secret in harness.secrets if secret in told] == []
+        shown = f"{caught.value} {harness.source!r}"
+        assert [secret for secret in harness.secrets if secret in shown] == []
         await harness.heal()
         assert await taken_ids(harness.source, 1) == ["a"]
 
-    async def test_a_waiting_receive_is_told_about_a_lost_connection(self, harness: SourceHarness) -> None:
+    async def test_a_waiting_receive_fails_on_a_lost_connection(self, harness: SourceHarness) -> None:
         needs(harness, "outages")
         await harness.put(incoming("a"))
         held = await take(harness.source)
@@ -59,5 +59,5 @@ class OutageConformance:
         await (await take(harness.source)).retry(delay=0.05, reason="first")
         await (await take(harness.source)).retry(delay=0.05, reason="first")
         await harness.restart()
-        again = [await take_patiently(harness.source) for _ in range(2)]
+        again = [await take_through_outages(harness.source) for _ in range(2)]
         assert sorted((str(one.incoming.event_id), one.incoming.attempts) for one in again) == [("a", 1), ("b", 1)]

@@ -12,6 +12,8 @@ from pillarbox.testing.waiting import eventually
 
 BOUND = 90.0
 """Seconds within which an expected message must arrive."""
+SOON = 0.05
+"""Seconds of a short delay."""
 
 
 def incoming(
@@ -39,7 +41,7 @@ async def take(source: Source) -> Delivery:
         return await source.receive()
 
 
-async def take_patiently(source: Source) -> Delivery:
+async def take_through_outages(source: Source) -> Delivery:
     """Return the next message, through any number of outages, as a consumer does."""
     async with asyncio.timeout(BOUND):
         while True:
@@ -53,17 +55,17 @@ async def taken_ids(source: Source, number: int) -> list[str | None]:
     """Return the ids of the next messages, each acknowledged."""
     ids: list[str | None] = []
     for _ in range(number):
-        delivery = await take_patiently(source)
+        delivery = await take_through_outages(source)
         ids.append(delivery.incoming.event_id)
         await delivery.ack()
     return ids
 
 
-async def letters(harness: SourceHarness, number: int) -> list[SourceDeadLetter]:
-    """Return the dead letters once there are so many."""
+async def wait_for_dead_letters(harness: SourceHarness, number: int) -> list[SourceDeadLetter]:
+    """Return the dead letters once there are that many."""
 
-    async def look() -> list[SourceDeadLetter] | None:
+    async def found_all() -> list[SourceDeadLetter] | None:
         found = await harness.dead()
         return found if len(found) >= number else None
 
-    return await eventually(look, within=BOUND) or []
+    return await eventually(found_all, within=BOUND) or []

@@ -11,9 +11,9 @@ from pillarbox.testing.conformance.transports.sending import arrived_ids, outgoi
 
 class DeliveryConformance:
     async def test_an_accepted_message_arrives(self, harness: TransportHarness) -> None:
-        place = harness.address()
-        assert await send(harness, outgoing("a", place)) == [None]
-        assert await arrived_ids(harness, place, 1) == ["a"]
+        address = harness.address()
+        assert await send(harness, outgoing("a", address)) == [None]
+        assert await arrived_ids(harness, address, 1) == ["a"]
 
     async def test_messages_arrive_where_they_were_sent_and_nowhere_else(self, harness: TransportHarness) -> None:
         here, there = harness.address(0), harness.address(1)
@@ -30,31 +30,31 @@ class DeliveryConformance:
 
     async def test_a_batch_arrives_in_order(self, harness: TransportHarness) -> None:
         needs(harness, "ordered")
-        place, ids = harness.address(), [f"e{n}" for n in range(200)]
+        address, ids = harness.address(), [f"e{n}" for n in range(200)]
         ids = ids[: harness.transport.pace.batch_size]
-        assert await send(harness, *(outgoing(one, place) for one in ids)) == [None] * len(ids)
-        assert await arrived_ids(harness, place, len(ids)) == ids
+        assert await send(harness, *(outgoing(one, address) for one in ids)) == [None] * len(ids)
+        assert await arrived_ids(harness, address, len(ids)) == ids
 
     async def test_one_send_after_another_arrives_in_order(self, harness: TransportHarness) -> None:
-        place, ids = harness.address(), [f"e{n}" for n in range(20)]
+        address, ids = harness.address(), [f"e{n}" for n in range(20)]
         for one in ids:
-            assert await send(harness, outgoing(one, place)) == [None]
-        assert await arrived_ids(harness, place, len(ids)) == ids
+            assert await send(harness, outgoing(one, address)) == [None]
+        assert await arrived_ids(harness, address, len(ids)) == ids
 
     async def test_concurrent_sends_arrive_exactly_once(self, harness: TransportHarness) -> None:
         pace = harness.transport.pace
         size = min(pace.batch_size, 50)
-        places = [harness.address(n) for n in range(min(pace.concurrency, 4))]
-        batches = [[outgoing(f"{n}-{m}", place) for m in range(size)] for n, place in enumerate(places)]
-        answers = await asyncio.gather(*(send(harness, *batch) for batch in batches))
-        assert answers == [[None] * size] * len(places)
-        for place, batch in zip(places, batches, strict=True):
-            ids = await arrived_ids(harness, place, size)
+        addresses = [harness.address(n) for n in range(min(pace.concurrency, 4))]
+        batches = [[outgoing(f"{n}-{m}", address) for m in range(size)] for n, address in enumerate(addresses)]
+        results = await asyncio.gather(*(send(harness, *batch) for batch in batches))
+        assert results == [[None] * size] * len(addresses)
+        for address, batch in zip(addresses, batches, strict=True):
+            ids = await arrived_ids(harness, address, size)
             assert sorted(ids) == sorted(one.message.event_id for one in batch)
 
     async def test_accepted_messages_survive_a_restart(self, harness: TransportHarness) -> None:
         needs(harness, "survives_restart")
-        place, ids = harness.address(), [f"e{n}" for n in range(50)]
-        assert await send(harness, *(outgoing(one, place) for one in ids)) == [None] * len(ids)
+        address, ids = harness.address(), [f"e{n}" for n in range(50)]
+        assert await send(harness, *(outgoing(one, address) for one in ids)) == [None] * len(ids)
         await harness.restart()
-        assert await arrived_ids(harness, place, len(ids)) == ids
+        assert await arrived_ids(harness, address, len(ids)) == ids

@@ -37,6 +37,8 @@ class TransportCapabilities:
     """Accepted messages survive a restart of the server: `restart`."""
     outages: bool = False
     """The connection can be cut: `cut` and `heal`."""
+    deduplicates: bool = False
+    """A message that is sent again with the same event id to the same address arrives once."""
 
 
 class TransportHarness(ABC):

@@ -15,9 +15,9 @@ class ResultConformance:
         assert await send(harness) == []
 
     async def test_a_full_batch_has_as_many_results(self, harness: TransportHarness) -> None:
-        place, size = harness.address(), harness.transport.pace.batch_size
-        assert await send(harness, *(outgoing(f"e{n}", place) for n in range(size))) == [None] * size
-        assert len(await arrived_ids(harness, place, size)) == size
+        address, size = harness.address(), harness.transport.pace.batch_size
+        assert await send(harness, *(outgoing(f"e{n}", address) for n in range(size))) == [None] * size
+        assert len(await arrived_ids(harness, address, size)) == size
 
     async def test_addresses_have_the_address_type(self, harness: TransportHarness) -> None:
         assert isinstance(harness.address(), harness.transport.address_type)
@@ -35,48 +35,48 @@ class ResultConformance:
 
     async def test_an_unroutable_message_is_rejected_and_may_be_retried(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
-        [answer] = await send(harness, outgoing("a", harness.unroutable()))
-        assert isinstance(answer, RejectedError)
-        assert not isinstance(answer, PermanentError)
+        [result] = await send(harness, outgoing("a", harness.unroutable()))
+        assert isinstance(result, RejectedError)
+        assert not isinstance(result, PermanentError)
 
     async def test_the_neighbours_of_an_unroutable_message_arrive(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
-        place, nowhere = harness.address(), harness.unroutable()
+        address, unroutable = harness.address(), harness.unroutable()
         before, lost, after = await send(
-            harness, outgoing("a", place), outgoing("b", nowhere), outgoing("c", place, body=b"")
+            harness, outgoing("a", address), outgoing("b", unroutable), outgoing("c", address, body=b"")
         )
         assert (before, type(lost), after) == (None, RejectedError, None)
-        assert sorted(await arrived_ids(harness, place, 2)) == ["a", "c"]
+        assert sorted(await arrived_ids(harness, address, 2)) == ["a", "c"]
 
     async def test_of_one_event_only_the_unroutable_copy_is_rejected(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
-        places = [harness.address(0), harness.unroutable(), harness.address(1)]
-        answers = await send(harness, *(outgoing("a", place) for place in places))
-        assert [type(answer) for answer in answers] == [type(None), RejectedError, type(None)]
+        addresses = [harness.address(0), harness.unroutable(), harness.address(1)]
+        results = await send(harness, *(outgoing("a", address) for address in addresses))
+        assert [type(result) for result in results] == [type(None), RejectedError, type(None)]
 
     async def test_in_an_unroutable_batch_each_message_is_rejected(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
         size = min(harness.transport.pace.batch_size, 30)
-        answers = await send(harness, *(outgoing(f"e{n}", harness.unroutable()) for n in range(size)))
-        assert [type(answer) for answer in answers] == [RejectedError] * size
+        results = await send(harness, *(outgoing(f"e{n}", harness.unroutable()) for n in range(size)))
+        assert [type(result) for result in results] == [RejectedError] * size
 
     async def test_an_unroutable_message_does_not_affect_later_messages(self, harness: TransportHarness) -> None:
         needs(harness, "routes")
-        place = harness.address()
+        address = harness.address()
         await send(harness, outgoing("a", harness.unroutable()))
-        assert await send(harness, outgoing("b", place)) == [None]
-        assert await arrived_ids(harness, place, 1) == ["b"]
+        assert await send(harness, outgoing("b", address)) == [None]
+        assert await arrived_ids(harness, address, 1) == ["b"]
 
     async def test_a_message_that_can_never_be_sent_fails_permanently_and_alone(
         self, harness: TransportHarness
     ) -> None:
         needs(harness, "refuses")
-        place = harness.address()
-        batch = [outgoing("a", place), harness.spoiled(outgoing("b", place)), outgoing("c", place)]
+        address = harness.address()
+        batch = [outgoing("a", address), harness.spoiled(outgoing("b", address)), outgoing("c", address)]
         before, refused, after = await send(harness, *batch)
         assert (before, after) == (None, None)
         assert isinstance(refused, PermanentError)
-        assert set(await arrived_ids(harness, place, 2)) == {"a", "c"}
+        assert set(await arrived_ids(harness, address, 2)) == {"a", "c"}
 
     async def test_concurrent_sends_are_not_affected_by_a_failure(self, harness: TransportHarness) -> None:
         needs(harness, "refuses")
@@ -86,5 +86,5 @@ class ResultConformance:
         async with asyncio.timeout(BOUND):
             first, failed, second, third = await asyncio.gather(*(send(harness, *batch) for batch in batches))
         assert (first, second, third) == ([None], [None], [None])
-        assert [type(answer) for answer in failed] == [PermanentError]
+        assert [type(result) for result in failed] == [PermanentError]
         assert set(await arrived_ids(harness, good, 3)) == {"good0", "good1", "good2"}

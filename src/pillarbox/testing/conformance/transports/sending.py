@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pillarbox.core.errors import UnavailableError
 from pillarbox.core.event import BYTES
 from pillarbox.core.message import Message
-from pillarbox.core.transport import Address, Outgoing, Result
+from pillarbox.core.transport import Address, Outgoing, SendResult
 from pillarbox.testing.conformance.transports.harness import Arrived, TransportHarness
 from pillarbox.testing.waiting import eventually
 
@@ -59,13 +59,13 @@ def outgoing(
     return Outgoing(message, address, body, content_type, headers or {}, attempt, epoch)
 
 
-async def send(harness: TransportHarness, *batch: Outgoing) -> list[Result]:
+async def send(harness: TransportHarness, *batch: Outgoing) -> list[SendResult]:
     """Send one batch. Raises TimeoutError."""
     async with asyncio.timeout(BOUND):
         return await harness.transport.send(batch)
 
 
-async def try_to_send(harness: TransportHarness, *batch: Outgoing) -> list[Result]:
+async def try_to_send(harness: TransportHarness, *batch: Outgoing) -> list[SendResult]:
     """Send one batch on a transport that may be closed: a raised UnavailableError is the result of each message."""
     try:
         return await send(harness, *batch)
@@ -74,13 +74,13 @@ async def try_to_send(harness: TransportHarness, *batch: Outgoing) -> list[Resul
 
 
 async def arrived(harness: TransportHarness, address: Address, number: int) -> list[Arrived]:
-    """Return what arrived at an address once there are so many or more; all were accepted before."""
+    """Return what arrived at an address once there are at least that many; all were accepted before."""
 
-    async def look() -> list[Arrived] | None:
+    async def all_arrived() -> list[Arrived] | None:
         found = await harness.received(address)
         return found if len(found) >= number else None
 
-    return await eventually(look, within=BOUND) or []
+    return await eventually(all_arrived, within=BOUND) or []
 
 
 async def arrived_ids(harness: TransportHarness, address: Address, number: int) -> list[str]:

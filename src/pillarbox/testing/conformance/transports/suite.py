@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from pillarbox.testing.conformance.transports.capability import CapabilityReport
-from pillarbox.testing.conformance.transports.content import ContentConformance
+from pillarbox.testing.conformance.transports.capability import TransportCapabilityReport
+from pillarbox.testing.conformance.transports.content import TransportContentConformance
 from pillarbox.testing.conformance.transports.delivery import DeliveryConformance
 from pillarbox.testing.conformance.transports.lifecycle import LifecycleConformance
-from pillarbox.testing.conformance.transports.outage import OutageConformance
+from pillarbox.testing.conformance.transports.outage import TransportOutageConformance
 from pillarbox.testing.conformance.transports.results import ResultConformance
 
 
 @pytest.mark.asyncio
 class TransportConformance(
     DeliveryConformance,
-    ContentConformance,
+    TransportContentConformance,
     ResultConformance,
-    OutageConformance,
+    TransportOutageConformance,
     LifecycleConformance,
-    CapabilityReport,
+    TransportCapabilityReport,
 ):
     """Inherit this, and define the fixture `harness`."""

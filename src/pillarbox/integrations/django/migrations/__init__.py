@@ -1,0 +1,1 @@
+"""One migration of Django per version of the tables."""

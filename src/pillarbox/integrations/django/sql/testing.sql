@@ -1,0 +1,3 @@
+-- name: clear
+-- Delete all rows of a table.
+DELETE FROM {table}
