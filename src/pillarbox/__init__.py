@@ -1,4 +1,4 @@
-"""A transactional outbox: business rows and events in one transaction, every committed event carried on.
+"""A transactional outbox: business rows and events in one transaction, every committed event delivered.
 
 The public names are loaded when they are first asked for, so that `import pillarbox` costs nothing and needs
 nothing that is not installed.
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pillarbox.bus import DirectEventBus, EventBus, OutboxEventBus
     from pillarbox.core.errors import (
+        CommandError,
         ConfigurationError,
         DuplicateEventError,
+        GoneError,
         InboxError,
         InvalidConnectionError,
         NackedError,
@@ -26,20 +28,25 @@ if TYPE_CHECKING:
         RowsRefusedError,
         SchemaError,
         SendError,
+        SettingsError,
         StoreUnavailableError,
         UnavailableError,
+        UnknownDestinationError,
+        WebhookVerificationError,
     )
     from pillarbox.core.event import Event
-    from pillarbox.core.retry import ExponentialBackoff, FixedDelay, NoRetry
     from pillarbox.inbox.consumed_event import ConsumedEvent
     from pillarbox.inbox.consumer import Consumer
     from pillarbox.inbox.inbox import Inbox
-    from pillarbox.plugins import open_store, open_transport
     from pillarbox.record.outbox import Outbox
     from pillarbox.record.registry import EventTypes
     from pillarbox.relay.config import BreakerConfig, RelayConfig, RetentionConfig
     from pillarbox.relay.relay import Relay
     from pillarbox.relay.routing import Destination, Route
+    from pillarbox.retry_policies import ExponentialBackoff, FixedDelay, NoRetry
+    from pillarbox.schemes import open_source, open_store, open_transport
+    from pillarbox.settings import InvalidSettingError
+    from pillarbox.settings.tls import TlsOptions
     from pillarbox.table_names import TableNames
     from pillarbox.transports.handlers import HandlerContext, Handlers, ReceivedEvent
 
@@ -47,6 +54,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BreakerConfig",
+    "CommandError",
     "ConfigurationError",
     "ConsumedEvent",
     "Consumer",
@@ -58,11 +66,13 @@ __all__ = [
     "EventTypes",
     "ExponentialBackoff",
     "FixedDelay",
+    "GoneError",
     "HandlerContext",
     "Handlers",
     "Inbox",
     "InboxError",
     "InvalidConnectionError",
+    "InvalidSettingError",
     "NackedError",
     "NoRetry",
     "NotInTransactionError",
@@ -81,10 +91,15 @@ __all__ = [
     "RowsRefusedError",
     "SchemaError",
     "SendError",
+    "SettingsError",
     "StoreUnavailableError",
     "TableNames",
+    "TlsOptions",
     "UnavailableError",
+    "UnknownDestinationError",
+    "WebhookVerificationError",
     "__version__",
+    "open_source",
     "open_store",
     "open_transport",
 ]
@@ -92,10 +107,12 @@ __all__ = [
 _HOMES = {
     "pillarbox.bus": ("DirectEventBus", "EventBus", "OutboxEventBus"),
     "pillarbox.core.errors": (
+        "CommandError",
         "ConfigurationError",
         "DuplicateEventError",
-        "InvalidConnectionError",
+        "GoneError",
         "InboxError",
+        "InvalidConnectionError",
         "NackedError",
         "NotInTransactionError",
         "PermanentError",
@@ -106,16 +123,21 @@ _HOMES = {
         "RowsRefusedError",
         "SchemaError",
         "SendError",
+        "SettingsError",
         "StoreUnavailableError",
         "UnavailableError",
+        "UnknownDestinationError",
+        "WebhookVerificationError",
     ),
     "pillarbox.core.event": ("Event",),
     "pillarbox.inbox.consumed_event": ("ConsumedEvent",),
     "pillarbox.inbox.consumer": ("Consumer",),
     "pillarbox.inbox.inbox": ("Inbox",),
-    "pillarbox.plugins": ("open_store", "open_transport"),
+    "pillarbox.settings": ("InvalidSettingError",),
+    "pillarbox.schemes": ("open_source", "open_store", "open_transport"),
     "pillarbox.record.outbox": ("Outbox",),
-    "pillarbox.core.retry": ("FixedDelay", "ExponentialBackoff", "NoRetry"),
+    "pillarbox.settings.tls": ("TlsOptions",),
+    "pillarbox.retry_policies": ("FixedDelay", "ExponentialBackoff", "NoRetry"),
     "pillarbox.record.registry": ("EventTypes",),
     "pillarbox.relay.relay": ("Relay",),
     "pillarbox.relay.routing": ("Destination", "Route"),

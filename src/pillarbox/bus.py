@@ -1,7 +1,7 @@
 """One interface for two ways to publish an event: through the outbox, or directly through a transport.
 
     OutboxEventBus   records it; a relay sends it. Nothing is lost, and it is atomic with the caller's transaction.
-    DirectEventBus   sends it now and waits for the answer. Nothing is stored: what fails is the caller's to retry.
+    DirectEventBus   sends it now and waits for the result. Nothing is stored: the caller retries failures.
 
 Code that publishes depends on `EventBus` alone, and so does a decorator, such as one that retries.
 """
@@ -13,17 +13,17 @@ from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
 from pillarbox.connections.accepted import AsyncRecordable
-from pillarbox.core.errors import RecordError, RejectedError, SendError
+from pillarbox.core.errors import RecordError, RejectedError
 from pillarbox.core.event import Event
 from pillarbox.core.message import Message
-from pillarbox.core.text import Size, payload_limit
+from pillarbox.core.payload import Size, payload_limit
 from pillarbox.core.transport import Address, Outgoing, Transport
 from pillarbox.record.options import RecordOptions
 from pillarbox.record.outbox import Outbox
 from pillarbox.record.registry import EventTypes
 from pillarbox.record.rows import row_of
-from pillarbox.relay.envelope import compose, outgoing_headers
-from pillarbox.relay.routing import Destination, Endpoint, Route, Routing
+from pillarbox.relay.envelope import compose, headers_for
+from pillarbox.relay.routing import Destination, DestinationEndpoint, Route, Routing
 
 
 @runtime_checkable
@@ -65,7 +65,7 @@ class DirectEventBus:
         max_payload: Size = RecordOptions.max_payload,
     ) -> None:
         """
-        transports: by their names; they stay the caller's to close.
+        transports: by their names; the caller closes them.
         destinations, routes: as for a `Relay`; without both, each event goes to the defaults of its transport.
         registry, max_payload: as for an `Outbox`, so that both buses refuse the same events.
         """
@@ -93,15 +93,15 @@ class DirectEventBus:
         for name in names:
             await self._send(message, self._routing.endpoint(name))
 
-    async def _send(self, message: Message, endpoint: Endpoint) -> None:
+    async def _send(self, message: Message, endpoint: DestinationEndpoint) -> None:
         body, content_type = compose(message, endpoint.destination.body, now=message.recorded_at)
         outgoing = Outgoing(
             message=message.to(endpoint.name),
             address=endpoint.destination.address,
             body=body,
             content_type=content_type,
-            headers=outgoing_headers(message),
+            headers=headers_for(message, endpoint.destination.body, endpoint.destination.address),
         )
-        [answer] = await endpoint.transport.send([outgoing])
-        if isinstance(answer, SendError):
-            raise answer
+        [result] = await endpoint.transport.send([outgoing])
+        if result is not None:
+            raise result

@@ -13,8 +13,8 @@ from typing import Literal, get_args
 from pillarbox.core.errors import ConfigurationError
 
 Point = Literal[
-    "before-read",
-    "after-read",
+    "before-fetch",
+    "after-fetch",
     "before-send",
     "after-send",
     "before-confirm",

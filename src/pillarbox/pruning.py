@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import RowsRefusedError
-from pillarbox.core.store import Retention, Upkeep
+from pillarbox.core.store import Pruning, Retention
 
 BATCH_SIZE = 1000
 """Rows of each kind that one batch deletes at most."""
@@ -15,17 +15,17 @@ SHORTEST_PAUSE = 0.01
 
 
 async def prune_in_batches(
-    upkeep: Upkeep, retention: Retention, *, clock: Clock | None = None
+    pruning: Pruning, retention: Retention, *, clock: Clock | None = None
 ) -> AsyncGenerator[int, None]:
     """Delete until nothing is past its retention period; yields the rows or days of each batch.
 
-    Data that passes its retention period meanwhile stays. Raises what `Upkeep.prune` raises.
+    Data that passes its retention period meanwhile stays. Raises what `Pruning.prune` raises.
     """
     clock = clock or SystemClock()
     first = clock.monotonic()
     while True:
         began = clock.monotonic()
-        if not (deleted := await upkeep.prune(retention.since(began - first), most=BATCH_SIZE)):
+        if not (deleted := await pruning.prune(retention.since(began - first), limit=BATCH_SIZE)):
             return
         yield deleted
         await clock.sleep(max(SHORTEST_PAUSE, clock.monotonic() - began))

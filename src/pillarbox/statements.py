@@ -4,12 +4,13 @@ A themed file holds many statements. Each begins with a line `-- name: fetch_rea
 purpose. A fragment, `-- fragment: columns`, is part of other statements. In the text, `{message}` is the quoted name of
 a table, and `{columns}` the fragment of that name. `{columns:m.}` fills every `{row}` of the fragment with `m.`,
 `{columns:row}` with the `{row}` around it; without an argument `{row}` is empty. `{ago:older}` fills every
-`{parameter}` of the fragment with `older`. A fragment may be empty: an engine may need nothing there.
+`{parameter}` of the fragment with `older`, or with a number. A fragment may be empty: an engine may need nothing there.
 
-Two kinds of comment lines may follow the purpose. They fill holes with a fragment of that name, else with that text:
+Comment lines of three kinds may follow the purpose. They fill holes with a fragment of that name, else with that text:
 
     -- with: progress=true                        always, unless a caller or a variant fills the hole
     -- variant ledger: ledger=ledger_delivered    where a caller asks for the variant; otherwise the hole is empty
+    -- example: number=7                          where an operator reads the statement; a caller must fill the hole
 
 Names are validated once and always quoted, so that a prefix or a schema cannot inject SQL.
 """
@@ -33,7 +34,7 @@ LONGEST_IDENTIFIER = 63
 # The longest thing derived from a prefix: a day of history and its index.
 LONGEST_SUFFIX = len("history_20261231_event_id_idx")
 
-_TABLES = (
+TABLES = (
     "message",
     "history",
     "dead_letter",
@@ -50,10 +51,10 @@ _TABLES = (
     "inbox",
     "inbox_statistics",
 )
-_HOLE = re.compile(r"\{([a-z_0-9]+)(?::([a-z]+\.|[a-z_]+))?\}")
+_HOLE = re.compile(r"\{([a-z_0-9]+)(?::([a-z]+\.|[a-z_0-9]+))?\}")
 _HEADING = re.compile(r"-- (name|fragment): ([a-z][a-z0-9_]*)")
 _DEEPEST = 10
-_VALUES = re.compile(r"-- (?:with|variant ([a-z_]+)):((?: [a-z_]+=\S+)+)")
+_VALUES = re.compile(r"-- (with|example|variant ([a-z_]+)):((?: [a-z_]+=\S+)+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,17 +107,12 @@ class Names:
     def placeholders(self) -> dict[str, str]:
         """What `{message}` and its like stand for."""
         return {
-            **{table: self.qualified(self.prefix + table) for table in _TABLES},
+            **{table: self.qualified(self.prefix + table) for table in TABLES},
             "schema_name": f'"{self.schema}"' if self.schema else "",
             "prefix": self.prefix,
             "stem": self.stem,
             "channel": self.channel,
         }
-
-    def render(self, sql: str, **extra: str) -> str:
-        """`sql` with `{message}` and its like replaced by quoted names; unknown braces stay as they are."""
-        known = self.placeholders() | extra
-        return _HOLE.sub(lambda found: known.get(found[1], found[0]), sql)
 
 
 def _check(field: str, value: str, longest: int) -> None:
@@ -130,7 +126,7 @@ def _check(field: str, value: str, longest: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class NamedStatement:
     """A named statement, or a fragment of statements, as a themed file has it."""
 
     name: str
@@ -141,6 +137,7 @@ class Statement:
     is_fragment: bool = False
     values: Mapping[str, str] = field(default_factory=dict[str, str])
     variants: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    examples: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @cache
@@ -150,7 +147,7 @@ def text(package: str, path: str) -> str:
 
 
 @cache
-def load(package: str, *themes: str) -> Mapping[str, Statement]:
+def load_statements(package: str, *themes: str) -> Mapping[str, NamedStatement]:
     """Name → statement, of these themed files in the folder `sql` of a package, or of all files there.
 
     Raises ValueError for a name that is defined twice, and for SQL without a name or a purpose.
@@ -158,14 +155,14 @@ def load(package: str, *themes: str) -> Mapping[str, Statement]:
     if not themes:
         found = (entry.name for entry in (files(package) / "sql").iterdir())
         themes = tuple(sorted(name.removesuffix(".sql") for name in found if name.endswith(".sql")))
-    statements: dict[str, Statement] = {}
+    statements: dict[str, NamedStatement] = {}
     for theme in themes:
         for statement in _parsed(text(package, theme), theme):
             _add(statements, statement)
     return statements
 
 
-def _add(statements: dict[str, Statement], statement: Statement) -> None:
+def _add(statements: dict[str, NamedStatement], statement: NamedStatement) -> None:
     if (other := statements.get(statement.name)) is not None:
         raise ValueError(
             f"the SQL statement {statement.name!r} is defined twice, in {other.theme}.sql and {statement.theme}.sql: "
@@ -174,7 +171,7 @@ def _add(statements: dict[str, Statement], statement: Statement) -> None:
     statements[statement.name] = statement
 
 
-def _parsed(script: str, theme: str) -> Iterator[Statement]:
+def _parsed(script: str, theme: str) -> Iterator[NamedStatement]:
     lines = iter(script.splitlines())
     blocks: list[tuple[re.Match[str], list[str]]] = []
     for line in lines:
@@ -188,21 +185,23 @@ def _parsed(script: str, theme: str) -> Iterator[Statement]:
         yield _statement(heading[2], theme, block, is_fragment=heading[1] == "fragment")
 
 
-def _statement(name: str, theme: str, lines: list[str], *, is_fragment: bool) -> Statement:
+def _statement(name: str, theme: str, lines: list[str], *, is_fragment: bool) -> NamedStatement:
     purpose: list[str] = []
     values: dict[str, str] = {}
+    examples: dict[str, str] = {}
     variants: dict[str, dict[str, str]] = {}
     while lines and lines[0].startswith("--"):
         line = lines.pop(0)
         if given := _VALUES.fullmatch(line):
-            pairs = dict(pair.split("=", 1) for pair in given[2].split())
-            (values if given[1] is None else variants.setdefault(given[1], {})).update(pairs)
+            pairs = dict(pair.split("=", 1) for pair in given[3].split())
+            own = {"with": values, "example": examples}.get(given[1])
+            (variants.setdefault(given[2], {}) if own is None else own).update(pairs)
         else:
             purpose.append(line.removeprefix("--").strip())
     body = "\n".join(lines).strip().removesuffix(";")
     if not purpose or not (body or is_fragment):
         raise ValueError(f"{theme}.sql: {name!r} has no purpose or no SQL: write a comment, then the statement")
-    return Statement(
+    return NamedStatement(
         name=name,
         theme=theme,
         purpose=" ".join(purpose),
@@ -210,6 +209,7 @@ def _statement(name: str, theme: str, lines: list[str], *, is_fragment: bool) ->
         is_fragment=is_fragment,
         values=values,
         variants=variants,
+        examples=examples,
     )
 
 
@@ -223,11 +223,11 @@ def unknown(name: str, names: Sequence[str]) -> str:
 class StatementSet:
     """The statements of themed files, rendered for one outbox."""
 
-    def __init__(self, names: Names, *loaded: Mapping[str, Statement], **values: str) -> None:
+    def __init__(self, names: Names, *loaded: Mapping[str, NamedStatement], **values: str) -> None:
         """`values` fill holes of any statement. Raises ValueError if a name is defined twice."""
         self.names = names
         self._known = names.placeholders() | values
-        self._statements: dict[str, Statement] = {}
+        self._statements: dict[str, NamedStatement] = {}
         for statements in loaded:
             for statement in statements.values():
                 if statement.is_fragment and statement.name in self._known:
@@ -260,17 +260,18 @@ class StatementSet:
             for name in sorted(found)
         }
 
-    def listed(self) -> list[Statement]:
+    def listed(self) -> list[NamedStatement]:
         """Every statement that can be sent, by theme and name."""
         found = [statement for statement in self._statements.values() if not statement.is_fragment]
         return sorted(found, key=lambda statement: (statement.theme, statement.name))
 
     def shown(self, name: str, /, *variants: str) -> str:
-        """A statement as it is sent, with the holes left open that only a call fills."""
+        """A statement as it is sent, with examples of what a caller fills."""
         statement = self._find(name)
-        return self._filled(statement.text, _Filling({}, _declared(statement, variants), strict=False), "")
+        declared = {**statement.examples, **_declared(statement, variants)}
+        return self._filled(statement.text, _Filling({}, declared, strict=False, examples=True), "")
 
-    def _find(self, name: str) -> Statement:
+    def _find(self, name: str) -> NamedStatement:
         statement = self._statements.get(name)
         if statement is None or statement.is_fragment:
             raise LookupError(unknown(name, [one.name for one in self.listed()]))
@@ -295,7 +296,8 @@ class StatementSet:
                 return name
             part = self._statements.get(hole if declared is None else declared)
             if part is not None:
-                inner = replace(filling, declared=_declared(part, ()) | filling.declared)
+                examples: Mapping[str, str] = part.examples if filling.examples else {}
+                inner = replace(filling, declared={**examples, **_declared(part, ()), **filling.declared})
                 return self._filled(part.text, inner, argument, depth + 1)
             if declared is None and filling.strict:
                 raise LookupError(
@@ -315,9 +317,11 @@ class _Filling:
     within: str = ""
     strict: bool = True
     """Whether a hole that nothing fills is an error."""
+    examples: bool = False
+    """Whether examples fill what a caller would fill."""
 
 
-def _declared(statement: Statement, variants: tuple[str, ...]) -> dict[str, str]:
+def _declared(statement: NamedStatement, variants: tuple[str, ...]) -> dict[str, str]:
     """Hole → name of a fragment, or text."""
     for variant in variants:
         if variant not in statement.variants:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
 from pillarbox.settings import Identifier, check_settings, documented, setting
-from pillarbox.statements import DEFAULT_PREFIX, Names
+from pillarbox.statements import DEFAULT_PREFIX, TABLES, Names
+
+_OWN_TABLES: Final = {*TABLES, "key_lock"}
+_HISTORY_PARTITION: Final = re.compile(r"history_(?:default|[0-9]{8})")
 
 
 @documented
@@ -28,15 +32,13 @@ class TableNames:
     def __post_init__(self) -> None:
         check_settings(self)
 
-    @property
-    def postgres(self) -> Names:
-        """The names as PostgreSQL needs them."""
-        return Names(prefix=self.prefix, schema=self.schema)
-
-    @property
-    def sqlite(self) -> Names:
-        """The names as SQLite needs them: SQLite has no schemas."""
-        return Names(prefix=self.prefix)
+    def owns(self, name: str) -> bool:
+        """Whether a table or view of the database belongs to this outbox, also one of `schema apply --aliases`."""
+        names = Names(prefix=self.prefix)
+        if name in names.aliases.values():
+            return True
+        own = name.removeprefix(self.prefix)
+        return own != name and (own in _OWN_TABLES or _HISTORY_PARTITION.fullmatch(own) is not None)
 
 
 DEFAULT_TABLES: Final = TableNames()

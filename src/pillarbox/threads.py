@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 BATCH_SECONDS = 0.001
 """Seconds that jobs may wait for one another before each gets its own thread."""
-LONGEST_PAUSE = 0.1
+MAX_POLL_PAUSE = 0.1
 """The most seconds between two polls; each pause is twice the one before it, from `BATCH_SECONDS` on."""
 OUTLIER_MARGIN = 0.00005
 """Seconds beyond twice the usual duration after which a job counts as an outlier."""
@@ -94,7 +94,7 @@ class Threads:
         returned.is_watched = False
         if waiting:
             self._wake(waiting)
-            self._watch(returned, min(2 * pause, LONGEST_PAUSE))
+            self._watch(returned, min(2 * pause, MAX_POLL_PAUSE))
 
     def _wake(self, count: int) -> None:
         for _ in range(count):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TypeVar
@@ -20,15 +19,23 @@ async def within(limit: float, work: Awaitable[T]) -> T:
         return await work
 
 
-class StallWatch:
-    """A context for each of many waits for one peer. Calls `stalled` when `progress` has returned the same value for
-    the whole `limit` while any wait lasted: after exactly `limit` seconds if nothing moves at all, otherwise after 0.75
-    to 1.25 times `limit` seconds since the last progress.
+def raise_if_cancelled(error: BaseException) -> None:
+    """Raise a cancellation of the current task again. One that comes from inside, as an awaited task was cancelled, is
+    a failure like any other."""
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+        raise error
 
-    Entering and leaving set two attributes and no timer, because a send of a single message does both.
+
+class StallWatch:
+    """A context for each of many waits for one peer. Calls `stalled` if for the whole `limit` no wait began and
+    `progress` returned the same value: after exactly `limit` seconds if nothing moves at all, otherwise at most 1.25
+    times `limit` seconds after the last progress. Thus no wait ends before its own `limit`.
+
+    An exception of `progress` is reported, and counts as no progress.
     """
 
-    __slots__ = ("_began", "_limit", "_loop", "_progress", "_seen", "_since", "_stalled", "_timer", "_waits")
+    __slots__ = ("_limit", "_loop", "_progress", "_seen", "_since", "_stalled", "_timer", "_waits")
 
     def __init__(self, limit: float, progress: Callable[[], object], stalled: Callable[[], object]) -> None:
         self._limit = limit
@@ -37,17 +44,16 @@ class StallWatch:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._waits = 0
-        self._began = -math.inf
-        """When the first of the present waits began."""
         self._seen: object = None
-        self._since = -math.inf
-        """When progress was last seen."""
+        self._since = 0.0
+        """When a wait last began, or progress was last seen."""
 
     def __enter__(self) -> None:
+        self._since = now = self._loop.time()
         if not self._waits:
-            self._began = self._loop.time()
+            self._seen = self._current()  # what moved before counts for none of these waits
             if self._timer is None:
-                self._timer = self._loop.call_at(self._began + self._limit / _CHECKS, self._check)
+                self._timer = self._loop.call_at(now + self._limit / _CHECKS, self._check)
         self._waits += 1
 
     def __exit__(
@@ -59,50 +65,56 @@ class StallWatch:
         self._timer = None
         if not self._waits:
             return
-        now, seen = self._loop.time(), self._progress()
-        if self._since < self._began:
-            # The first check of these waits: what moved may have moved before them.
-            self._since = self._began
-        elif seen != self._seen:
-            self._since = now
-        self._seen = seen
-        deadline = self._since + self._limit
-        if now >= deadline:
+        now, seen = self._loop.time(), self._current()
+        if seen != self._seen:
+            self._seen, self._since = seen, now
+        is_stalled = now >= self._since + self._limit
+        if is_stalled:
             # A wait that does not end by that must not leave later ones without a limit.
-            self._began, deadline = now, now + self._limit
+            self._since = now
+        self._timer = self._loop.call_at(min(self._since + self._limit, now + self._limit / _CHECKS), self._check)
+        if is_stalled:
             self._stalled()
-        self._timer = self._loop.call_at(min(deadline, now + self._limit / _CHECKS), self._check)
+
+    def _current(self) -> object:
+        try:
+            return self._progress()
+        except Exception as error:
+            self._loop.call_exception_handler({"message": "the progress of a peer is unknown", "exception": error})
+            return self._seen
 
 
 class StallTimeout:
     """A timeout for all tasks that wait for one peer: as soon as it stalls, see `StallWatch`, they time out."""
 
-    __slots__ = ("_expired", "_tasks", "_watch")
+    __slots__ = ("_cancelled", "_watch")
 
     def __init__(self, limit: float, progress: Callable[[], object]) -> None:
         self._watch = StallWatch(limit, progress, self._expire)
-        self._tasks: set[asyncio.Task[object]] = set()
-        self._expired: set[asyncio.Task[object]] = set()
+        self._cancelled: dict[asyncio.Task[object], int] = {}
+        """The tasks that wait, and how often this timeout cancelled each: again at every further stall, if its work
+        takes longer than the limit to end."""
 
     async def wait(self, work: Awaitable[T]) -> T:
         """Await `work`, once per task at a time. Raises TimeoutError."""
         if (task := asyncio.current_task()) is None:
             raise RuntimeError("a timeout needs a running task: await it inside one")
         before = task.cancelling()
-        self._tasks.add(task)
+        self._cancelled[task] = 0
         try:
             with self._watch:
                 return await work
         except asyncio.CancelledError:
-            # As asyncio.timeout does: a cancellation from elsewhere stays one.
-            if task in self._expired and task.uncancel() <= before:
+            count = self._cancelled[task]
+            if count and task.cancelling() - count <= before:
                 raise TimeoutError from None
-            raise
+            raise  # cancelled from elsewhere
         finally:
-            self._tasks.discard(task)
-            self._expired.discard(task)
+            # Also if the work returned although it was cancelled: the task goes on.
+            for _ in range(self._cancelled.pop(task)):
+                task.uncancel()
 
     def _expire(self) -> None:
-        self._expired |= self._tasks
-        for task in self._tasks:
+        for task in self._cancelled:
+            self._cancelled[task] += 1
             task.cancel()
