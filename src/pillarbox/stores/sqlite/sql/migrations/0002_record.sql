@@ -1,0 +1,1 @@
+-- Nothing: SQLite has no stored functions. The version exists so that all engines have the same numbers. (additive)
