@@ -8,7 +8,7 @@ COMPILE := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 .DEFAULT_GOAL := help
-.PHONY: help venv packages demo demo-notifications demo-ingestion test bench test-large check faults simulation fmt docs servers lock clean
+.PHONY: help venv packages demo demo-notifications demo-ingestion test bench test-kafka test-large versions check soak fmt docs image servers lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -31,17 +31,23 @@ test: venv packages ## run the checks, every tier of tests, and the tests of the
 check: venv ## run the format, lint, type and layer checks
 	@$(BIN)/python -m tests.tiers check
 
-faults: venv packages ## run the fault tests with ten times the events; FAULTS_TIMES=100 for more
-	@FAULTS_TIMES=$${FAULTS_TIMES:-10} $(BIN)/python -m tests.tiers faults
-
-simulation: venv packages ## run 1,000 schedules of the simulation instead of 200; SIMULATION_SCHEDULES=10000 for more
+# One after the other: the fault tests need the cores for their servers.
+soak: venv packages ## run 1,000 schedules of the simulation instead of 200, and the fault tests with ten times the events
 	@SIMULATION_SCHEDULES=$${SIMULATION_SCHEDULES:-1000} $(BIN)/python -m tests.tiers simulation
+	@FAULTS_TIMES=$${FAULTS_TIMES:-10} $(BIN)/python -m tests.tiers faults
 
 bench: venv packages ## run the benchmarks, at most 60 min; ARGS=--quick: at most 5
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+test-kafka: venv ## run the suites of Kafka against a real broker: KAFKA_URL=kafka://127.0.0.1:9092
+	@test -n "$$KAFKA_URL" || { echo "set KAFKA_URL; docker compose -f docker-compose.kafka.yml up starts a broker"; exit 2; }
+	@$(BIN)/python -m pytest tests/conformance/test_kafka.py tests/conformance/test_sources_kafka.py tests/integration/kafka tests/integration/doctor/test_kafka.py
+
 test-large: venv packages ## time every page and listing on 5 million rows of history
 	@$(BIN)/python -m tests.large
+
+versions: venv packages ## run the tests with other versions of the servers and of Python; ARGS=postgres18 for one
+	@$(BIN)/python -m tests.versions $(ARGS)
 
 fmt: venv ## format the code and apply safe lint fixes
 	@$(BIN)/ruff format .
@@ -50,7 +56,11 @@ fmt: venv ## format the code and apply safe lint fixes
 docs: venv ## build the documentation into build/site; a broken link fails
 	@$(BIN)/python -m tests.docs.matrix
 	@$(BIN)/python -m tests.docs.settings_page
-	@$(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
+
+image: venv packages ## build the image with buildah on a debootstrap base, start it as its user and check it (root, 10 minutes)
+	@$(BIN)/python -m tests.image.packages
+	@$(BIN)/python -m pytest tests/image
 
 servers: venv packages ## start a private PostgreSQL and RabbitMQ until Ctrl-C
 	@$(BIN)/python -m tests.servers
@@ -61,6 +71,8 @@ lock: venv ## write the newest versions into requirements/*.txt
 	cd requirements && ../$(COMPILE) --unsafe-package greenlet --unsafe-package typing-extensions \
 		--output-file sqlalchemy20.txt sqlalchemy20.in
 	cd requirements && ../$(COMPILE) --output-file pyright.txt pyright.in
+	cd requirements && for name in mysqlclient nats postgres16 postgres18; do ../$(COMPILE) --output-file $$name.txt $$name.in || exit; done
+	cd requirements/frameworks && for name in *.in; do ../../$(COMPILE) --output-file $${name%.in}.txt $$name || exit; done
 	cd apps/ingestion && ../../$(COMPILE) --output-file requirements.txt requirements.in
 
 clean: ## remove the environment, caches and build products
