@@ -9,56 +9,30 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from pillarbox.testing.servers.binaries import EPMD, INITDB, POSTGRES, RABBITMQ_SERVER, SERVERS, Binary, MissingServer
+
+__all__ = ["EPMD", "INITDB", "POSTGRES", "RABBITMQ_SERVER", "SERVERS", "Binary", "MissingServer"]
 
 _POLICY = Path("/usr/sbin/policy-rc.d")
 
-
-class MissingServer(Exception):
-    """The machine lacks a binary that a server needs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binary:
-    """One program, the package that brings it, and where it lies when it is not on PATH."""
-
-    name: str
-    package: str
-    elsewhere: str | None = None
-    on_path: bool = True
-
-    def find(self) -> Path | None:
-        if self.elsewhere is not None:
-            folder, _, pattern = self.elsewhere.partition(":")
-            # The newest of several versions installed side by side.
-            places = sorted(Path(folder).glob(f"{pattern}{self.name}"), key=_version)
-            if places:
-                return places[-1]
-        found = shutil.which(self.name) if self.on_path else None
-        return None if found is None else Path(found)
-
-    def path(self) -> str:
-        """Where it is; MissingServer if it is nowhere."""
-        found = self.find()
-        if found is None:
-            raise MissingServer(f"{self.name} is not installed (Debian package {self.package})")
-        return str(found)
-
-
-POSTGRES = Binary(name="postgres", package="postgresql", elsewhere="/usr/lib/postgresql:*/bin/")
-INITDB = Binary(name="initdb", package="postgresql", elsewhere="/usr/lib/postgresql:*/bin/")
 # Beside the server: pg_dump refuses a server that is newer than itself.
 PG_DUMP = Binary(name="pg_dump", package="postgresql-client", elsewhere="/usr/lib/postgresql:*/bin/")
+PG_BASEBACKUP = Binary(name="pg_basebackup", package="postgresql-client", elsewhere="/usr/lib/postgresql:*/bin/")
+PG_RESTORE = Binary(name="pg_restore", package="postgresql-client", elsewhere="/usr/lib/postgresql:*/bin/")
 PSQL = Binary(name="psql", package="postgresql-client")
-# The scripts on PATH change to the user rabbitmq; the inner ones run as the calling user.
-RABBITMQ_SERVER = Binary(
-    name="rabbitmq-server", package="rabbitmq-server", elsewhere="/usr/lib/rabbitmq/bin:", on_path=False
-)
 RABBITMQCTL = Binary(name="rabbitmqctl", package="rabbitmq-server", elsewhere="/usr/lib/rabbitmq/bin:", on_path=False)
-EPMD = Binary(name="epmd", package="rabbitmq-server")
 ERL_CALL = Binary(name="erl_call", package="rabbitmq-server")
+MARIADBD = Binary(name="mariadbd", package="mariadb-server", elsewhere="/usr/sbin:")
+MARIADB_INSTALL_DB = Binary(name="mariadb-install-db", package="mariadb-server")
+# To build mysqlclient, a driver without a wheel.
+MARIADB_CONFIG = Binary(name="mariadb_config", package="libmariadb-dev")
+COMPILER = Binary(name="cc", package="build-essential")
+PKG_CONFIG = Binary(name="pkg-config", package="pkg-config")
+NATS_SERVER = Binary(name="nats-server", package="nats-server", elsewhere="/usr/sbin:")
+REDIS_SERVER = Binary(name="redis-server", package="redis-server")
 PGBOUNCER = Binary(name="pgbouncer", package="pgbouncer", elsewhere="/usr/sbin:")
 SQLITE = Binary(name="sqlite3", package="sqlite3")
 OPENSSL = Binary(name="openssl", package="openssl")
@@ -68,6 +42,26 @@ PROMTOOL = Binary(name="promtool", package="prometheus")
 CURL = Binary(name="curl", package="curl")
 # A test reads the process list as any user would.
 PS = Binary(name="ps", package="procps")
+# Namespaces of the network, which a test makes and removes.
+IP = Binary(name="ip", package="iproute2", elsewhere="/usr/sbin:")
+# Producers and consumers in other languages: the interpreter or compiler, and Debian's libraries for Go.
+NODE = Binary(name="node", package="nodejs")
+NPM = Binary(name="npm", package="npm")
+GO = Binary(name="go", package="golang-go")
+GO_AMQP = Binary(
+    name="amqp091-go",
+    package="golang-github-rabbitmq-amqp091-go-dev",
+    elsewhere="/usr/share/gocode/src/github.com/rabbitmq:",
+    on_path=False,
+)
+GO_PQ = Binary(
+    name="pq",
+    package="golang-github-lib-pq-dev",
+    elsewhere="/usr/share/gocode/src/github.com/lib:",
+    on_path=False,
+)
+# Verifies the units of deploy/systemd.
+SYSTEMD_ANALYZE = Binary(name="systemd-analyze", package="systemd")
 # A library that the browser's driver is linked against.
 LIBATOMIC = Binary(name="libatomic.so.1", package="libatomic1", elsewhere="/usr/lib:*/", on_path=False)
 
@@ -75,11 +69,20 @@ ALL = (
     POSTGRES,
     INITDB,
     PG_DUMP,
+    PG_BASEBACKUP,
+    PG_RESTORE,
     PSQL,
     RABBITMQ_SERVER,
     RABBITMQCTL,
     EPMD,
     ERL_CALL,
+    MARIADBD,
+    MARIADB_INSTALL_DB,
+    MARIADB_CONFIG,
+    COMPILER,
+    PKG_CONFIG,
+    NATS_SERVER,
+    REDIS_SERVER,
     PGBOUNCER,
     SQLITE,
     OPENSSL,
@@ -87,16 +90,23 @@ ALL = (
     PROMTOOL,
     CURL,
     PS,
+    IP,
+    NODE,
+    NPM,
+    GO,
+    GO_AMQP,
+    GO_PQ,
+    SYSTEMD_ANALYZE,
     LIBATOMIC,
 )
 
 
-def missing_packages() -> list[str]:
-    return sorted({binary.package for binary in ALL if binary.find() is None})
+def missing_packages(wanted: Sequence[Binary] = ALL) -> list[str]:
+    return sorted({binary.package for binary in wanted if binary.find() is None})
 
 
-def main() -> int:
-    packages = missing_packages()
+def main(wanted: Sequence[Binary] = ALL) -> int:
+    packages = missing_packages(wanted)
     if not packages:
         return 0
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
@@ -106,7 +116,7 @@ def main() -> int:
     with _services_kept_from_starting():
         _apt_get("update")
         _apt_get("install", "--no-install-recommends", *packages)
-    still = missing_packages()
+    still = missing_packages(wanted)
     if still:
         print(f"Still missing after the installation: {' '.join(still)}", file=sys.stderr)
     return 0
@@ -141,10 +151,6 @@ def _apt_get(*arguments: str) -> None:
     )
     if done.returncode != 0:
         print(done.stdout, file=sys.stderr)
-
-
-def _version(path: Path) -> tuple[int, ...]:
-    return tuple(int(part) for part in path.parts if part.isdigit())
 
 
 if __name__ == "__main__":

