@@ -6,14 +6,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import asyncmy
 import asyncpg
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
-from pillarbox.core.row import ConsumerStatistics
+from pillarbox.core.statistics import ConsumerStatistics
 from pillarbox.core.store import LedgerKind
 from pillarbox.inbox import Inbox
 from pillarbox.record import Outbox
+from pillarbox.stores.mariadb import MariaDBStore
+from pillarbox.stores.mariadb.tls import address_of
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.harness import StoreHarness
@@ -70,14 +73,63 @@ class PostgresHarness(_Harness[PostgresStore]):
     async def admit(self, transaction: Any, consumer: str, event_id: str) -> bool:
         return await self._inbox.aadmit(transaction, consumer, event_id)
 
-    async def tally(self, transaction: Any, tally: ConsumerStatistics) -> None:
-        await self._inbox.aadd_statistics(transaction, tally)
+    async def add_statistics(self, transaction: Any, statistics: ConsumerStatistics) -> None:
+        await self._inbox.aadd_statistics(transaction, statistics)
 
     async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> AdminStore:
         return self._keep(PostgresStore(self._url, history=history, ledger=ledger))
 
-    async def bare_store(self) -> AdminStore | None:
+    async def store_without_tables(self) -> AdminStore | None:
         return self._keep(PostgresStore(self._make_empty())) if self._make_empty else None
+
+
+class MariaDBHarness(_Harness[MariaDBStore]):
+    """A database of its own; producers use asyncmy, at the isolation level that MariaDB has by default."""
+
+    def __init__(self, url: str, make_empty: Callable[[], str] | None = None) -> None:
+        """make_empty: creates a database without tables and returns its URL, only for the tests that need one."""
+        super().__init__(MariaDBStore(url))
+        self._url = url
+        self._make_empty = make_empty
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Any]:
+        address = address_of(self._url)
+        connection = await asyncmy.connect(
+            host=address.host, port=address.port, user=address.user, database=address.database
+        )
+        try:
+            yield connection
+            await connection.commit()
+        finally:
+            await connection.ensure_closed()
+
+    @asynccontextmanager
+    async def savepoint(self, transaction: Any) -> AsyncIterator[Any]:
+        async with transaction.cursor() as cursor:
+            await cursor.execute("SAVEPOINT here")
+            try:
+                yield transaction
+            except BaseException:
+                await cursor.execute("ROLLBACK TO here")
+                raise
+            finally:
+                await cursor.execute("RELEASE SAVEPOINT here")
+
+    async def record(self, transaction: Any, *events: Event) -> None:
+        await self._outbox.arecord(transaction, *events)
+
+    async def admit(self, transaction: Any, consumer: str, event_id: str) -> bool:
+        return await self._inbox.aadmit(transaction, consumer, event_id)
+
+    async def add_statistics(self, transaction: Any, statistics: ConsumerStatistics) -> None:
+        await self._inbox.aadd_statistics(transaction, statistics)
+
+    async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> AdminStore:
+        return self._keep(MariaDBStore(self._url, history=history, ledger=ledger))
+
+    async def store_without_tables(self) -> AdminStore | None:
+        return self._keep(MariaDBStore(self._make_empty())) if self._make_empty else None
 
 
 class SqliteHarness(_Harness[SqliteStore]):
@@ -115,11 +167,11 @@ class SqliteHarness(_Harness[SqliteStore]):
     async def admit(self, transaction: Any, consumer: str, event_id: str) -> bool:
         return self._inbox.admit(transaction, consumer, event_id)
 
-    async def tally(self, transaction: Any, tally: ConsumerStatistics) -> None:
-        self._inbox.add_statistics(transaction, tally)
+    async def add_statistics(self, transaction: Any, statistics: ConsumerStatistics) -> None:
+        self._inbox.add_statistics(transaction, statistics)
 
     async def second_store(self, *, history: bool = True, ledger: LedgerKind = False) -> AdminStore:
         return self._keep(SqliteStore(self._path, history=history, ledger=ledger))
 
-    async def bare_store(self) -> AdminStore | None:
+    async def store_without_tables(self) -> AdminStore | None:
         return self._keep(SqliteStore(self._folder / "bare.db"))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from pillarbox.testing.conformance import StoreConformance, StoreHarness
+from pillarbox.testing.conformance import ListingConformance, StoreConformance, StoreHarness
 from pillarbox.testing.memory import MemoryHarness
 
 
-class TestMemoryStore(StoreConformance):
+class TestMemoryStore(StoreConformance, ListingConformance):
     @pytest.fixture
     def harness(self) -> StoreHarness:
         return MemoryHarness()
 
 
-class TestMemoryStoreOfOneLane(StoreConformance):
+class TestMemoryStoreOfOneLane(StoreConformance, ListingConformance):
     @pytest.fixture
     def harness(self) -> StoreHarness:
         return MemoryHarness(lanes=1)

@@ -30,8 +30,8 @@ class MemorySourceHarness(SourceHarness):
 
     async def dead(self) -> list[SourceDeadLetter]:
         return [
-            SourceDeadLetter(letter.incoming.event_id, letter.incoming.body, letter.incoming.attempts, letter.reason)
-            for letter in self._queue.dead
+            SourceDeadLetter(dead.incoming.event_id, dead.incoming.body, dead.incoming.attempts, dead.reason)
+            for dead in self._queue.dead
         ]
 
     async def cut(self) -> None:

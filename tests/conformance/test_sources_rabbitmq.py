@@ -12,8 +12,8 @@ from pillarbox.core.source import Incoming
 from pillarbox.testing.conformance.sources import SourceCapabilities, SourceConformance, SourceDeadLetter, SourceHarness
 from pillarbox.testing.conformance.sources.harness import PREFETCH
 from pillarbox.transports.rabbitmq import Queue, RabbitMQSource
-from tests.integration.consume.broker import WAITS, declared, remove_queues
-from tests.integration.rabbitmq.consumer import channel, take_all
+from tests.integration.consume.broker import RETRY_DELAYS, declared, remove_queues
+from tests.integration.rabbitmq.consumer import channel, publish_confirmed, take_all
 from tests.integration.rabbitmq.proxy import Proxy
 from tests.servers.rabbitmq import RabbitMQServer
 
@@ -29,15 +29,21 @@ class RabbitMQSourceHarness(SourceHarness):
         self._proxy = proxy
         self._queue = Queue(name=f"test-{uuid.uuid4().hex[:12]}")
         self._made: list[RabbitMQSource] = []
-        self._letters: list[SourceDeadLetter] = []
+        self._dead_letters: list[SourceDeadLetter] = []
         self._source = self.another(f"amqp://guest:guest@127.0.0.1:{proxy.port}/")
 
     @property
     def source(self) -> RabbitMQSource:
         return self._source
 
+    @property
+    def destination(self) -> str:
+        return self._queue.name
+
     def another(self, url: str | None = None) -> RabbitMQSource:
-        source = RabbitMQSource(url or self._server.url(), queue=self._queue, prefetch=PREFETCH, waits=WAITS)
+        source = RabbitMQSource(
+            url or self._server.url(), queue=self._queue, prefetch=PREFETCH, retry_delays=RETRY_DELAYS
+        )
         self._made.append(source)
         return source
 
@@ -47,6 +53,7 @@ class RabbitMQSourceHarness(SourceHarness):
     def _put(self, messages: tuple[Incoming, ...]) -> None:
         with channel(self._server.url()) as broker:
             declared(broker, self._queue)
+            broker.confirm_delivery()
             for message in messages:
                 properties = pika.BasicProperties(
                     message_id=message.event_id,
@@ -56,19 +63,19 @@ class RabbitMQSourceHarness(SourceHarness):
                     headers=dict(message.headers),
                     delivery_mode=2,
                 )
-                broker.basic_publish("", self._queue.name, message.body, properties, mandatory=True)
+                publish_confirmed(broker, "", self._queue.name, message.body, properties)
 
     async def dead(self) -> list[SourceDeadLetter]:
-        def look() -> None:
+        def read_queue() -> None:
             with channel(self._server.url()) as broker:
                 declared(broker, Queue(name=f"{self._queue.name}.dlq"))
             for taken in take_all(self._server.url(), f"{self._queue.name}.dlq"):
                 headers: dict[str, Any] = dict(taken.properties.headers or {})
                 attempts, reason = headers["pillarbox-attempts"], headers["pillarbox-reason"]
-                self._letters.append(SourceDeadLetter(taken.properties.message_id, taken.body, attempts, reason))
+                self._dead_letters.append(SourceDeadLetter(taken.properties.message_id, taken.body, attempts, reason))
 
-        await asyncio.to_thread(look)
-        return self._letters
+        await asyncio.to_thread(read_queue)
+        return self._dead_letters
 
     async def restart(self) -> None:
         await asyncio.to_thread(self._server.restart)

@@ -1,4 +1,4 @@
-"""One database as it looks on a bad day: full of history, of delayed events and of messages behind one key."""
+"""A database with a full history, many delayed events, and many messages that wait for one key."""
 
 import asyncio
 from collections.abc import Iterator

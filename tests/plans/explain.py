@@ -18,11 +18,11 @@ class Cost:
     """What one statement touched."""
 
     rows: int
-    """Rows of outbox_message that any scan looked at, those it threw away included."""
+    """Rows of outbox_message read by any scan, including discarded ones."""
     pages: int
     returned: int
     everywhere: int
-    """Rows that any scan of any table of the outbox looked at."""
+    """Rows read by any scan of any table of the outbox."""
     compared: int
     """Rows that any node of the plan returned or discarded, including those of joins."""
     plan: str

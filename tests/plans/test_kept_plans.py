@@ -12,20 +12,22 @@ import asyncpg
 import pytest
 
 from pillarbox.core.fetch import Bounds, Due, FetchQuery, NextInQueues, Parked, Ready
-from pillarbox.core.lane import Epochs, RelayCard, epochs_of
-from pillarbox.core.message import Held, KeyQueue, Message, Probe
+from pillarbox.core.lane import Epochs, RelayRegistration, epochs_of
+from pillarbox.core.message import EarlierQuery, Held, KeyQueue, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Resolved, Retry, Split
 from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
 from tests.databases import Sql
 from tests.plans.explain import Cost, cost_of
+
+pytestmark = pytest.mark.contrib
 
 BATCH = 100
 LANES = 64
 EXECUTIONS = 10
 CHECKED = (0, EXECUTIONS - 1)
 """The first five executions may have plans of their own, and what follows another one: those between are small."""
-# Twice the batch, and the few probes that each lane costs whatever happens.
+# Twice the batch, and the few probes that each lane always costs.
 MOST_ROWS = 2 * BATCH + 4 * LANES
 # What is brought goes through a dozen nodes; a join that compares everything with everything takes BATCH * BATCH.
 MOST_COMPARED = 40 * BATCH
@@ -80,16 +82,16 @@ class Plans:
         self.matter = False
         """Of a table that is almost empty any plan is good."""
 
-    async def listen(self, connection: Connection) -> None:
+    async def listen(self, connection: PostgresStoreConnection) -> None:
         async with connection.open() as sql:
             await sql.execute(EXPLAIN)
             sql.add_log_listener(lambda _, message: self._hear(str(message)))
 
     def _hear(self, message: str) -> None:
-        told = json.loads(message.partition("plan:\n")[2])
+        reported = json.loads(message.partition("plan:\n")[2])
         # The driver asks for the types it does not know yet.
-        if '"public".' in told["Query Text"]:
-            self._heard.append(told["Plan"])
+        if '"public".' in reported["Query Text"]:
+            self._heard.append(reported["Plan"])
 
     def take(self) -> Iterator[tuple[Cost, list[dict[str, Any]]]]:
         """The cost and the nodes of each plan that ran since the last call; at least one."""
@@ -121,12 +123,12 @@ async def fill(sql: Sql, plans: Plans) -> None:
 
 
 async def owned(store: PostgresStore) -> Epochs:
-    await store.lanes.join(RelayCard(id="a"), lease=600)
-    return epochs_of(await store.lanes.take("a", most=LANES))
+    await store.lanes.join(RelayRegistration(id="a"), lease=600)
+    return epochs_of(await store.lanes.acquire("a", limit=LANES))
 
 
 async def fetch(store: PostgresStore, lanes: list[int], *, limit: int = BATCH) -> list[Message]:
-    return await store.messages.read(Ready(lanes=lanes, bounds=Bounds(limit=limit, quota=-(-limit // LANES))))
+    return await store.messages.fetch(Ready(lanes=lanes, bounds=Bounds(limit=limit, quota=-(-limit // LANES))))
 
 
 @pytest.fixture
@@ -160,17 +162,17 @@ async def test_a_fetch_planned_for_an_empty_table_stays_near_its_batch(postgres_
 
         async def waiting() -> None:
             rows = await sql.fetch("SELECT DISTINCT lane, key FROM outbox_message WHERE key IN ('stuck', 'flowing')")
-            slots = [KeyQueue(row["lane"], row["key"], "orders") for row in rows] or [KeyQueue(0, "flowing", "orders")]
+            queues = [KeyQueue(row["lane"], row["key"], "orders") for row in rows] or [KeyQueue(0, "flowing", "orders")]
             bounds = Bounds(limit=BATCH, quota=BATCH)
-            looks: list[FetchQuery] = [
+            queries: list[FetchQuery] = [
                 Due(lanes=lanes, bounds=bounds),
                 Parked(lanes=lanes, destinations=["closed", "orders"], bounds=Bounds(limit=BATCH, quota=2)),
-                NextInQueues(queues=slots, bounds=bounds),
+                NextInQueues(queues=queues, bounds=bounds),
             ]
-            for look in looks:
-                await store.messages.read(look)
+            for query in queries:
+                await store.messages.fetch(query)
                 check(plans)
-            await store.messages.earlier([Probe(*slot, 2**60) for slot in slots] * (BATCH // 2))
+            await store.messages.earlier([EarlierQuery(*queue, 2**60) for queue in queues] * (BATCH // 2))
             await store.messages.orphaned_queues(lanes, limit=BATCH)
             await store.messages.parked_destinations(lanes)
             check(plans)
@@ -187,7 +189,7 @@ async def test_a_fetch_planned_for_an_empty_table_stays_near_its_batch(postgres_
             for number in range(EXECUTIONS):
                 for flying in (0, 10, len(in_flight)) if number in CHECKED else (0,):
                     bounds = Bounds(limit=BATCH, quota=2, in_flight=in_flight[:flying])
-                    found = await store.messages.read(Ready(lanes=lanes, bounds=bounds))
+                    found = await store.messages.fetch(Ready(lanes=lanes, bounds=bounds))
                     assert len(found) == BATCH
                     assert not {message.position for message in found} & set(in_flight[:flying])
                     check(plans, rows=MOST_ROWS + flying, compared=MOST_COMPARED + 4 * flying)
@@ -222,7 +224,7 @@ async def test_a_write_planned_for_an_empty_table_stays_near_its_batch(postgres_
             copies = [Split(message, ("x", "y")) for message in split]
             assert (await store.writes.split(epochs, copies)).count == 2 * len(split)
             await sql.execute("INSERT INTO outbox_request (action, event_id) VALUES ('retry', 'unknown')")
-            assert (await store.writes.carry_out(epochs)).done == 1
+            assert (await store.writes.execute_requests(epochs)).done == 1
             check(plans)
             await sql.execute("DELETE FROM outbox_message WHERE destination IN ('x', 'y')")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from typing import Any
 
 import asyncpg
 import pytest
@@ -11,7 +12,7 @@ from pillarbox.admin.listing import ROWS_SCANNED, EventFilter
 from pillarbox.core.message import Status
 from pillarbox.core.statistics import COUNTED
 from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
 from tests.plans.explain import Cost, Explainer
 from tests.plans.test_reads_and_writes import STATEMENTS
 
@@ -19,7 +20,7 @@ LIMIT = 100
 FIRST = (datetime.min.replace(tzinfo=UTC), 0, "")
 # Each of the three tables brings a page and one row more; a partition of the history shows its first row besides.
 ONE_PAGE = 4 * (LIMIT + 1) + 20
-A_LOOK = 3 * ROWS_SCANNED + ONE_PAGE
+SCAN = 3 * ROWS_SCANNED + ONE_PAGE
 
 
 class Listener:
@@ -28,14 +29,14 @@ class Listener:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.heard: tuple[object, ...] = ()
         self.count = 0
-        fetch = Connection.fetch
+        fetch = PostgresStoreConnection.fetch
 
-        async def hearing(connection: Connection, sql: str, *arguments: object) -> list[asyncpg.Record]:
+        async def hearing(connection: PostgresStoreConnection, sql: str, *arguments: object) -> list[asyncpg.Record]:
             self.heard = (sql, *arguments)
             self.count += 1
             return await fetch(connection, sql, *arguments)
 
-        monkeypatch.setattr(Connection, "fetch", hearing)
+        monkeypatch.setattr(PostgresStoreConnection, "fetch", hearing)
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ async def of_events(store: PostgresStore, listener: Listener, explain: Explainer
     ],
     ids=repr,
 )
-async def test_a_page_that_an_index_answers(
+async def test_a_page_that_an_index_selects(
     store: PostgresStore, listener: Listener, explain: Explainer, wanted: EventFilter
 ) -> None:
     cost = await of_events(store, listener, explain, wanted)
@@ -94,11 +95,11 @@ async def test_a_page_that_an_index_answers(
     ],
     ids=repr,
 )
-async def test_a_page_that_has_to_search_looks_at_a_bounded_number_of_rows(
+async def test_a_page_without_a_matching_index_reads_a_bounded_number_of_rows(
     store: PostgresStore, listener: Listener, explain: Explainer, wanted: EventFilter
 ) -> None:
     cost = await of_events(store, listener, explain, wanted)
-    assert cost.everywhere <= A_LOOK, cost
+    assert cost.everywhere <= SCAN, cost
 
 
 @pytest.mark.parametrize(
@@ -107,13 +108,13 @@ async def test_a_page_that_has_to_search_looks_at_a_bounded_number_of_rows(
         (EventFilter(), ONE_PAGE),
         (EventFilter(status=Status.PUBLISHED, event_type="order.placed"), ONE_PAGE),
         (EventFilter(status=Status.FAILED), ONE_PAGE),
-        (EventFilter(event_type="rare"), A_LOOK),
-        (EventFilter(destination="nowhere"), A_LOOK),
-        (EventFilter(status=Status.PENDING), A_LOOK),
+        (EventFilter(event_type="rare"), SCAN),
+        (EventFilter(destination="nowhere"), SCAN),
+        (EventFilter(status=Status.PENDING), SCAN),
     ],
     ids=repr,
 )
-async def test_a_later_page_goes_on_where_a_million_share_one_time(
+async def test_a_later_page_continues_where_a_million_rows_share_one_time(
     store: PostgresStore, listener: Listener, explain: Explainer, wanted: EventFilter, most: int
 ) -> None:
     page = await store.admin.events.list(wanted, limit=LIMIT)
@@ -159,19 +160,23 @@ async def test_all_of_one_event(explain: Explainer) -> None:
     assert cost.everywhere <= 10, cost
 
 
-async def test_a_glance_counts_no_more_than_it_says(explain: Explainer) -> None:
-    cost = await explain.cost_of_named(STATEMENTS.get("overview"), counted=COUNTED, most=COUNTED)
+def counts(counted: int) -> dict[str, Any]:
+    return {"counted": counted, "one_beyond_counted": counted + 1, "most": COUNTED, "beyond": COUNTED + 1}
+
+
+async def test_an_overview_counts_no_more_than_its_limit(explain: Explainer) -> None:
+    cost = await explain.cost_of_named(STATEMENTS.get("overview"), **counts(COUNTED))
     # What waits, dead letters, blocked keys, lanes and the first of each.
     assert cost.everywhere <= 3 * (COUNTED + 1) + 64 + 64, cost
 
 
 async def test_a_higher_count_limit_reads_only_more_rows_of_the_count(explain: Explainer) -> None:
-    cost = await explain.cost_of_named(STATEMENTS.get("overview"), counted=5 * COUNTED, most=COUNTED)
+    cost = await explain.cost_of_named(STATEMENTS.get("overview"), **counts(5 * COUNTED))
     assert cost.everywhere <= 5 * COUNTED + 1 + 3 * (COUNTED + 1) + 64 + 64, cost
 
 
 @pytest.mark.parametrize("after", [FIRST, None], ids=["the first", "a later one"])
-async def test_a_bite_of_old_history(
+async def test_a_batch_of_expired_history(
     store: PostgresStore, explain: Explainer, after: tuple[datetime, int, str] | None
 ) -> None:
     if after is None:

@@ -1,6 +1,7 @@
-"""What operators ask for reads a bounded number of rows, whatever lies in the tables."""
+"""A query of operators reads a bounded number of rows, regardless of the content of the tables."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import asyncpg
 import pytest
@@ -40,24 +41,28 @@ async def test_a_batch_of_operator_requests_does_not_read_the_rest(explain: Expl
     assert cost.rows == 2 * batch, cost
 
 
-async def test_what_was_asked_of_one_event_is_found_among_all_that_is_open(explain: Explainer) -> None:
+async def test_the_requests_for_one_event_are_found_among_all_open_ones(explain: Explainer) -> None:
     cost = await explain.cost_of_named(STATEMENTS.get("show_requests"), event_id="r7", prepare=ASKED)
     assert "outbox_request_event_idx" in cost.plan, cost
     assert (cost.everywhere, cost.returned) == (1, 1), cost
 
 
+BLOCKED: dict[str, Any] = {
+    "limit": 100,
+    "most": WAITING_COUNTED,
+    "beyond": WAITING_COUNTED + 1,
+    "queues": QUEUES_SCANNED,
+}
+
+
 async def test_blocked_keys_count_a_bounded_number_behind_each(explain: Explainer) -> None:
-    cost = await explain.cost_of_named(
-        STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, queues=QUEUES_SCANNED, prepare=SOME
-    )
+    cost = await explain.cost_of_named(STATEMENTS.get("keys_blocked"), **BLOCKED, prepare=SOME)
     assert cost.rows <= WAITING_COUNTED + 10, cost
     assert cost.returned == 1
 
 
 async def test_keys_whose_first_event_waits_for_a_retry_do_so_too(explain: Explainer) -> None:
-    cost = await explain.cost_of_named(
-        STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, queues=QUEUES_SCANNED
-    )
+    cost = await explain.cost_of_named(STATEMENTS.get("keys_blocked"), **BLOCKED)
     assert cost.rows <= WAITING_COUNTED + 10, cost
     assert cost.returned == 1
 
@@ -71,10 +76,8 @@ SELECT 'n' || g, 'orders', 'order.placed', 'x', 'many ' || g, 'waiting' FROM gen
 """
 
 
-async def test_of_thousands_of_keys_that_wait_a_bounded_number_is_looked_at(explain: Explainer) -> None:
-    cost = await explain.cost_of_named(
-        STATEMENTS.get("keys_blocked"), limit=100, most=WAITING_COUNTED, queues=QUEUES_SCANNED, prepare=MANY_LINES
-    )
+async def test_a_bounded_number_of_thousands_of_waiting_keys_is_read(explain: Explainer) -> None:
+    cost = await explain.cost_of_named(STATEMENTS.get("keys_blocked"), **BLOCKED, prepare=MANY_LINES)
     # Each queue, its first event, and the waiting events of those that are shown.
     assert cost.rows <= 2 * QUEUES_SCANNED + 100 + 2 * WAITING_COUNTED + 10, cost
     assert cost.returned == 100
@@ -105,7 +108,7 @@ ANALYZE public.outbox_ledger;
     ("statement", "given", "returned"),
     [
         ("lock_dead_letters", DEAD_LETTERS, BATCH),
-        ("revive_dead_letters", DEAD_LETTERS, BATCH),
+        ("requeue_dead_letters", DEAD_LETTERS, BATCH),
         ("audit_dead_letters", DEAD_LETTERS | {"what": "retry", "by": "ada"}, 0),
         ("delete_dead_letters", DEAD_LETTERS, BATCH),
         ("reopen_ledger", {"event_ids": DELIVERIES["event_ids"], "destinations": DELIVERIES["destinations"]}, 0),
@@ -139,7 +142,7 @@ async def test_rows_past_their_retention_are_counted_up_to_a_limit(explain: Expl
 
 
 @pytest.mark.parametrize(("destination", "found"), [("orders", 6), ("", 1)])
-async def test_what_a_follower_waits_for_is_found_past_everybody_in_between(
+async def test_the_event_that_a_waiting_event_waits_for_is_found_past_all_in_between(
     explain: Explainer, bad_day: str, destination: str, found: int
 ) -> None:
     connection = await asyncpg.connect(bad_day)
@@ -159,13 +162,15 @@ async def test_what_a_follower_waits_for_is_found_past_everybody_in_between(
     assert cost.returned == found
 
 
-async def test_an_hour_of_figures_reads_an_hour(explain: Explainer) -> None:
+async def test_an_hour_of_samples_reads_an_hour(explain: Explainer) -> None:
     cost = await explain.cost_of_named(STATEMENTS.get("statistics_since"), seconds=3600.0, most=20_000, prepare=SOME)
     assert cost.everywhere <= 400, cost
     assert cost.returned >= 359
 
 
-async def test_consumers_cost_their_names_a_bounded_count_and_a_day_of_tallies(explain: Explainer) -> None:
+async def test_a_list_of_consumers_reads_their_names_a_bounded_count_and_a_day_of_statistics(
+    explain: Explainer,
+) -> None:
     cost = await explain.cost_of_named(
         STATEMENTS.get("list_consumers"), limit=100, most=51, lately=86_400.0, prepare=SOME
     )
@@ -174,12 +179,12 @@ async def test_consumers_cost_their_names_a_bounded_count_and_a_day_of_tallies(e
 
 
 @pytest.mark.parametrize("statement", ["prune_ledger", "prune_audit", "prune_statistics", "prune_consumer_statistics"])
-async def test_where_nothing_is_old_next_to_nothing_is_looked_at(explain: Explainer, statement: str) -> None:
+async def test_without_expired_rows_almost_nothing_is_read(explain: Explainer, statement: str) -> None:
     cost = await explain.cost(STATEMENTS.get(statement), 1e9, 500, prepare=SOME)
     assert cost.everywhere <= 1_100, cost
 
 
 @pytest.mark.parametrize("statement", ["prune_ledger", "prune_audit", "prune_statistics", "prune_consumer_statistics"])
-async def test_a_bite_looks_at_what_goes(explain: Explainer, statement: str) -> None:
+async def test_a_batch_reads_only_expired_rows(explain: Explainer, statement: str) -> None:
     cost = await explain.cost(STATEMENTS.get(statement), 0.0, 500, prepare=SOME)
     assert cost.everywhere <= 2_000, cost

@@ -1,4 +1,4 @@
-"""What is read stays near the batch, whatever lies in the tables: at most about twice the batch, and its pages."""
+"""A fetch or a write reads about its batch: at most twice its rows, and their pages, whatever the tables contain."""
 
 import asyncpg
 import pytest
@@ -11,9 +11,9 @@ from tests.plans.explain import Explainer
 
 BATCH = 500
 LANES = list(range(64))
-# Twice the batch, and the few probes that each lane costs whatever happens.
+# Twice the batch, and the few probes that each lane always costs.
 MOST_ROWS = 2 * BATCH + 4 * len(LANES)
-# A page or so of index and one of table for each row looked at, some levels of index above.
+# A page or so of index and one of table for each row read, some levels of index above.
 MOST_PAGES = 8 * MOST_ROWS
 BYTES = [8 * 1024 * 1024, 1 << 62]
 
@@ -63,7 +63,7 @@ async def in_flight(url: str, most: int) -> tuple[list[str], list[str]]:
         await connection.close()
 
 
-async def test_a_read_of_what_is_ready(explain: Explainer) -> None:
+async def test_a_fetch_of_ready_messages(explain: Explainer) -> None:
     cost = await explain.cost(STATEMENTS.get("fetch_ready"), LANES, 2 * BATCH // HOT_KEYS, BATCH, *BYTES, [], [])
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
@@ -80,35 +80,35 @@ async def test_a_fetch_ahead_with_1500_in_flight(explain: Explainer, bad_day: st
     assert cost.pages <= MOST_PAGES + 3 * BATCH, cost
 
 
-async def test_a_read_of_one_lane_whose_key_is_stuck(explain: Explainer, bad_day: str) -> None:
+async def test_a_fetch_of_one_lane_whose_key_is_blocked(explain: Explainer, bad_day: str) -> None:
     lane = await _lane(bad_day, "stuck")
     cost = await explain.cost(STATEMENTS.get("fetch_ready"), [lane], BATCH, BATCH, *BYTES, [], [])
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
 
 
-async def test_a_read_of_what_is_due(explain: Explainer) -> None:
+async def test_a_fetch_of_due_messages(explain: Explainer) -> None:
     cost = await explain.cost(STATEMENTS.get("fetch_due"), LANES, BATCH // 50, BATCH, *BYTES, [], [])
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= MOST_PAGES, cost
 
 
-async def test_a_read_of_what_was_put_aside(explain: Explainer) -> None:
+async def test_a_fetch_of_parked_messages(explain: Explainer) -> None:
     cost = await explain.cost(STATEMENTS.get("fetch_parked"), LANES, BATCH // 50, BATCH, *BYTES, [], [], ["closed"])
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= MOST_PAGES, cost
 
 
-async def test_asking_for_whom_something_was_put_aside(explain: Explainer) -> None:
+async def test_a_query_for_destinations_with_parked_messages(explain: Explainer) -> None:
     cost = await explain.cost(STATEMENTS.get("parked_destinations"), LANES)
     assert cost.returned == 1
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= MOST_PAGES, cost
 
 
-async def test_reading_on_in_a_line_of_100000(explain: Explainer, flowing_lane: int) -> None:
+async def test_a_fetch_from_a_queue_of_100000(explain: Explainer, flowing_lane: int) -> None:
     cost = await explain.cost(
         STATEMENTS.get("fetch_waiting"), [flowing_lane], BATCH, BATCH, *BYTES, [], [], ["flowing"], ["orders"]
     )
@@ -126,7 +126,7 @@ async def test_fetching_more_of_a_queue_whose_first_event_waits(explain: Explain
     assert cost.rows <= 10, cost
 
 
-async def test_asking_for_earlier_ones_of_a_stuck_key(explain: Explainer, bad_day: str) -> None:
+async def test_a_query_for_earlier_messages_of_a_blocked_key(explain: Explainer, bad_day: str) -> None:
     lane = await _lane(bad_day, "stuck")
     last = 2**60
     cost = await explain.cost(
@@ -205,7 +205,7 @@ async def test_settling_dead_letters(explain: Explainer, bad_day: str) -> None:
     assert cost.rows <= MOST_ROWS, cost
 
 
-async def test_asking_the_history_for_a_batch(explain: Explainer) -> None:
+async def test_a_query_of_the_history_for_a_batch(explain: Explainer) -> None:
     asked = [f"{'h' if number % 2 else 'new'}{number}" for number in range(1, BATCH + 1)]
     cost = await explain.cost(STATEMENTS.get("ledger_history"), asked)
     assert cost.returned == BATCH // 2

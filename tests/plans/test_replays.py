@@ -61,7 +61,7 @@ async def cost_of(store: PostgresStore, listener: Listener, explain: Explainer, 
     ],
     ids=["all", "to one", "type", "destination", "key", "ids", "since"],
 )
-async def test_a_bite_that_an_index_answers(
+async def test_a_batch_that_an_index_selects(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
 ) -> None:
     async for cost in cost_of(store, listener, explain, plan):
@@ -73,7 +73,7 @@ async def test_a_bite_that_an_index_answers(
     [Replay(wanted=EventFilter(event_type="rare")), NOWHERE],
     ids=["type", "destination"],
 )
-async def test_a_bite_that_has_to_search_looks_at_a_bounded_number_of_rows(
+async def test_a_batch_without_a_matching_index_reads_a_bounded_number_of_rows(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
 ) -> None:
     async for cost in cost_of(store, listener, explain, plan):
@@ -92,7 +92,7 @@ async def test_a_bite_that_has_to_search_looks_at_a_bounded_number_of_rows(
     ],
     ids=["type", "type and destination", "key", "id", "since", "until"],
 )
-async def test_that_nothing_fits_is_known_without_reading_anything(
+async def test_a_full_budget_is_detected_without_a_read(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay
 ) -> None:
     assert await store.admin.replays.count(plan, enough=BATCH, scan=HISTORY_SCANNED) == (0, None)
@@ -109,7 +109,7 @@ async def test_that_nothing_fits_is_known_without_reading_anything(
     ],
     ids=["all", "type", "destination"],
 )
-async def test_a_count_ends_with_the_look_or_where_there_is_enough(
+async def test_a_count_ends_after_its_scan_or_at_its_limit(
     store: PostgresStore, listener: Listener, explain: Explainer, plan: Replay, most: int
 ) -> None:
     _, later = await store.admin.replays.count(NOWHERE, enough=BATCH, scan=HISTORY_SCANNED)

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from pillarbox.core.fetch import Bounds, Due, Ready
-from pillarbox.core.lane import Epochs, RelayCard, epochs_of
+from pillarbox.core.lane import Epochs, RelayRegistration, epochs_of
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Resolved, Retry, Split
 from pillarbox.core.store import LedgerKind
@@ -58,12 +58,12 @@ async def filled(store: PostgresStore, url: str, messages: int, keys: int) -> Ep
         f" SELECT 'a', '{{}}', 'key ' || g % {keys} FROM generate_series(1, {messages}) g"
     )
     await sql.close()
-    await store.lanes.join(RelayCard(id="a"), lease=60)
-    return epochs_of(await store.lanes.take("a", most=64))
+    await store.lanes.join(RelayRegistration(id="a"), lease=60)
+    return epochs_of(await store.lanes.acquire("a", limit=64))
 
 
 async def read(store: PostgresStore, epochs: Epochs) -> list[Message]:
-    return await store.messages.read(Ready(lanes=list(epochs), bounds=Bounds()))
+    return await store.messages.fetch(Ready(lanes=list(epochs), bounds=Bounds()))
 
 
 @pytest.mark.parametrize(("messages", "keys"), SIZES)
@@ -83,7 +83,7 @@ MIXED: list[Outcome] = [DELIVERED, Retry(delay=0, error="no"), Dead(error="no"),
 
 
 @pytest.mark.parametrize(("messages", "keys"), SIZES[1:])
-async def test_a_batch_of_every_outcome_takes_three(
+async def test_a_batch_of_every_outcome_takes_three_statements(
     store: PostgresStore, postgres_url: str, counter: Counter, messages: int, keys: int
 ) -> None:
     epochs = await filled(store, postgres_url, messages, keys)
@@ -93,17 +93,17 @@ async def test_a_batch_of_every_outcome_takes_three(
             epochs, [Decision(message, MIXED[n % len(MIXED)], "x") for n, message in enumerate(found)]
         )
     with counter.expecting(1):
-        await store.messages.read(Due(lanes=list(epochs)))
+        await store.messages.fetch(Due(lanes=list(epochs)))
 
 
 @pytest.mark.parametrize(("messages", "keys"), SIZES)
-async def test_holding_splitting_and_noting_take_one(
+async def test_holding_splitting_and_counting_take_one_statement(
     store: PostgresStore, postgres_url: str, counter: Counter, messages: int, keys: int
 ) -> None:
     epochs = await filled(store, postgres_url, messages, keys)
     found = await read(store, epochs)
     with counter.expecting(1):
-        await store.writes.note(epochs, [Resolved(message, "") for message in found], error="down")
+        await store.writes.count_attempt(epochs, [Resolved(message, "") for message in found], error="down")
     with counter.expecting(1):
         await store.writes.split(epochs, [Split(message, ("x", "y")) for message in found])
     copies = [message for message in await read(store, epochs) if message.destination == "x"]
@@ -116,7 +116,7 @@ async def test_holding_splitting_and_noting_take_one(
 async def test_a_ledger_costs_one_statement_more(
     store: PostgresStore, postgres_url: str, counter: Counter, messages: int, keys: int, ledger: LedgerKind
 ) -> None:
-    keeping = store.beside(ledger=ledger)
+    keeping = store.clone(ledger=ledger)
     epochs = await filled(keeping, postgres_url, messages, keys)
     found = await read(keeping, epochs)
     assert keeping.ledger is not None
@@ -128,7 +128,7 @@ async def test_a_ledger_costs_one_statement_more(
 
 
 @pytest.mark.parametrize(("messages", "keys"), [SIZES[0], SIZES[-1]])
-async def test_a_look_for_metrics_and_health_takes_as_many_whatever_waits(
+async def test_metrics_and_health_take_a_constant_number_of_statements(
     store: PostgresStore, postgres_url: str, counter: Counter, messages: int, keys: int
 ) -> None:
     epochs = await filled(store, postgres_url, messages, keys)
