@@ -18,7 +18,9 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from types import ModuleType
 from typing import Any
 
+import django
 import pytest
+from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +44,15 @@ GROWTH = 3
 """The allowed growth for twice the text: a linear pattern takes 2 times the steps, a quadratic one 4."""
 MOST = 200 * LONG
 """The allowed steps for a text: a linear pattern takes tens per character."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def django_application() -> None:
+    """The modules of a Django application can be imported only in a project."""
+    if not settings.configured:
+        contrib = [f"django.contrib.{name}" for name in ("admin", "auth", "contenttypes", "messages", "sessions")]
+        settings.configure(INSTALLED_APPS=[*contrib, "pillarbox.integrations.django"])
+    django.setup()
 
 
 def modules(package: str) -> Iterator[str]:
@@ -150,17 +161,17 @@ def every_pattern(package: str) -> dict[str, tuple[re.Pattern[Any], bool]]:
 
 def characters_of(pattern: str | bytes) -> list[str]:
     """A few characters that each part of the pattern matches."""
-    told: list[str] = []
+    reported: list[str] = []
 
     def walk(node: Any) -> None:
         if isinstance(node, parser.SubPattern):
             for operation, given in node:
                 if str(operation) in ("LITERAL", "NOT_LITERAL"):
-                    told.append(chr(given))
+                    reported.append(chr(given))
                 elif str(operation) == "RANGE":
-                    told.extend(map(chr, given))
+                    reported.extend(map(chr, given))
                 elif str(operation) == "CATEGORY":
-                    told.append({"CATEGORY_DIGIT": "7", "CATEGORY_SPACE": " "}.get(str(given), "w"))
+                    reported.append({"CATEGORY_DIGIT": "7", "CATEGORY_SPACE": " "}.get(str(given), "w"))
                 else:
                     walk(given)
         elif isinstance(node, tuple | list):
@@ -176,7 +187,7 @@ def characters_of(pattern: str | bytes) -> list[str]:
         return made
 
     walk(parser.parse(pattern))
-    return list(dict.fromkeys(["a", *told, "1", "\\", " "]))[:7]
+    return list(dict.fromkeys(["a", *reported, "1", "\\", " "]))[:7]
 
 
 def hostile(pattern: re.Pattern[Any], length: int) -> Iterator[str]:

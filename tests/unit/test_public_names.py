@@ -29,7 +29,7 @@ def test_the_version_is_that_of_the_package() -> None:
 
 @pytest.mark.parametrize("statement", ["import pillarbox", "from pillarbox import Event, EventTypes, Inbox, Outbox"])
 def test_recording_imports_no_driver(statement: str) -> None:
-    drivers = "{'asyncpg', 'psycopg', 'psycopg2', 'sqlalchemy', 'aiosqlite', 'pydantic', 'pika'}"
+    drivers = "{'asyncpg', 'psycopg', 'psycopg2', 'sqlalchemy', 'aiosqlite', 'pydantic', 'pika', 'nats'}"
     check = f"{statement}; import sys; print(*sorted({drivers} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.statements import LONGEST_IDENTIFIER, LONGEST_SUFFIX, Names
+from pillarbox.statements import LONGEST_IDENTIFIER, LONGEST_SUFFIX, Names, StatementSet
 
 
 @pytest.mark.parametrize("prefix", ["outbox_", "_", "A", "shop_outbox_", "x" * (LONGEST_IDENTIFIER - LONGEST_SUFFIX)])
@@ -55,20 +55,23 @@ def test_names_are_quoted_and_qualified() -> None:
 def test_placeholders_become_names() -> None:
     names = Names(prefix="my_outbox_", schema="shop")
     sql = "SELECT {message}, {inbox}, {prefix}idx, {stem}x"
-    assert names.render(sql) == 'SELECT "shop"."my_outbox_message", "shop"."my_outbox_inbox", my_outbox_idx, my_x'
+    assert (
+        StatementSet(names).render(sql)
+        == 'SELECT "shop"."my_outbox_message", "shop"."my_outbox_inbox", my_outbox_idx, my_x'
+    )
 
 
 def test_other_braces_stay_unchanged() -> None:
     sql = "SELECT '{}'::jsonb, '{\"a\": 1}', {unknown}"
-    assert Names().render(sql) == sql
+    assert StatementSet(Names()).render(sql) == sql
 
 
 def test_extra_placeholders_take_precedence() -> None:
-    assert Names().render("{message} {fence}", message="m", fence="f") == "m f"
+    assert StatementSet(Names()).render("{message} {fence}", message="m", fence="f") == "m f"
 
 
 def test_filled_in_text_is_not_expanded_again() -> None:
-    assert Names().render("{fence}", fence="{message}") == "{message}"
+    assert StatementSet(Names()).render("{fence}", fence="{message}") == "{message}"
 
 
 def test_each_outbox_of_a_database_has_its_own_wakeup_channel() -> None:

@@ -21,7 +21,7 @@ from pillarbox import ConfigurationError, Event, Inbox, Outbox, TableNames, open
         ("schema", "a.b", "not a plain identifier"),
     ],
 )
-def test_a_wrong_name_is_refused(setting: str, value: Any, reason: str) -> None:
+def test_an_invalid_table_name_is_rejected(setting: str, value: Any, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"^TableNames\.{setting}.*{reason}"):
         TableNames(**{setting: value})
 

@@ -54,14 +54,14 @@ class Noted:
     def __init__(self, work: Callable[[], object] = lambda: None) -> None:
         self._work = work
         self.thread = ""
-        self.is_told = False
+        self.is_reported = False
 
     def do(self) -> None:
         self.thread = threading.current_thread().name
         self._work()
 
     def done(self) -> None:
-        self.is_told = True
+        self.is_reported = True
 
 
 @contextmanager
@@ -71,11 +71,11 @@ def up_to(most: int) -> Iterator[Threads]:
     threads.close()
 
 
-async def told(*jobs: Noted) -> None:
-    async def all_told() -> bool:
-        return all(job.is_told for job in jobs)
+async def reported(*jobs: Noted) -> None:
+    async def all_are_reported() -> bool:
+        return all(job.is_reported for job in jobs)
 
-    await eventually(all_told, within=BOUND)
+    await eventually(all_are_reported, within=BOUND)
 
 
 async def test_short_jobs_started_together_share_a_thread() -> None:
@@ -85,7 +85,7 @@ async def test_short_jobs_started_together_share_a_thread() -> None:
         threads.begin_all(jobs)
         finished.wait(BOUND)  # the event loop is blocked, so that it wakes no other thread
         assert threads._started == 1
-        await told(*jobs)
+        await reported(*jobs)
 
 
 async def test_long_jobs_run_concurrently() -> None:
@@ -95,7 +95,7 @@ async def test_long_jobs_run_concurrently() -> None:
         threads._usual = 1.0
         threads.begin_all(jobs)
         together.wait(BOUND)  # the event loop is blocked, so that it wakes no other thread
-        await told(*jobs)
+        await reported(*jobs)
     assert len({job.thread for job in jobs}) == 4
 
 
@@ -104,7 +104,7 @@ async def test_jobs_after_one_that_hangs_get_their_own_threads() -> None:
     jobs = [Noted(lambda: together.wait(BOUND)) for _ in range(4)]
     with up_to(4) as threads:
         threads.begin_all(jobs)
-        await told(*jobs)
+        await reported(*jobs)
     assert len({job.thread for job in jobs}) == 4
 
 
@@ -113,10 +113,10 @@ async def test_a_finished_job_is_reported_while_its_thread_hangs_in_the_next() -
     short, hangs = Noted(), Noted(lambda: go.wait(BOUND))
     with up_to(1) as threads:
         threads.begin_all([short, hangs])
-        await told(short)
-        assert not hangs.is_told
+        await reported(short)
+        assert not hangs.is_reported
         go.set()
-        await told(hangs)
+        await reported(hangs)
 
 
 async def test_a_cancelled_job_is_not_started() -> None:
@@ -124,5 +124,5 @@ async def test_a_cancelled_job_is_not_started() -> None:
     unwanted.dropped = True
     with up_to(1) as threads:
         threads.begin_all([unwanted, wanted])
-        await told(wanted)
+        await reported(wanted)
     assert unwanted.thread == ""

@@ -12,12 +12,12 @@ from pillarbox.admin.listing import EventFilter
 from pillarbox.admin.replay import (
     BATCH_BYTES,
     MOST_IDS,
-    Chosen,
     DeliveredRow,
     DeliveryPosition,
     FoundDelivered,
     Progress,
     Replay,
+    ReplayBatch,
     chosen_of,
     detail_of_replay,
     replay_of_entry,
@@ -30,7 +30,7 @@ SEED = "0193c2f0-6b1e-7c3a-9f57-3c1d2e4f5a6b"
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "reported"),
     [
         ({"wanted": EventFilter(status=Status.FAILED)}, "delivered"),
         ({"wanted": EventFilter(retrying=True)}, "delivered"),
@@ -45,8 +45,8 @@ SEED = "0193c2f0-6b1e-7c3a-9f57-3c1d2e4f5a6b"
         ({"event_ids": tuple(map(str, range(MOST_IDS + 1)))}, "too many"),
     ],
 )
-def test_contradictory_options_are_rejected(asked: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigurationError, match=told):
+def test_contradictory_options_are_rejected(asked: dict[str, Any], reported: str) -> None:
+    with pytest.raises(ConfigurationError, match=reported):
         Replay(**asked)
 
 
@@ -60,19 +60,19 @@ def found(*rows: DeliveredRow, edge: bool = False, wanted: bool = True) -> list[
 
 def test_a_batch_ends_at_its_limit() -> None:
     first, second, third = row(1), row(2), row(3)
-    assert chosen_of(found(first, second, third), limit=2) == Chosen([first, second], second.position)
-    assert chosen_of(found(first, second), limit=2) == Chosen([first, second], None)
+    assert chosen_of(found(first, second, third), limit=2) == ReplayBatch([first, second], second.position)
+    assert chosen_of(found(first, second), limit=2) == ReplayBatch([first, second], None)
 
 
 def test_a_batch_is_bounded_in_bytes_and_has_at_least_one_row() -> None:
     large, small = row(1, BATCH_BYTES + 1), row(2)
-    assert chosen_of(found(large, small), limit=9) == Chosen([large], large.position)
-    assert chosen_of(found(small, large), limit=9) == Chosen([small], small.position)
+    assert chosen_of(found(large, small), limit=9) == ReplayBatch([large], large.position)
+    assert chosen_of(found(small, large), limit=9) == ReplayBatch([small], small.position)
 
 
 def test_an_empty_scan_returns_the_position_to_continue_from() -> None:
-    assert chosen_of(found(row(1), edge=True, wanted=False), limit=9) == Chosen([], row(1).position)
-    assert chosen_of([], limit=9) == Chosen([], None)
+    assert chosen_of(found(row(1), edge=True, wanted=False), limit=9) == ReplayBatch([], row(1).position)
+    assert chosen_of([], limit=9) == ReplayBatch([], None)
 
 
 times = st.datetimes(timezones=st.just(UTC))

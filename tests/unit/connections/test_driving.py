@@ -2,23 +2,23 @@
 
 import pytest
 
-from pillarbox.connections.connection import Rows, Statement, Steps, adrive, drive
+from pillarbox.connections.connection import BoundStatement, Rows, Steps, adrive, drive
 
-ASK = Statement("ask", ("value",))
-FAIL = Statement("fail")
+ASK = BoundStatement("ask", ("value",))
+FAIL = BoundStatement("fail")
 
 
 class DriverError(Exception):
     pass
 
 
-def _execute(statement: Statement) -> Rows:
+def _execute(statement: BoundStatement) -> Rows:
     if statement is FAIL:
         raise DriverError
     return [statement.parameters]
 
 
-async def _aexecute(statement: Statement) -> Rows:
+async def _aexecute(statement: BoundStatement) -> Rows:
     return _execute(statement)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from pillarbox.core.clock import Chance, Clock, SystemClock, system_chance
+from pillarbox.core.clock import Clock, RandomSource, SystemClock, system_rng
 
 
 def test_the_wall_clock_is_in_utc() -> None:
@@ -28,5 +28,5 @@ async def test_sleeping_yields_to_other_tasks() -> None:
 
 
 def test_random_numbers_are_below_one() -> None:
-    chance: Chance = system_chance()
-    assert all(0 <= chance.random() < 1 for _ in range(1000))
+    rng: RandomSource = system_rng()
+    assert all(0 <= rng.random() < 1 for _ in range(1000))

@@ -5,20 +5,19 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pillarbox.core.clock import timestamp
+from pillarbox.core.clock import parse_timestamp, timestamp
 
 ROOT = Path(__file__).parents[3]
 ALLOWED = {
     "src/pillarbox/core/clock.py": "the codec",
-    "src/pillarbox/stores/sqlite/messages.py": "the text that SQLite keeps and compares",
-    "src/pillarbox/stores/sqlite/dialect.py": "the text that SQLite keeps and compares",
-    "src/pillarbox/record/sqlite.py": "the text that SQLite keeps and compares",
+    "src/pillarbox/dialects/sqlite.py": "the text that SQLite keeps and compares",
     "src/pillarbox/record/encoding.py": "a value of the caller's payload, with the caller's offset",
     "src/pillarbox/ops/settings/kinds.py": "a value of a settings file, on its way to being read",
-    "apps/common/timestamps.py": "the codec of the applications, which import public names only",
+    "apps/runtime/timestamps.py": "the codec of the applications, which import public names only",
     "apps/notifications/saving.py": "the text that SQLite keeps and compares",
     "apps/notifications/producers/reservations.py": "a local time of the application's payload",
 }
@@ -36,9 +35,22 @@ def test_timestamps_sort_as_text(one: datetime, other: datetime) -> None:
     assert datetime.fromisoformat(timestamp(one)) == one
 
 
-def test_the_format() -> None:
+def test_a_timestamp_is_in_utc_with_microseconds() -> None:
     assert timestamp(datetime(2026, 11, 30, 10, tzinfo=timezone(timedelta(hours=1)))) == "2026-11-30T09:00:00.000000Z"
     assert timestamp(None) is None
+
+
+@given(TIMES)
+def test_a_timestamp_is_parsed(at: datetime) -> None:
+    parsed = parse_timestamp(timestamp(at))
+    assert parsed == at
+    assert parsed is not None
+    assert parsed.tzinfo is UTC
+
+
+@pytest.mark.parametrize("text", [None, "", "yesterday", "2026-11-30T09:00:00", "0001-01-01T00:00:00+14:00"])
+def test_a_text_that_names_no_time_is_parsed_to_none(text: str | None) -> None:
+    assert parse_timestamp(text) is None
 
 
 def written_elsewhere(source: str) -> Iterator[int]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pillarbox import Event, RecordError
-from pillarbox.core.event import LONGEST_HEADER, MOST_HEADERS
+from pillarbox.core.event import MAX_HEADER_BYTES, MAX_HEADERS
 
 
 def _refused(headers: Any, reason: str) -> None:
@@ -43,9 +43,9 @@ def test_an_empty_name_is_rejected_and_an_empty_value_accepted() -> None:
 
 
 def test_too_many_or_too_long_headers_are_rejected() -> None:
-    _refused({f"x-{n}": "" for n in range(MOST_HEADERS + 1)}, f"at most {MOST_HEADERS}")
-    _refused({"x-name": "x" * (LONGEST_HEADER + 1)}, "put it in the payload")
-    _refused({"x" * 256: ""}, "at most 255")
+    _refused({f"x-{n}": "" for n in range(MAX_HEADERS + 1)}, f"at most {MAX_HEADERS}")
+    _refused({"x-name": "x" * (MAX_HEADER_BYTES + 1)}, "put it in the payload")
+    _refused({"x" * 256: ""}, "the limit is 255")
 
 
 def test_later_changes_of_the_mapping_do_not_affect_the_event() -> None:

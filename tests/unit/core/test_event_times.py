@@ -40,7 +40,7 @@ def test_only_a_datetime_is_accepted(field: str, value: object) -> None:
 )
 def test_times_at_the_end_of_the_calendar_are_rejected(field: str, value: datetime) -> None:
     fields: dict[str, Any] = {field: value}
-    with pytest.raises(RecordError, match="at the end of the calendar or beyond"):
+    with pytest.raises(RecordError, match="outside the supported range"):
         Event("order.placed", {}, **fields)
 
 
@@ -53,6 +53,6 @@ def test_a_time_keeps_its_time_zone() -> None:
 
 @pytest.mark.parametrize("version", [0, -1, 2**31, 1.5, "2", True])
 def test_a_version_is_a_whole_number_from_one(version: Any) -> None:
-    with pytest.raises(RecordError, match="whole number from 1") as caught:
+    with pytest.raises(RecordError, match="an integer of 1 or more") as caught:
         Event("order.placed", {}, schema_version=version)
     assert caught.value.field == "schema_version"

@@ -31,13 +31,13 @@ class ByBatch(BatchObserver):
     """Keeps its observations."""
 
     def __init__(self) -> None:
-        self.told: list[Observation | BatchDelivered] = []
+        self.reported: list[Observation | BatchDelivered] = []
 
     def __call__(self, observation: Observation) -> None:
-        self.told.append(observation)
+        self.reported.append(observation)
 
     def delivered(self, batch: BatchDelivered) -> None:
-        self.told.append(batch)
+        self.reported.append(batch)
 
 
 def broken(observation: Observation) -> None:
@@ -48,10 +48,10 @@ def test_every_observer_receives_all_observations_in_order() -> None:
     first: list[Observation] = []
     second: list[Observation] = []
     announce = Announcer([first.append, second.append])
-    told: list[Observation] = [StopRequested(relay="r"), EmptyFetch(relay="r")]
-    for observation in told:
+    reported: list[Observation] = [StopRequested(relay="r"), EmptyFetch(relay="r")]
+    for observation in reported:
         announce(observation)
-    assert first == second == told
+    assert first == second == reported
 
 
 def test_a_failing_observer_does_not_affect_the_others() -> None:
@@ -93,20 +93,20 @@ def test_an_observer_receives_deliveries_by_batch_or_one_by_one() -> None:
     announce = Announcer([by_batch, one_by_one.append])
     announce.delivered(BATCH)
     announce(StopRequested(relay="r"))
-    assert by_batch.told == [BATCH, StopRequested(relay="r")]
+    assert by_batch.reported == [BATCH, StopRequested(relay="r")]
     assert one_by_one == [*EACH, StopRequested(relay="r")]
 
 
 def test_an_observer_that_fails_for_an_event_receives_the_rest_of_the_batch() -> None:
-    told: list[Observation] = []
+    reported: list[Observation] = []
 
     def breaks_at_the_first(observation: Observation) -> None:
-        told.append(observation)
+        reported.append(observation)
         if observation == EACH[0]:
             raise RuntimeError("this listener is broken")
 
     Announcer([breaks_at_the_first]).delivered(BATCH)
-    assert told == EACH
+    assert reported == EACH
 
 
 def test_an_observer_that_fails_for_a_batch_does_not_affect_the_others() -> None:
@@ -116,7 +116,7 @@ def test_an_observer_that_fails_for_a_batch_does_not_affect_the_others() -> None
 
     after = ByBatch()
     Announcer([Broken(), after]).delivered(BATCH)
-    assert after.told == [BATCH]
+    assert after.reported == [BATCH]
 
 
 def test_every_observation_of_the_module_belongs_to_the_union() -> None:

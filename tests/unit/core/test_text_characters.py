@@ -42,5 +42,5 @@ def test_printable_text_stays_unchanged() -> None:
 def test_a_log_line_is_one_line_with_a_sortable_time() -> None:
     record = logging.LogRecord("pillarbox", logging.INFO, __file__, 1, "said %s", ("a\x1b[2J\n\x9b31m\u202e",), None)
     record.created = 0.0
-    told = LineFormatter(FORMAT).format(record)
-    assert told == "1970-01-01T00:00:00.000000Z INFO pillarbox: said a\\x1b[2J\\n\\x9b31m\\u202e"
+    reported = LineFormatter(FORMAT).format(record)
+    assert reported == "1970-01-01T00:00:00.000000Z INFO pillarbox: said a\\x1b[2J\\n\\x9b31m\\u202e"

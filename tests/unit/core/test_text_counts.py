@@ -19,5 +19,5 @@ def test_irregular_plurals() -> None:
 
 
 def test_a_bounded_count_is_marked() -> None:
-    assert plural(10_001, "event", most=10_000) == "more than 10,000 events"
-    assert plural(1, "event", most=10_000) == "1 event"
+    assert plural(10_001, "event", limit=10_000) == "more than 10,000 events"
+    assert plural(1, "event", limit=10_000) == "1 event"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pillarbox.core.text import is_json, parse_json
+from pillarbox.core.payload import is_json, parse_json
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,12 @@ def test_other_content_types(content_type: str) -> None:
     assert not is_json(content_type)
 
 
-@pytest.mark.parametrize("document", ['{"a": [1, null]}', b'"text"', "1e400", b"null"])
-def test_a_document_is_parsed(document: str | bytes) -> None:
-    parse_json(document)
+@pytest.mark.parametrize(
+    ("document", "value"),
+    [('{"a": [1, null]}', {"a": [1, None]}), (b'"text"', "text"), ("1e400", float("inf")), (b"null", None)],
+)
+def test_a_document_is_parsed(document: str | bytes, value: object) -> None:
+    assert parse_json(document) == value
 
 
 @pytest.mark.parametrize("document", ["", "{", "NaN", "[Infinity]", "-Infinity", b"\xff\xfe\xff", "[" * 100_000])

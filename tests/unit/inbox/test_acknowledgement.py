@@ -12,7 +12,7 @@ from pillarbox.inbox.acknowledgement import LONGEST_REASON, RejectMessage, Retry
 from pillarbox.inbox.consumer import DEFAULT_RETRY
 from pillarbox.inbox.dispatch import NoTransactionError
 
-CHANCE = random.Random(1)
+RNG = random.Random(1)
 
 
 def message(attempts: int = 0, deferrals: int = 0) -> Incoming:
@@ -22,7 +22,7 @@ def message(attempts: int = 0, deferrals: int = 0) -> Incoming:
 def decided(
     error: BaseException, *, attempts: int = 0, deferrals: int = 0, policy: RetryPolicy = DEFAULT_RETRY
 ) -> RetryMessage | RejectMessage:
-    return decide(error, message(attempts, deferrals), policy, CHANCE)
+    return decide(error, message(attempts, deferrals), policy, RNG)
 
 
 @pytest.mark.parametrize(

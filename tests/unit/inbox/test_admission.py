@@ -20,7 +20,7 @@ inbox = Inbox()
         (7, "consumer must be text, not int"),
         ("bill\ning", r"control character U\+000A"),
         ("b\ud800", "lone surrogate"),
-        ("é" * 128, "256 bytes of UTF-8; at most 255"),
+        ("é" * 128, "256 bytes of UTF-8; the limit is 255"),
     ],
 )
 async def test_an_invalid_consumer_name_is_rejected_by_every_method(consumer: Any, reason: str) -> None:
@@ -40,7 +40,7 @@ async def test_an_invalid_consumer_name_is_rejected_by_every_method(consumer: An
         (None, "NoneType has no event_id"),
         (7, "int has no event_id"),
         ("e\x00", r"control character U\+0000"),
-        ("e" * 256, "256 bytes of UTF-8; at most 255"),
+        ("e" * 256, "256 bytes of UTF-8; the limit is 255"),
     ],
 )
 def test_an_event_without_a_valid_id_is_rejected(event: Any, reason: str) -> None:

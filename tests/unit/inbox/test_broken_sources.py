@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pillarbox import ConfigurationError, Consumer, UnavailableError
-from pillarbox.core.clock import Chance
+from pillarbox.core.clock import RandomSource
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import (
     AckFailed,
@@ -46,7 +46,7 @@ class BrokenSource(MemorySource):
 
 
 class BrokenPolicy:
-    def delay(self, attempt: int, chance: Chance) -> float | None:
+    def delay_after(self, attempt: int, rng: RandomSource) -> float | None:
         raise ZeroDivisionError("attempt")
 
 
@@ -56,14 +56,14 @@ class BrokenPolicy:
     ids=["retry", "retry and reject"],
 )
 async def test_an_acknowledgement_that_raises_affects_one_message(broken: tuple[str, ...], ends: str) -> None:
-    told = await _consumed(broken=broken)
-    [end] = [one for one in told if isinstance(one, (MessageDeadLettered, AckFailed))]
+    reported = await _consumed(broken=broken)
+    [end] = [one for one in reported if isinstance(one, (MessageDeadLettered, AckFailed))]
     assert (type(end).__name__, end.event_id, "OverflowError" in end.error) == (ends, "bad", True)
 
 
 async def test_a_lost_acknowledgement_creates_no_dead_letter() -> None:
-    told = await _consumed(broken=("retry",), error=UnavailableError)
-    [end] = [one for one in told if isinstance(one, (MessageDeadLettered, AckFailed))]
+    reported = await _consumed(broken=("retry",), error=UnavailableError)
+    [end] = [one for one in reported if isinstance(one, (MessageDeadLettered, AckFailed))]
     assert (type(end), end.event_id, end.error) == (AckFailed, "bad", "UnavailableError in retry")
 
 
@@ -75,9 +75,9 @@ async def test_a_misconfigured_broker_stops_the_consumer() -> None:
 
 
 async def test_an_id_other_than_text_is_reported_as_text() -> None:
-    queue, told = MemoryQueue(), list[ConsumerObservation]()
+    queue, reported = MemoryQueue(), list[ConsumerObservation]()
     consumer = Consumer(
-        MemorySource(queue), name="billing", transaction=MemoryStore().transaction, observers=[told.append]
+        MemorySource(queue), name="billing", transaction=MemoryStore().transaction, observers=[reported.append]
     )
 
     @consumer.on("*")
@@ -86,14 +86,14 @@ async def test_an_id_other_than_text_is_reported_as_text() -> None:
 
     async with consumer:
         queue.put(incoming("\udcff", event_type="\ud800"))
-        await eventually(lambda: [one for one in told if isinstance(one, MessageDeadLettered)], within=30)
-    [end] = [one for one in told if isinstance(one, MessageDeadLettered)]
+        await eventually(lambda: [one for one in reported if isinstance(one, MessageDeadLettered)], within=30)
+    [end] = [one for one in reported if isinstance(one, MessageDeadLettered)]
     assert (end.event_id.encode(), end.event_type.encode()) == (b"\\xdcff", b"\\xd800")
 
 
 async def test_a_policy_that_raises_affects_one_message() -> None:
-    told = await _consumed(retry=BrokenPolicy())
-    [end] = [one for one in told if isinstance(one, MessageDeadLettered)]
+    reported = await _consumed(retry=BrokenPolicy())
+    [end] = [one for one in reported if isinstance(one, MessageDeadLettered)]
     assert end.error == "ValueError: no; the retry policy raised ZeroDivisionError: attempt"
 
 
@@ -113,8 +113,8 @@ async def test_an_id_that_the_database_rejects_is_not_an_outage(sqlstate: str, e
             raise RefusedValueError(sqlstate)
         yield
 
-    queue, told = MemoryQueue(), list[ConsumerObservation]()
-    consumer = Consumer(MemorySource(queue), name="billing", transaction=transaction, observers=[told.append])
+    queue, reported = MemoryQueue(), list[ConsumerObservation]()
+    consumer = Consumer(MemorySource(queue), name="billing", transaction=transaction, observers=[reported.append])
 
     @consumer.on("*")
     async def bill(transaction: MemoryTransaction, event: ConsumedEvent) -> None:
@@ -122,15 +122,15 @@ async def test_an_id_that_the_database_rejects_is_not_an_outage(sqlstate: str, e
 
     async with consumer:
         queue.put(incoming("bad"))
-        await eventually(lambda: [one for one in told if isinstance(one, ends)], within=30)
+        await eventually(lambda: [one for one in reported if isinstance(one, ends)], within=30)
 
 
 async def test_the_end_of_an_outage_is_reported_without_a_message() -> None:
-    source, told = MemorySource(MemoryQueue()), list[ConsumerObservation]()
-    consumer = Consumer(source, name="billing", transaction=MemoryStore().transaction, observers=[told.append])
+    source, reported = MemorySource(MemoryQueue()), list[ConsumerObservation]()
+    consumer = Consumer(source, name="billing", transaction=MemoryStore().transaction, observers=[reported.append])
 
     async def met(kind: type[SourceFailed | SourceRestored]) -> list[ConsumerObservation]:
-        return [one for one in told if isinstance(one, kind)]
+        return [one for one in reported if isinstance(one, kind)]
 
     @consumer.on("*")
     async def bill(transaction: MemoryTransaction, event: ConsumedEvent) -> None:
@@ -142,18 +142,18 @@ async def test_the_end_of_an_outage_is_reported_without_a_message() -> None:
         source.heal()
         await eventually(lambda: met(SourceRestored), within=30)
     [restored] = await met(SourceRestored)
-    assert isinstance(told[told.index(restored) - 1], SourceFailed)
+    assert isinstance(reported[reported.index(restored) - 1], SourceFailed)
 
 
 def _consumer(
     broken: tuple[str, ...], error: type[Exception], **settings: Any
 ) -> tuple[Consumer, list[ConsumerObservation]]:
     """A consumer that fails on the first of two messages, and its observations."""
-    queue, told = MemoryQueue(), list[ConsumerObservation]()
+    queue, reported = MemoryQueue(), list[ConsumerObservation]()
     source = BrokenSource(queue)
     source.broken, source.error = broken, error
     consumer = Consumer(
-        source, name="billing", transaction=MemoryStore().transaction, observers=[told.append], **settings
+        source, name="billing", transaction=MemoryStore().transaction, observers=[reported.append], **settings
     )
 
     @consumer.on("*")
@@ -163,19 +163,19 @@ def _consumer(
 
     queue.put(incoming("bad"))
     queue.put(incoming("good"))
-    return consumer, told
+    return consumer, reported
 
 
 async def _consumed(
     broken: tuple[str, ...] = (), error: type[Exception] = OverflowError, **settings: Any
 ) -> list[ConsumerObservation]:
-    consumer, told = _consumer(broken, error, **settings)
+    consumer, reported = _consumer(broken, error, **settings)
 
     async def ended() -> bool:
-        return sum(isinstance(one, (MessageDeadLettered, AckFailed, EventProcessed)) for one in told) == 2
+        return sum(isinstance(one, (MessageDeadLettered, AckFailed, EventProcessed)) for one in reported) == 2
 
     async with consumer:
         await eventually(ended, within=90)
-        assert [one.event_id for one in told if isinstance(one, EventProcessed)] == ["good"]
+        assert [one.event_id for one in reported if isinstance(one, EventProcessed)] == ["good"]
         await asyncio.sleep(0)
-    return told
+    return reported

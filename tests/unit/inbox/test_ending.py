@@ -14,12 +14,12 @@ from pillarbox.transports.memory_source import MemoryQueue, MemorySource
 
 @pytest.mark.parametrize("events", [0, 1])
 async def test_only_messages_in_flight_are_redelivered(events: int) -> None:
-    queue, told, ready = MemoryQueue(), list[ConsumerObservation](), asyncio.Event()
+    queue, reported, ready = MemoryQueue(), list[ConsumerObservation](), asyncio.Event()
     consumer = Consumer(MemorySource(queue), name="billing", transaction=MemoryStore().transaction)
 
     @consumer.observe
     def note(observation: ConsumerObservation) -> None:
-        told.append(observation)
+        reported.append(observation)
         if not events:
             ready.set()
 
@@ -35,4 +35,4 @@ async def test_only_messages_in_flight_are_redelivered(events: int) -> None:
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert told[-1] == ConsumerStopped(consumer="billing", drained=events == 0)
+    assert reported[-1] == ConsumerStopped(consumer="billing", drained=events == 0)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pillarbox import ConfigurationError, Inbox
+from pillarbox.stores.memory import MemoryStore
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,8 @@ def test_a_retention_must_outlive_the_default_redelivery() -> None:
         Inbox(retention="30 days")
 
 
-def test_a_longer_retention_is_accepted_and_none_keeps_forever() -> None:
-    Inbox()
-    Inbox(retention="30 days", redelivery="7 days")
-    Inbox(retention=None, redelivery="10000 days")
+@pytest.mark.parametrize(("retention", "redelivery"), [("30 days", "7 days"), ("forever", "10000 days")])
+def test_a_retention_longer_than_the_redelivery_is_accepted(retention: str, redelivery: str) -> None:
+    store = MemoryStore()
+    with store.transaction() as transaction:
+        assert Inbox(retention=retention, redelivery=redelivery).admit(transaction, "billing", "e1")

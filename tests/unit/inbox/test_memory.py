@@ -6,7 +6,7 @@ import pytest
 
 from pillarbox import DuplicateEventError, Event, Inbox, InboxError, NotInTransactionError, Outbox
 from pillarbox.core.clock import SystemClock
-from pillarbox.core.row import InProcessInbox
+from pillarbox.core.rows import InboxTransaction
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.lookup import find_event
 
@@ -24,7 +24,7 @@ class Calendar(SystemClock):
 
 
 def test_admit_accepts_a_transaction() -> None:
-    assert isinstance(MemoryStore().transaction(), InProcessInbox)
+    assert isinstance(MemoryStore().transaction(), InboxTransaction)
 
 
 async def test_admitting_outside_the_block_is_rejected() -> None:
@@ -71,7 +71,7 @@ async def test_prune_deletes_only_records_past_their_retention() -> None:
     with store.transaction() as transaction:
         inbox.admit(transaction, "billing", "young")
     clock.at += timedelta(days=11)
-    assert await Inbox(retention=None).prune(store) == 0
+    assert await Inbox(retention="forever").prune(store) == 0
     assert await Inbox(retention="30 days", redelivery="7 days").prune(store) == 2500
     assert await Inbox(retention="30 days", redelivery="7 days").prune(store) == 0
     with store.transaction() as transaction:

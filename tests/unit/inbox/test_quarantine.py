@@ -13,7 +13,7 @@ from pillarbox.transports.memory_source import QUARANTINE_AFTER, MemoryQueue, Me
 
 
 async def crash(queue: MemoryQueue, number: int) -> None:
-    """Receive so many messages and crash."""
+    """Receive that many messages and crash."""
     source = MemorySource(queue)
     for _ in range(number):
         await source.receive()
@@ -29,22 +29,29 @@ async def test_quarantined_messages_are_handled_alone_and_others_concurrently() 
     for name in ("a", "b", "c"):
         queue.put(incoming(name))
     at_work: set[str] = set()
-    seen: list[set[str]] = []
-    told: list[ConsumerObservation] = []
-    consumer = Consumer(MemorySource(queue), name="billing", transaction=_Nothing, observers=[told.append])
+    beside_quarantined: set[str] = set()
+    together = asyncio.Event()
+    reported: list[ConsumerObservation] = []
+    consumer = Consumer(MemorySource(queue), name="billing", transaction=_Nothing, observers=[reported.append])
 
     @consumer.on("*")
     async def bill(transaction: object, event: ConsumedEvent) -> None:
         at_work.add(event.event_id)
-        for _ in range(20):
-            await asyncio.sleep(0.001)
-            seen.append(set(at_work))
+        if event.event_id in ("s1", "s2"):
+            for _ in range(200):  # passes of the event loop, in which others could begin
+                await asyncio.sleep(0)
+                beside_quarantined.update(at_work - {event.event_id})
+        else:
+            if at_work == {"a", "b", "c"}:
+                together.set()
+            async with asyncio.timeout(60):
+                await together.wait()
         at_work.discard(event.event_id)
 
     async with consumer:
-        await eventually(lambda: sum(isinstance(one, EventProcessed) for one in told) == 5)
-    assert all(len(together) == 1 for together in seen if together & {"s1", "s2"})
-    assert {"a", "b", "c"} in seen
+        await eventually(lambda: sum(isinstance(one, EventProcessed) for one in reported) == 5)
+    assert beside_quarantined == set()
+    assert together.is_set()
 
 
 class _Nothing:
@@ -61,16 +68,16 @@ class _Nothing:
 
 
 async def test_after_too_many_crashes_a_message_is_dead_lettered_unhandled() -> None:
-    queue, told = MemoryQueue(), list[ConsumerObservation]()
+    queue, reported = MemoryQueue(), list[ConsumerObservation]()
     queue.put(incoming("poison"))
     for _ in range(QUARANTINE_AFTER + MAX_CRASHES):
         await crash(queue, 1)
     consumer = Consumer(
-        MemorySource(queue), name="billing", transaction=MemoryStore().transaction, observers=[told.append]
+        MemorySource(queue), name="billing", transaction=MemoryStore().transaction, observers=[reported.append]
     )
     handled: list[str] = []
     consumer.on("*")(lambda transaction, event: handled.append(event.event_id))
     async with consumer:
-        await eventually(lambda: any(isinstance(one, MessageDeadLettered) for one in told))
+        await eventually(lambda: any(isinstance(one, MessageDeadLettered) for one in reported))
     assert handled == []
     assert "crashed or lost their connection" in queue.dead[0].reason

@@ -6,7 +6,7 @@ import pytest
 
 from pillarbox import Consumer, Event, FixedDelay, Handlers, Outbox, Relay
 from pillarbox.admin.overview import ConsumerView
-from pillarbox.core.row import ConsumerStatistics
+from pillarbox.core.statistics import ConsumerStatistics
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import (
     AckFailed,
@@ -34,10 +34,10 @@ class Writer:
 
     def __init__(self, clock: SimulatedClock) -> None:
         self.written: list[ConsumerStatistics] = []
-        self.told: list[ConsumerObservation] = []
+        self.reported: list[ConsumerObservation] = []
         self.broken: BaseException | None = None
         self.takes = 0.0
-        self.tallier = StatisticsWriter("billing", write=self.write, announce=self.told.append, clock=clock)
+        self.tallier = StatisticsWriter("billing", write=self.write, announce=self.reported.append, clock=clock)
 
     async def write(self, statistics: ConsumerStatistics) -> None:
         await asyncio.sleep(self.takes)
@@ -51,7 +51,7 @@ class Writer:
 
 
 def test_every_result_is_counted_and_outages_are_not() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         book = Writer(simulation.clock)
         book.count(
             HANDLED,
@@ -67,11 +67,11 @@ def test_every_result_is_counted_and_outages_are_not() -> None:
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
         assert book.written == [ConsumerStatistics("billing", 2, 1, 1, 1, "oh", 4.0)]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_empty_statistics_are_not_written() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         book = Writer(simulation.clock)
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
         book.count(HANDLED)
@@ -79,18 +79,18 @@ def test_empty_statistics_are_not_written() -> None:
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
         assert book.written == [ConsumerStatistics("billing", processed=1)]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 @pytest.mark.parametrize("broken", [OSError("no route\nto host"), SystemExit(1), asyncio.CancelledError()], ids=repr)
 def test_a_failed_write_is_kept_and_logged_once(broken: BaseException) -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         book = Writer(simulation.clock)
         book.broken = broken
         for _ in range(3):
             book.count(HANDLED, MessageDeadLettered(**EVENT, attempt=7, error="never"))
             await book.tallier.write(within=FOREGROUND_TIMEOUT)
-        assert [type(one) for one in book.told] == [StatisticsFailed]
+        assert [type(one) for one in book.reported] == [StatisticsFailed]
         book.broken = None
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
         assert book.written == [
@@ -99,25 +99,25 @@ def test_a_failed_write_is_kept_and_logged_once(broken: BaseException) -> None:
         book.broken = broken
         book.count(HANDLED)
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
-        assert len(book.told) == 2
+        assert len(book.reported) == 2
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_a_write_that_hangs_times_out() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         book = Writer(simulation.clock)
         book.takes = 3600.0
         book.count(HANDLED)
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
         assert simulation.clock.monotonic() == FOREGROUND_TIMEOUT
-        assert book.told == [StatisticsFailed(consumer="billing", error="TimeoutError")]
+        assert book.reported == [StatisticsFailed(consumer="billing", error="TimeoutError")]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_a_cancellation_is_raised_and_the_counts_are_kept() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         book = Writer(simulation.clock)
         book.takes = 1.0
         book.count(HANDLED)
@@ -127,13 +127,13 @@ def test_a_cancellation_is_raised_and_the_counts_are_kept() -> None:
         with pytest.raises(asyncio.CancelledError):
             await writing
         await book.tallier.write(within=FOREGROUND_TIMEOUT)
-        assert (book.written, book.told) == ([ConsumerStatistics("billing", processed=1)], [])
+        assert (book.written, book.reported) == ([ConsumerStatistics("billing", processed=1)], [])
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_without_a_running_consumer_statistics_are_written_every_ten_seconds() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         book = Writer(simulation.clock)
         for _ in range(12):
             book.count(HANDLED)
@@ -141,18 +141,18 @@ def test_without_a_running_consumer_statistics_are_written_every_ten_seconds() -
             await asyncio.sleep(1)
         assert [written.processed for written in book.written] == [1, 10]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_a_running_consumer_writes_every_ten_seconds_and_when_it_stops() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         store = MemoryStore(clock=simulation.clock)
         source = MemorySource(clock=simulation.clock)
         consumer = Consumer(
             source,
             name="billing",
             transaction=store.transaction,
-            retry=FixedDelay(wait="1s", max_attempts=3),
+            retry=FixedDelay(delay="1s", max_attempts=3),
             clock=simulation.clock,
         )
 
@@ -173,11 +173,11 @@ def test_a_running_consumer_writes_every_ten_seconds_and_when_it_stops() -> None
             await asyncio.sleep(1)
         assert [view.processed for view in await store.admin.inspection.consumers()] == [4]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_an_unavailable_transaction_does_not_delay_the_stop() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         store, source = MemoryStore(clock=simulation.clock), MemorySource(clock=simulation.clock)
         consumer = Consumer(source, name="billing", transaction=store.transaction, clock=simulation.clock)
 
@@ -194,11 +194,11 @@ def test_an_unavailable_transaction_does_not_delay_the_stop() -> None:
         assert drained <= simulation.clock.monotonic() <= drained + FOREGROUND_TIMEOUT
         assert [view.processed for view in await store.admin.inspection.consumers()] == [1]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_in_process_statistics_are_written_when_the_handlers_close() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         store, handlers = MemoryStore(clock=simulation.clock), Handlers()
         consumer = Consumer(name="billing", transaction=store.transaction, clock=simulation.clock)
 
@@ -213,7 +213,7 @@ def test_in_process_statistics_are_written_when_the_handlers_close() -> None:
         relay = Relay(
             store=store,
             transports={"handlers": handlers},
-            retry=FixedDelay(wait="0s", max_attempts=5),
+            retry=FixedDelay(delay="0s", max_attempts=5),
             clock=simulation.clock,
         )
         await relay.run_until_empty()
@@ -228,4 +228,4 @@ def test_in_process_statistics_are_written_when_the_handlers_close() -> None:
             "ValueError: attempt 2",
         )
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)

@@ -59,7 +59,7 @@ shouted = { transport = "rabbit", exchange = "shop", routing_key = "all" }
 
 
 def test_dead_letter_queues_of_queues_that_destinations_name(tmp_path: Path) -> None:
-    assert known_queues(settings_of(BY_NAME, tmp_path), met=["met"]) == [
+    assert known_queues(settings_of(BY_NAME, tmp_path), destinations=["met"]) == [
         DeadQueue(transport="rabbit", name="dead"),
         DeadQueue(transport="rabbit", name="nosuch.q.dlq", named=False),
     ]
@@ -67,7 +67,7 @@ def test_dead_letter_queues_of_queues_that_destinations_name(tmp_path: Path) -> 
 
 def test_without_routes_the_queues_of_known_event_types(tmp_path: Path) -> None:
     alone = Settings.load(None, {"PILLARBOX_TRANSPORT": "amqp://mq/"})
-    [found] = known_queues(alone, met=["order.placed"])
+    [found] = known_queues(alone, destinations=["order.placed"])
     assert (found.name, found.named) == ("order.placed.dlq", False)
 
 

@@ -8,7 +8,7 @@ import pytest
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.errors import RecordError
 from pillarbox.core.message import Status
-from pillarbox.ops.dead_letter_edit import amendment, compact, legible
+from pillarbox.ops.dead_letter_edit import amendment, compact, indent
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 LIMIT = 100
@@ -32,16 +32,16 @@ def test_headers_are_set_and_removed() -> None:
     had = dead_letter(headers='{"tenant":"acme","debug":"1"}')
     change = amendment(had, headers={"tenant": "umbrella", "n": "2"}, removed=["debug"], max_payload=LIMIT)
     assert change.headers == {"tenant": "umbrella", "n": "2"}
-    assert change.told["headers"] == {"set": ["n", "tenant"], "removed": ["debug"]}
+    assert change.summary["headers"] == {"set": ["n", "tenant"], "removed": ["debug"]}
     assert change.payload == b'{"id":1}'
 
 
-def test_an_identical_edit_is_no_change() -> None:
+def test_an_identical_edit_changes_nothing() -> None:
     assert not amendment(dead_letter(), payload=b'{"id":1}', headers={"tenant": "acme"}, max_payload=LIMIT).changes
 
 
 @pytest.mark.parametrize(
-    ("payload", "told"),
+    ("payload", "reported"),
     [
         (b"{", "not JSON"),
         (b"\xff", "not JSON"),
@@ -53,8 +53,8 @@ def test_an_identical_edit_is_no_change() -> None:
         (b"[" + b" " * LIMIT + b"]", "max_payload"),
     ],
 )
-def test_a_payload_that_could_not_be_recorded_is_rejected(payload: bytes, told: str) -> None:
-    with pytest.raises(RecordError, match=told) as refused:
+def test_a_payload_that_could_not_be_recorded_is_rejected(payload: bytes, reported: str) -> None:
+    with pytest.raises(RecordError, match=reported) as refused:
         amendment(dead_letter(), payload=payload, max_payload=LIMIT)
     assert refused.value.field == "payload"
 
@@ -67,7 +67,7 @@ def test_a_binary_payload_can_be_any_bytes_up_to_the_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "reported"),
     [
         ({"headers": {"a": "x\ny"}}, "control character"),
         ({"headers": {"a": "x" * 9000}}, "longer than"),
@@ -75,8 +75,8 @@ def test_a_binary_payload_can_be_any_bytes_up_to_the_limit() -> None:
         ({"removed": ["other"]}, "no header 'other'"),
     ],
 )
-def test_headers_that_could_not_be_recorded_are_rejected(asked: dict[str, Any], told: str) -> None:
-    with pytest.raises(RecordError, match=told) as refused:
+def test_headers_that_could_not_be_recorded_are_rejected(asked: dict[str, Any], reported: str) -> None:
+    with pytest.raises(RecordError, match=reported) as refused:
         amendment(dead_letter(), **asked, max_payload=LIMIT)
     assert refused.value.field == "headers"
 
@@ -88,11 +88,11 @@ def test_headers_inserted_by_sql_do_not_prevent_an_edit_of_the_payload() -> None
 
 @pytest.mark.parametrize("payload", [b'{"id":1,"items":[1,2.5,"\xc3\xa4"]}', b"{}"])
 def test_json_is_indented_for_editing_and_stored_unchanged(payload: bytes) -> None:
-    shown, indented = legible(payload)
+    shown, indented = indent(payload)
     assert indented
     assert compact(shown) == payload
 
 
 @pytest.mark.parametrize("payload", [b'{"price": 1.10}', b'{"a":1,"a":2}', b"no json", b"\xff", b'{"n":1e400}'])
 def test_json_that_indenting_would_change_is_shown_unchanged(payload: bytes) -> None:
-    assert legible(payload) == (payload, False)
+    assert indent(payload) == (payload, False)

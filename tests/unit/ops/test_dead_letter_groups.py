@@ -125,6 +125,6 @@ async def test_errors_are_grouped_on_a_thread(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(dead_letter_groups, "fingerprint", noted)
     await groups(store, DeadLetterFilter())
     assert [number async for number in dead_letters_of(store, DeadLetterFilter(), "0" * 12)] == []
-    assert (await page_of(store, DeadLetterFilter(), "0" * 12, limit=5, before=None, looks=1)).dead_letters == []
+    assert (await page_of(store, DeadLetterFilter(), "0" * 12, limit=5, before=None, queries=1)).dead_letters == []
     assert threads
     assert threading.main_thread() not in threads

@@ -28,11 +28,11 @@ def test_times_are_written_in_utc_and_headers_as_an_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "told"), [(0.012299999594688416, 0.0123), (123.45600128173828, 123.456), (0.0, 0.0), (None, None)]
+    ("kept", "reported"), [(0.012299999594688416, 0.0123), (123.45600128173828, 123.456), (0.0, 0.0), (None, None)]
 )
-def test_the_duration_of_a_send_has_single_precision(kept: float | None, told: float | None) -> None:
-    assert exports.event_detail(detail(b"{}")._replace(seconds=kept))["seconds"] == told
-    assert exports.failure(Failure("d", 1, True, "no", NOON, kept))["seconds"] == told
+def test_the_duration_of_a_send_has_single_precision(kept: float | None, reported: float | None) -> None:
+    assert exports.event_detail(detail(b"{}")._replace(seconds=kept))["seconds"] == reported
+    assert exports.failure(Failure("d", 1, True, "no", NOON, kept))["seconds"] == reported
 
 
 def test_json_in_canonical_form_is_decoded() -> None:

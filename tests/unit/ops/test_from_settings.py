@@ -84,7 +84,7 @@ def test_the_outbox_has_the_limits_of_the_file(file: Path) -> None:
 def test_variables_override_the_file(file: Path) -> None:
     variables = {"PILLARBOX_CONFIG": str(file), "PILLARBOX_RELAY__LEASE": "2s"}
     with pytest.raises(
-        ConfigurationError, match=r"PILLARBOX_RELAY__LEASE is 2s: it must be at least 3 × relay.heartbeat"
+        ConfigurationError, match=r"PILLARBOX_RELAY__LEASE is 2s: it must be at least 3 × relay.heartbeat_interval"
     ):
         Relay.from_settings(environment=variables)
 
@@ -99,3 +99,9 @@ def test_a_relay_without_a_transport_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "empty.toml").write_text("")
     with pytest.raises(ConfigurationError, match="PILLARBOX_TRANSPORT is not set"):
         Relay.from_settings(tmp_path / "empty.toml", environment={})
+
+
+def test_settings_replace_the_limits_of_the_imported_handlers(file: Path) -> None:
+    file.write_text(file.read_text() + 'timeout = "forever"\nworkers = 2\n')
+    Relay.from_settings(file, environment={})
+    assert sys.modules["shop_events"].handlers.pace.overdue is None

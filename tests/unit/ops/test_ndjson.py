@@ -25,7 +25,7 @@ def test_null_counts_as_not_given() -> None:
     assert event_of('{"event_type": "t", "payload": {}, "key": null, "headers": null}').key is None
 
 
-def test_bytes_come_in_base64() -> None:
+def test_bytes_are_shown_in_base64() -> None:
     assert event_of('{"event_type": "t", "payload_base64": "AP8="}').payload == b"\x00\xff"
 
 

@@ -54,8 +54,8 @@ def test_both_tables_fit_and_count_omitted_rows(height: int) -> None:
     shown = [lines(sheet, width=140, most=most) for sheet, most in zip((WIDE, NARROW), given, strict=True)]
     assert sum(map(len, shown)) <= height
     assert "relay-0" in "\n".join(shown[1])
-    told = [line for line in shown[1] if line.startswith("and ")]
-    assert told == ([] if given[1] == 9 else [f"and {9 - given[1] + 1} more"])
+    reported = [line for line in shown[1] if line.startswith("and ")]
+    assert reported == ([] if given[1] == 9 else [f"and {9 - given[1] + 1} more"])
 
 
 def test_unused_rows_of_one_table_go_to_the_other() -> None:

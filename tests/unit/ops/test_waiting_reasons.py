@@ -14,9 +14,11 @@ from pillarbox.testing.conformance.lane_owner import LONG, Owner, join
 from pillarbox.testing.memory import MemoryHarness
 
 
-async def told(harness: MemoryHarness) -> list[str]:
+async def reasons_of(harness: MemoryHarness) -> list[str]:
     story = await harness.store.admin.events.show("a")
-    return [waiting_reasons.waits_for(view) for view in await waiting_reasons.shut(harness.store, story)]
+    return [
+        waiting_reasons.waits_for(view) for view in await waiting_reasons.unavailable_destinations(harness.store, story)
+    ]
 
 
 async def waiting(harness: MemoryHarness, *, to: str, breakers: Mapping[str, str]) -> Owner:
@@ -49,7 +51,7 @@ async def test_an_event_waits_for_an_unavailable_or_limited_destination(
     await waiting(harness, to="orders", breakers={"orders": breaker, "mailer": "open"})
     if override:
         await harness.store.admin.requests.override("orders", **override)
-    assert await told(harness) == words
+    assert await reasons_of(harness) == words
 
 
 async def test_a_breaker_forced_closed_reports_failing_sends() -> None:
@@ -57,23 +59,23 @@ async def test_a_breaker_forced_closed_reports_failing_sends() -> None:
     await waiting(harness, to="orders", breakers={"orders": "closed"})
     await harness.store.admin.requests.override("orders", breaker="closed")
     await harness.store.destinations.report("orders", error="refused", next_attempt=5)
-    assert await told(harness) == ["orders (breaker forced closed by an operator, sends fail)"]
+    assert await reasons_of(harness) == ["orders (breaker forced closed by an operator, sends fail)"]
 
 
 async def test_one_relay_that_can_send_is_enough() -> None:
     harness = MemoryHarness()
     await waiting(harness, to="orders", breakers={"orders": "open"})
     await harness.store.lanes.renew(await join(harness.store), lease=LONG, breakers={"orders": "closed"})
-    assert await told(harness) == []
+    assert await reasons_of(harness) == []
 
 
 async def test_an_event_without_destination_waits_while_all_are_unavailable() -> None:
     harness = MemoryHarness()
     owner = await waiting(harness, to="", breakers={"orders": "open", "mailer": "half-open"})
     await harness.store.admin.requests.override("archive", rate_limit=5)
-    assert await told(harness) == ["mailer (breaker half-open)", "orders (breaker open)"]
+    assert await reasons_of(harness) == ["mailer (breaker half-open)", "orders (breaker open)"]
     await harness.store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open", "mailer": "closed"})
-    assert await told(harness) == []
+    assert await reasons_of(harness) == []
 
 
 @pytest.mark.parametrize(("to", "words"), [("", "every destination"), ("orders", "orders")])
@@ -81,11 +83,11 @@ async def test_a_pause_of_all_destinations_applies_to_every_event(to: str, words
     harness = MemoryHarness()
     await waiting(harness, to=to, breakers={})
     await harness.store.admin.requests.override(EVERYWHERE, paused=True)
-    assert await told(harness) == [f"{words} (paused by an operator)"]
+    assert await reasons_of(harness) == [f"{words} (paused by an operator)"]
 
 
 async def test_a_delivered_event_waits_for_nothing() -> None:
     harness = MemoryHarness()
     owner = await waiting(harness, to="", breakers={"orders": "open"})
     await owner.settle(DELIVERED, *await owner.ready(), to="orders")
-    assert await told(harness) == []
+    assert await reasons_of(harness) == []

@@ -5,13 +5,16 @@ from pathlib import Path
 import pytest
 
 from pillarbox import Event
-from pillarbox.core.errors import ConfigurationError, RecordError
+from pillarbox.core.errors import ConfigurationError, RecordError, SettingsError
+from pillarbox.core.transport import Address
 from pillarbox.ops import wiring
 from pillarbox.ops.settings import Settings
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.transports.memory import MemoryTransport
+from pillarbox.transports.memory import MemoryAddress, MemoryTransport
+from pillarbox.transports.rabbitmq import RabbitMQAddress
+from pillarbox.transports.webhook import WebhookAddress
 
 RABBIT = "[transports.rabbit]\nurl = 'amqp://mq/'\n"
 MEMORY = "[transports.here]\nurl = 'memory://'\n"
@@ -64,6 +67,7 @@ def test_an_outbox_ignores_duplicates_if_configured() -> None:
     outbox, store = wiring.make_outbox(settings_of("[record]\nduplicate = 'ignore'")), MemoryStore()
     with store.transaction() as transaction:
         outbox.record(transaction, Event("order.placed", {}, event_id="e1"), Event("order.placed", {}, event_id="e1"))
+    assert [stored.message.event_id for stored in store._tables.waiting.values()] == ["e1"]
 
 
 async def test_events_take_the_routes_of_the_settings() -> None:
@@ -83,12 +87,8 @@ async def test_events_take_the_routes_of_the_settings() -> None:
     ("text", "problem"),
     [
         (
-            RABBIT + "[destinations.d]\nrouting_key = '{colour}'",
-            "destinations.d in pillarbox.toml: the routing key '{colour}' asks for",
-        ),
-        (
             RABBIT + "[destinations.d]\nbody = 'envelope'\nfields = ['colour']",
-            "destinations.d in pillarbox.toml: envelope: 'colour' is no field",
+            "destinations.d in pillarbox.toml: envelope: 'colour' is not a field",
         ),
         ("[transports.h]\nimport = 'nowhere:x'", "transports.h in pillarbox.toml: there is no module 'nowhere'"),
         ("", "PILLARBOX_TRANSPORT is not set"),
@@ -99,3 +99,31 @@ def test_an_error_names_the_location_of_the_setting(text: str, problem: str) -> 
     with pytest.raises(ConfigurationError) as raised:
         wiring.make_relay(settings, store=MemoryStore(), transports=wiring.open_transports(settings))
     assert problem in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("amqp://localhost", RabbitMQAddress(transport="broker", routing_key="orders.out")),
+        ("memory://", MemoryAddress(transport="broker", name="orders.out")),
+        ("https://partner.example/hooks", WebhookAddress(transport="broker", url="/orders.out")),
+    ],
+)
+def test_a_target_is_an_address_on_any_broker(url: str, address: Address) -> None:
+    text = f'[transports.broker]\nurl = "{url}"\n[destinations.orders]\ntarget = "orders.out"\n'
+    settings = settings_of(text)
+    relay = wiring.make_relay(settings, store=MemoryStore(), transports=wiring.open_transports(settings))
+    [endpoint] = relay._context.routing.endpoints()
+    assert endpoint.destination.address == address
+
+
+def test_a_transport_without_queues_has_no_targets() -> None:
+    settings = settings_of('[transports.out]\nurl = "stdout://"\n[destinations.orders]\ntarget = "x"\n')
+    with pytest.raises(ConfigurationError, match="stdout has no queues"):
+        wiring.make_relay(settings, store=MemoryStore(), transports=wiring.open_transports(settings))
+
+
+def test_a_target_beside_an_address_is_rejected() -> None:
+    text = '[transports.broker]\nurl = "amqp://localhost"\n[destinations.orders]\ntarget = "x"\nexchange = "y"\n'
+    with pytest.raises(SettingsError, match=r"orders\.exchange .* and .*orders\.target .* are both set: remove one"):
+        settings_of(text)

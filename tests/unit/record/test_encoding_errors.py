@@ -35,10 +35,10 @@ def _refused(payload: object, reason: str) -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (float("nan"), "nan is no JSON number"),
-        (float("-inf"), "-inf is no JSON number"),
-        (Decimal("NaN"), "NaN is no number"),
-        (Decimal("Infinity"), "Infinity is no number"),
+        (float("nan"), "nan is not a valid JSON number"),
+        (float("-inf"), "-inf is not a valid JSON number"),
+        (Decimal("NaN"), "NaN is not a number"),
+        (Decimal("Infinity"), "Infinity is not a number"),
         (datetime(2026, 11, 15), "a datetime without time zone"),
         ({1, 2}, "set cannot be encoded as JSON; pass a sorted list"),
         (b"raw", "bytes cannot be encoded as JSON; encode it as base64"),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pillarbox import ConfigurationError, Outbox
-from pillarbox.core.text import LARGEST_PAYLOAD, payload_limit
+from pillarbox.core.payload import MAX_PAYLOAD_BYTES, payload_limit
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_an_invalid_setting_is_named(setting: str, value: Any, reason: str) -> N
         ("17", 17),
         ("17 bytes", 17),
         (1, 1),
-        ("64 MiB", LARGEST_PAYLOAD),
+        ("64 MiB", MAX_PAYLOAD_BYTES),
     ],
 )
 def test_sizes_are_bytes_or_text_with_a_unit(written: Any, size: int) -> None:

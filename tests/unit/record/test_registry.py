@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from pillarbox import ConfigurationError, Event, EventTypes, RecordError
-from pillarbox.core.row import Row
+from pillarbox.core.rows import EventRow
 from pillarbox.record.rows import row_of
 
 
@@ -20,7 +20,7 @@ class OrderPlaced(BaseModel):
     lines: list[Item] = []
 
 
-def _row(registry: EventTypes, event: Event) -> Row:
+def _row(registry: EventTypes, event: Event) -> EventRow:
     return row_of(event, registry=registry, max_payload=1000)
 
 
@@ -114,8 +114,8 @@ def test_a_version_without_upcaster_or_too_new_is_an_error() -> None:
         ({"version": 2, "upcasters": {0: str, 1: str}}, "must be for versions 1 to 1"),
         ({"version": 2, "upcasters": {1: "no function"}}, "must map whole numbers to functions"),
         ({"version": 2, "upcasters": {"1": str}}, "must map whole numbers to functions"),
-        ({"version": 0}, "whole number from 1"),
-        ({"version": True}, "whole number from 1"),
+        ({"version": 0}, "an integer of 1 or more"),
+        ({"version": True}, "an integer of 1 or more"),
         ({"validator": dict}, "the class dict cannot validate"),
         ({"validator": "model"}, "must be a pydantic model or a function"),
         ({"destination": "a\nb"}, "control character"),

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from pillarbox.core.row import Row
-from pillarbox.statements import Names, StatementSet, load
+from pillarbox.core.rows import EventRow
+from pillarbox.statements import Names, StatementSet, load_statements
 
-POSTGRES = StatementSet(Names(), load("pillarbox.record", "postgres"))
-SQLITE = StatementSet(Names(), load("pillarbox.record", "sqlite"))
+POSTGRES = StatementSet(Names(), load_statements("pillarbox.dialects", "record_postgres"))
+SQLITE = StatementSet(Names(), load_statements("pillarbox.dialects", "record_sqlite"))
 STATEMENTS = [
     *(pytest.param(POSTGRES, found.name, id=f"postgres {found.name}") for found in POSTGRES.listed()),
     *(pytest.param(SQLITE, found.name, id=f"sqlite {found.name}") for found in SQLITE.listed()),
@@ -26,8 +26,8 @@ def test_the_statement_fills_the_columns_of_a_row_in_order(name: str) -> None:
     sql = POSTGRES.get(name)
     found = re.search(r"\(([^)]*)\)", sql)
     assert found is not None
-    assert tuple(found[1].replace("\n", " ").replace(" ", "").split(",")) == Row._fields
-    assert len(re.findall(r"\$\d+", sql)) == len(Row._fields)
+    assert tuple(found[1].replace("\n", " ").replace(" ", "").split(",")) == EventRow._fields
+    assert len(re.findall(r"\$\d+", sql)) == len(EventRow._fields)
 
 
 def test_sqlite_would_not_begin_for_anything_but_an_insert() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pillarbox.core.clock import Clock
 from pillarbox.core.store import Store
 from pillarbox.relay.config import RelayConfig
-from pillarbox.relay.relay import make_context
+from pillarbox.relay.relay import RelayContext, make_context
 from pillarbox.relay.routing import Routing
-from pillarbox.relay.supervisor import RelayContext
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.transports.memory import MemoryTransport
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pillarbox.core.transport import Address, Outgoing, Pace, Result
+from pillarbox.core.transport import Address, Outgoing, Pace, SendResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class HandlerAddress(Address):
 class _NothingIsSent:
     pace = Pace()
 
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         raise NotImplementedError
 
     async def ping(self) -> None:

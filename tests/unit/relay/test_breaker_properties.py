@@ -7,14 +7,14 @@ import random
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pillarbox.core.outcome import LONGEST_DELAY
-from pillarbox.core.store import Forced
-from pillarbox.relay.breaker import PROBE_TIMEOUT, UNLIMITED, CircuitBreaker
+from pillarbox.core.outcome import MAX_DELAY
+from pillarbox.core.store import ForcedBreakerState
+from pillarbox.relay.destination_state import PROBE_TIMEOUT, UNLIMITED, CircuitBreaker
 
 REJECTIONS = 3
 LONGEST_WAIT = 60.0
 ROUNDING = 1e-6
-FORCED: list[Forced | None] = ["closed", "open", None]
+FORCED: list[ForcedBreakerState | None] = ["closed", "open", None]
 
 
 class Breaker(RuleBasedStateMachine):
@@ -23,7 +23,7 @@ class Breaker(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.breaker = CircuitBreaker(rejections=REJECTIONS)
-        self.chance = random.Random(11)
+        self.rng = random.Random(11)
         self.now = 0.0
         self.probe_sent_at: float | None = None
         self.rejected_since_accepted: set[int] = set()
@@ -34,7 +34,7 @@ class Breaker(RuleBasedStateMachine):
 
     @rule()
     def waits_for_the_next_probe(self) -> None:
-        if (wait := self.breaker.next_attempt(self.now)) < LONGEST_DELAY:
+        if (wait := self.breaker.next_attempt(self.now)) < MAX_DELAY:
             self.now += wait
             self.now += ROUNDING
             assert self.breaker.may_send(self.now) >= 1
@@ -56,7 +56,7 @@ class Breaker(RuleBasedStateMachine):
 
     @rule()
     def is_unavailable(self) -> None:
-        self.breaker.unavailable("down", self.now, self.chance)
+        self.breaker.unavailable("down", self.now, self.rng)
         self.probe_sent_at = None
         assert self.breaker.forced or self.breaker.state(self.now) != "closed"
 
@@ -64,13 +64,13 @@ class Breaker(RuleBasedStateMachine):
     def is_rejected(self, number: int) -> None:
         before = self.breaker.state(self.now)
         self.rejected_since_accepted.add(number)
-        self.breaker.rejected(f"evt-{number}", self.now, self.chance)
+        self.breaker.rejected(f"evt-{number}", self.now, self.rng)
         self.probe_sent_at = None
         if before == "closed" and self.breaker.state(self.now) != "closed":
             assert len(self.rejected_since_accepted) >= REJECTIONS
 
     @rule(state=st.sampled_from(FORCED))
-    def an_operator_forces(self, state: Forced | None) -> None:
+    def an_operator_forces(self, state: ForcedBreakerState | None) -> None:
         self.breaker.force(state)
 
     @rule()
@@ -92,15 +92,15 @@ class Breaker(RuleBasedStateMachine):
     def it_closes_again_unless_an_operator_forces_it_open(self) -> None:
         wait = self.breaker.next_attempt(self.now)
         if self.breaker.paused or self.breaker.forced == "open":
-            assert wait == LONGEST_DELAY
+            assert wait == MAX_DELAY
         else:
             assert 0 <= wait <= max(LONGEST_WAIT, PROBE_TIMEOUT) + ROUNDING
             assert (wait == 0) == (self.breaker.may_send(self.now) > 0)
 
     @invariant()
     def reading_changes_nothing(self) -> None:
-        looks = [(self.breaker.state(self.now), self.breaker.may_send(self.now)) for _ in range(2)]
-        assert looks[0] == looks[1]
+        results = [(self.breaker.state(self.now), self.breaker.may_send(self.now)) for _ in range(2)]
+        assert results[0] == results[1]
 
 
 TestBreaker = Breaker.TestCase

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.relay.breaker import RateLimit
+from pillarbox.relay.destination_state import RateLimit
 
 rates = st.floats(0.01, 100_000)
 instants = st.floats(0, 1e7)

@@ -10,12 +10,15 @@ from pillarbox import ConfigurationError, RelayConfig, RetentionConfig
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        ({"batch_size": 0}, "RelayConfig.batch_size is 0: write a whole number, 1 or more"),
+        ({"batch_size": 0}, "RelayConfig.batch_size is 0: write an integer, 1 or more"),
         ({"batch_size": "500"}, "RelayConfig.batch_size is '500'"),
-        ({"in_flight": 0}, "RelayConfig.in_flight"),
-        ({"lease": "2s", "heartbeat": "1s"}, r"RelayConfig.lease is 2s: it must be at least 3 × RelayConfig.heartbeat"),
+        ({"max_in_flight_batches": 0}, "RelayConfig.max_in_flight_batches"),
+        (
+            {"lease": "2s", "heartbeat_interval": "1s"},
+            r"RelayConfig.lease is 2s: it must be at least 3 × RelayConfig.heartbeat_interval",
+        ),
         ({"lease": "12900ms", "send_timeout": "10s"}, r"at least 13s, which is RelayConfig.send_timeout \(10s\)"),
-        ({"stall_limit": "1s", "heartbeat": "1s"}, "RelayConfig.stall_limit is 1s: it must be at least 2 × "),
+        ({"stall_limit": "1s", "heartbeat_interval": "1s"}, "RelayConfig.stall_limit is 1s: it must be at least 2 × "),
         ({"poll_interval": "soon"}, "RelayConfig.poll_interval"),
         ({"poll_interval": 0}, "RelayConfig.poll_interval is 0: write a duration above zero"),
         ({"max_in_flight_bytes": 0}, "RelayConfig.max_in_flight_bytes is 0: write a size from 1 byte"),
@@ -30,11 +33,11 @@ def test_an_invalid_value_is_named(wrong: dict[str, Any], named: str) -> None:
 
 
 def test_a_lease_just_long_enough_for_a_send_is_accepted() -> None:
-    assert RelayConfig(lease="13s", send_timeout="10s", heartbeat="1s").longest_send == 11
+    assert RelayConfig(lease="13s", send_timeout="10s", heartbeat_interval="1s").max_send_seconds == 11
 
 
 def test_messages_in_flight_are_bounded() -> None:
-    assert RelayConfig(batch_size=100, in_flight=3).max_in_flight == 300
+    assert RelayConfig(batch_size=100, max_in_flight_batches=3).max_in_flight == 300
 
 
 @pytest.mark.parametrize(("name", "value"), [("history", "-1s"), ("inbox", "a while"), ("audit", None)])

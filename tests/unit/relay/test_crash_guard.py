@@ -3,18 +3,18 @@
 import pytest
 
 from pillarbox.core.clock import SystemClock
-from pillarbox.core.lane import Lease
-from pillarbox.relay.crash_guard import MAX_CRASHES, CrashGuard
+from pillarbox.core.lane import OwnedLane
+from pillarbox.relay.guards import MAX_RELAY_CRASHES, CrashGuard
 from tests.unit.relay.messages import message
 
 
-def guard(*, window: int = 1, grace: float = 0) -> CrashGuard:
-    return CrashGuard(window=window, grace=grace, clock=SystemClock())
+def guard(*, quarantine_size: int = 1, grace: float = 0) -> CrashGuard:
+    return CrashGuard(quarantine_size=quarantine_size, grace=grace, clock=SystemClock())
 
 
 def test_a_lane_with_crashes_is_guarded_for_a_window() -> None:
-    crash_guard = guard(window=2)
-    crash_guard.acquired([Lease(lane=3, epoch=9, crashes=2), Lease(lane=4, epoch=9, crashes=1)])
+    crash_guard = guard(quarantine_size=2)
+    crash_guard.acquired([OwnedLane(lane=3, epoch=9, crashes=2), OwnedLane(lane=4, epoch=9, crashes=1)])
     one, other = message(id=1, lane=3), message(id=2, lane=4)
     assert crash_guard.quarantines(one)
     assert not crash_guard.quarantines(other)
@@ -27,21 +27,21 @@ def test_a_message_that_was_in_flight_during_a_crash_is_quarantined() -> None:
     assert guard().quarantines(message(id=1, attempts=1))
 
 
-@pytest.mark.parametrize(("attempts", "dead"), [(MAX_CRASHES - 1, False), (MAX_CRASHES, True)])
+@pytest.mark.parametrize(("attempts", "dead"), [(MAX_RELAY_CRASHES - 1, False), (MAX_RELAY_CRASHES, True)])
 def test_a_message_is_dead_lettered_after_enough_crashes(attempts: int, dead: bool) -> None:
     assert guard().is_exhausted(message(id=1, attempts=attempts)) is dead
 
 
 def test_no_message_is_dead_lettered_before_running_relays_could_settle() -> None:
-    quarantined = message(id=1, lane=3, attempts=MAX_CRASHES)
+    quarantined = message(id=1, lane=3, attempts=MAX_RELAY_CRASHES)
     for grace, dead in ((0, True), (3600, False)):
         crash_guard = guard(grace=grace)
-        crash_guard.acquired([Lease(lane=3, epoch=9, crashes=MAX_CRASHES)])
+        crash_guard.acquired([OwnedLane(lane=3, epoch=9, crashes=MAX_RELAY_CRASHES)])
         assert (crash_guard.decision(quarantined) is not None) is dead
 
 
 def test_an_attempt_that_the_relay_survived_does_not_count() -> None:
-    crash_guard, quarantined = guard(), message(id=1, lane=3, attempts=MAX_CRASHES)
+    crash_guard, quarantined = guard(), message(id=1, lane=3, attempts=MAX_RELAY_CRASHES)
     crash_guard.count(quarantined)
     assert not crash_guard.is_exhausted(quarantined)
     assert crash_guard.survived(lambda lane: lane == 3) == []

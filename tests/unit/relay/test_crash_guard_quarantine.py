@@ -8,9 +8,9 @@ import pytest
 
 from pillarbox import Event, Outbox, Relay
 from pillarbox.core.fetch import Ready
-from pillarbox.core.lane import Epochs, Lease, RelayCard, Settled
+from pillarbox.core.lane import Epochs, OwnedLane, RelayRegistration, Settled
 from pillarbox.core.outcome import Resolved
-from pillarbox.relay.crash_guard import CRASHES_TO_QUARANTINE
+from pillarbox.relay.guards import CRASHES_TO_QUARANTINE
 from pillarbox.relay.in_flight import Item
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.lookup import find_event
@@ -21,20 +21,20 @@ from pillarbox.transports.memory import MemoryTransport
 async def test_a_lane_is_not_released_while_an_attempt_is_written(monkeypatch: pytest.MonkeyPatch, lost: bool) -> None:
     store = MemoryStore(lanes=1)
     relay = Relay(store=store, transports={"memory": MemoryTransport()})
-    await store.lanes.join(RelayCard(id=relay.id), lease=60)
-    relay._context.ownership.acquired(await store.lanes.take(relay.id, most=1))
+    await store.lanes.join(RelayRegistration(id=relay.id), lease=60)
+    relay._context.ownership.acquired(await store.lanes.acquire(relay.id, limit=1))
     with store.transaction() as transaction:
         Outbox().record(transaction, Event("e", {}, key="k"))
-    [message] = await store.messages.read(Ready(lanes=[0]))
+    [message] = await store.messages.fetch(Ready(lanes=[0]))
     writing, allowed = asyncio.Event(), asyncio.Event()
-    note = store.writes.note
+    note = store.writes.count_attempt
 
     async def note_when_allowed(epochs: Epochs, messages: Sequence[Resolved], **more: Any) -> Settled:
         writing.set()
         await allowed.wait()
         return await note({0: -1} if lost else epochs, messages, **more)
 
-    monkeypatch.setattr(store.writes, "note", note_when_allowed)
+    monkeypatch.setattr(store.writes, "count_attempt", note_when_allowed)
     item = Item(message, "d", waited=False, since=0)
     context = relay._context
     counting = asyncio.create_task(context.crash_guard.count_before_send(context, context.ownership.epochs, item))
@@ -49,9 +49,9 @@ async def test_a_lane_is_not_released_while_an_attempt_is_written(monkeypatch: p
 async def test_a_draining_relay_counts_no_attempt_without_a_send() -> None:
     store = MemoryStore(lanes=1)
     relay = Relay(store=store, transports={"memory": MemoryTransport()})
-    await store.lanes.join(RelayCard(id=relay.id), lease=60)
-    relay._context.ownership.acquired(await store.lanes.take(relay.id, most=1))
-    relay._context.crash_guard.acquired([Lease(lane=0, epoch=1, crashes=CRASHES_TO_QUARANTINE)])
+    await store.lanes.join(RelayRegistration(id=relay.id), lease=60)
+    relay._context.ownership.acquired(await store.lanes.acquire(relay.id, limit=1))
+    relay._context.crash_guard.acquired([OwnedLane(lane=0, epoch=1, crashes=CRASHES_TO_QUARANTINE)])
     with store.transaction() as transaction:
         Outbox().record(transaction, Event("e", {}, event_id="1", key="k"))
     fetching = asyncio.create_task(relay._parts.fetcher.fetch())

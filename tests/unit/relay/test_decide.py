@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 
 from pillarbox.core.errors import NackedError, PermanentError, RejectedError, SendError, UnavailableError
 from pillarbox.core.message import Message
-from pillarbox.core.outcome import DELIVERED, LONGEST_ERROR, Dead, Outcome, Retry
-from pillarbox.core.retry import ExponentialBackoff
-from pillarbox.core.transport import Result
-from pillarbox.relay.decide import OUTAGE, Outage, decide, error_text, no_route
+from pillarbox.core.outcome import DELIVERED, MAX_ERROR_LENGTH, Dead, Outcome, Retry, error_text
+from pillarbox.core.transport import SendResult
+from pillarbox.relay.decide import OUTAGE, Outage, decide, no_route
+from pillarbox.retry_policies import ExponentialBackoff
 from tests.unit.relay.messages import Fixed, message
 
-POLICY = ExponentialBackoff(base="10s", max="1h", jitter="none", max_attempts=11)
-CHANCE = random.Random(3)
+POLICY = ExponentialBackoff(base="10s", max_delay="1h", jitter="none", max_attempts=11)
+RNG = random.Random(3)
 
 
-def decided(result: Result, about: Message | None = None, **settings: Any) -> Outcome | Outage:
+def decided(result: SendResult, about: Message | None = None, **settings: Any) -> Outcome | Outage:
     usual: dict[str, Any] = {
         "policy": POLICY,
-        "chance": CHANCE,
+        "rng": RNG,
         "on_exhausted": "skip",
         "outages": "wait",
         "alone": False,
@@ -57,7 +57,7 @@ def test_a_permanent_error_is_dead_lettered_at_the_first_attempt() -> None:
 
 
 @pytest.mark.parametrize("result", [PermanentError("no"), RejectedError("no")])
-def test_a_dead_letter_blocks_its_key_if_configured(result: Result) -> None:
+def test_a_dead_letter_blocks_its_key_if_configured(result: SendResult) -> None:
     outcome = decided(result, message(attempts=10), on_exhausted="block")
     assert isinstance(outcome, Dead)
     assert outcome.block
@@ -75,7 +75,7 @@ def test_a_nack_never_counts_an_attempt(outages: str, alone: bool) -> None:
 
 
 def test_delays_after_nacks_grow_up_to_a_minute() -> None:
-    longest = [decided(NackedError("full"), message(deferrals=deferrals), chance=Fixed(1)) for deferrals in range(8)]
+    longest = [decided(NackedError("full"), message(deferrals=deferrals), rng=Fixed(1)) for deferrals in range(8)]
     assert [outcome.delay for outcome in longest if isinstance(outcome, Retry)] == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
@@ -111,7 +111,7 @@ answers = st.sampled_from([None, RejectedError("r"), PermanentError("p"), Nacked
 
 @given(answers, st.integers(0, 10**6), st.integers(0, 10**6), st.booleans(), st.sampled_from(["skip", "block"]))
 def test_only_rejections_count_attempts_or_dead_letter(
-    result: Result, attempts: int, deferrals: int, alone: bool, on_exhausted: str
+    result: SendResult, attempts: int, deferrals: int, alone: bool, on_exhausted: str
 ) -> None:
     outcome = decided(result, message(attempts=attempts, deferrals=deferrals), alone=alone, on_exhausted=on_exhausted)
     at_fault = isinstance(result, RejectedError) or (alone and isinstance(result, UnavailableError))
@@ -122,7 +122,7 @@ def test_only_rejections_count_attempts_or_dead_letter(
 
 def test_a_message_without_route_is_deferred_for_an_hour_then_dead_lettered() -> None:
     waited: list[float] = []
-    while isinstance(outcome := no_route(message(deferrals=len(waited)), CHANCE, on_exhausted="skip"), Retry):
+    while isinstance(outcome := no_route(message(deferrals=len(waited)), RNG, on_exhausted="skip"), Retry):
         assert not outcome.counted
         waited.append(outcome.delay)
     assert waited[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
@@ -132,13 +132,13 @@ def test_a_message_without_route_is_deferred_for_an_hour_then_dead_lettered() ->
 
 
 def test_an_unknown_destination_is_named() -> None:
-    outcome = no_route(message(destination="mailer"), CHANCE, on_exhausted="skip")
+    outcome = no_route(message(destination="mailer"), RNG, on_exhausted="skip")
     assert isinstance(outcome, Retry)
-    assert "'mailer' is not known here" in outcome.error
+    assert "'mailer' is not configured on this relay" in outcome.error
 
 
 def test_a_message_without_route_blocks_its_key_if_configured() -> None:
-    outcome = no_route(message(deferrals=10_000), CHANCE, on_exhausted="block")
+    outcome = no_route(message(deferrals=10_000), RNG, on_exhausted="block")
     assert isinstance(outcome, Dead)
     assert outcome.block
 
@@ -150,7 +150,7 @@ def test_an_error_has_type_and_text() -> None:
 
 def test_the_text_of_an_error_is_printable_and_bounded() -> None:
     assert error_text(RejectedError("a\x00b\ud800")) == "RejectedError: a\\x00b\\xd800"
-    assert len(error_text(RejectedError("x" * 100_000))) <= LONGEST_ERROR
+    assert len(error_text(RejectedError("x" * 100_000))) <= MAX_ERROR_LENGTH
 
 
 def test_an_error_without_text_is_described() -> None:
@@ -158,4 +158,4 @@ def test_an_error_without_text_is_described() -> None:
         def __str__(self) -> str:
             raise RuntimeError("never mind")
 
-    assert error_text(Mute()) == "Mute: (its text cannot be had: RuntimeError)"
+    assert error_text(Mute()) == "Mute: (no error text: RuntimeError)"

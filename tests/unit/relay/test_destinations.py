@@ -1,7 +1,7 @@
 """A destination whose whole share hangs is reported as unavailable, and no probe is sent."""
 
-from pillarbox.relay.breaker import NEVER, UNLIMITED, CircuitBreaker, DestinationState
-from pillarbox.relay.routing import Destination, Endpoint
+from pillarbox.relay.destination_state import NEVER, UNLIMITED, CircuitBreaker, DestinationState
+from pillarbox.relay.routing import Destination, DestinationEndpoint
 from tests.unit.relay.endpoints import QueueAddress, Queues
 from tests.unit.relay.messages import Fixed
 
@@ -10,7 +10,7 @@ LATER = 3600.0
 
 def state(*, full: bool) -> DestinationState:
     destination = Destination(QueueAddress(queue="q"))
-    return DestinationState(Endpoint("q", destination, "queues", Queues()), CircuitBreaker(), full=full)
+    return DestinationState(DestinationEndpoint("q", destination, "queues", Queues()), CircuitBreaker(), full=full)
 
 
 def test_an_open_breaker_sends_no_probe_while_its_share_is_used_up() -> None:

@@ -6,20 +6,20 @@ from pillarbox.core.clock import SystemClock
 from pillarbox.core.observations import Announcer, DestinationOverridden, Observation
 from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.relay.config import BreakerConfig
-from pillarbox.relay.destinations import Destinations
+from pillarbox.relay.destinations import DestinationStates
 
 NOTHING = Override("orders", paused=False, breaker=None, rate_limit=None, last_error=None)
 
 
 class Fixture:
-    """Destinations, and their observations since the last read."""
+    """DestinationStates, and their observations since the last read."""
 
     def __init__(self) -> None:
         self._said: list[Observation] = []
-        self.destinations = Destinations(
+        self.destinations = DestinationStates(
             relay="r",
             clock=SystemClock(),
-            chance=random.Random(1),
+            rng=random.Random(1),
             announce=Announcer([self._said.append]),
             breaker=BreakerConfig(),
         )
@@ -35,12 +35,12 @@ class Fixture:
 
 
 def test_every_change_is_announced_once() -> None:
-    told = Fixture()
+    reported = Fixture()
     paused = NOTHING._replace(paused=True)
-    assert told.override(paused) == [("orders", True, None, None)]
-    assert told.override(paused) == []
-    assert told.override(paused._replace(breaker="open", rate_limit=5.0)) == [("orders", True, "open", 5.0)]
-    assert told.override() == [("orders", False, None, None)]
+    assert reported.override(paused) == [("orders", True, None, None)]
+    assert reported.override(paused) == []
+    assert reported.override(paused._replace(breaker="open", rate_limit=5.0)) == [("orders", True, "open", 5.0)]
+    assert reported.override() == [("orders", False, None, None)]
 
 
 def test_an_error_of_the_destination_is_not_an_override() -> None:
@@ -48,6 +48,6 @@ def test_an_error_of_the_destination_is_not_an_override() -> None:
 
 
 def test_a_paused_destination_is_known_before_its_first_message() -> None:
-    told = Fixture()
-    told.override(NOTHING._replace(paused=True), NOTHING._replace(destination=EVERYWHERE, paused=True))
-    assert told.destinations.paused() == {"orders", EVERYWHERE}
+    reported = Fixture()
+    reported.override(NOTHING._replace(paused=True), NOTHING._replace(destination=EVERYWHERE, paused=True))
+    assert reported.destinations.paused() == {"orders", EVERYWHERE}

@@ -73,6 +73,24 @@ def test_an_invalid_traceparent_is_not_passed_on(wrong: str) -> None:
     assert outgoing_headers(message(headers_json=given, trace_id=TRACE))["traceparent"] == TRACE
 
 
+def test_a_recorded_tracestate_is_sent_with_its_traceparent() -> None:
+    headers = outgoing_headers(message(headers_json='{"tracestate": "shop=7"}', trace_id=TRACE))
+    assert (headers["traceparent"], headers["tracestate"]) == (TRACE, "shop=7")
+
+
+@pytest.mark.parametrize("wrong", ["shop", "", "Shop=7", "shop=1,shop=2", "größe=1"])
+def test_an_invalid_tracestate_is_not_passed_on(wrong: str) -> None:
+    headers = outgoing_headers(message(headers_json=json.dumps({"tracestate": wrong}), trace_id=TRACE))
+    assert headers["traceparent"] == TRACE
+    assert "tracestate" not in headers
+
+
+@pytest.mark.parametrize("trace_id", [None, "trace-7"])
+def test_a_tracestate_without_a_traceparent_is_not_passed_on(trace_id: str | None) -> None:
+    headers = outgoing_headers(message(headers_json='{"tracestate": "shop=7"}', trace_id=trace_id))
+    assert "tracestate" not in headers
+
+
 @pytest.mark.parametrize(
     "value", ["7" * 5000, "1e999", "[" * 100_000 + "]" * 100_000], ids=["digits", "infinite", "deep"]
 )

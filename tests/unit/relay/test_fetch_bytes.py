@@ -1,10 +1,10 @@
-"""The byte budget of a round: two fetches beside the messages in flight, and oversized messages alone."""
+"""The byte budget of a round: two fetches in addition to the messages in flight, and oversized messages alone."""
 
 from pillarbox.core.fetch import MAX_BYTES, Fetched, Ready
 from pillarbox.core.message import Message
-from pillarbox.relay.admission import FetchedMessage
-from pillarbox.relay.fetch import MAX_ROWS, ByteBudget, Large
+from pillarbox.relay.fetch import MAX_ROWS, ByteBudget, OversizedMessage
 from pillarbox.relay.in_flight import InFlight, Item
+from pillarbox.relay.placement import FetchedMessage
 from tests.unit.relay.messages import message
 
 QUERY = Ready(lanes=[0])
@@ -49,7 +49,7 @@ def test_a_round_starts_only_if_two_fetches_fit_the_budget() -> None:
 
 def test_an_oversized_message_waits_until_nothing_is_in_flight() -> None:
     for waits, begins in ((budget(2), False), (budget(), True)):
-        waits.large = Large(Ready, 0, "")
+        waits.oversized = OversizedMessage(Ready, 0, "")
         assert waits.begin() is begins
 
 
@@ -71,10 +71,10 @@ def test_no_oversized_message_is_fetched_while_others_are_in_flight() -> None:
 def test_the_next_round_fetches_the_first_oversized_message() -> None:
     meeting = budget()
     bring(meeting, fetched(50, left_out=3), waited=False)
-    assert meeting.large is None, "it comes first with the next fetch"
+    assert meeting.oversized is None, "it comes first with the next fetch"
     bring(meeting, fetched(left_out=4), waited=False)
     bring(meeting, fetched(left_out=5), waited=False)
-    assert meeting.large == Large(Ready, 4, "")
+    assert meeting.oversized == OversizedMessage(Ready, 4, "")
 
 
 def test_the_row_limit_is_about_twice_the_number_that_fitted_lately() -> None:

@@ -110,7 +110,7 @@ def test_long_held_messages_are_listed() -> None:
     in_flight = InFlight()
     in_flight.add(item(1, since=0.0))
     in_flight.add(item(2, "other", since=9.5))
-    assert [(one.event_id, one.seconds) for one in in_flight.held_longer_than(1.0, 10.0)] == [("e1", 10.0)]
+    assert [(one.event_id, one.seconds) for one in in_flight.in_flight_longer_than(1.0, 10.0)] == [("e1", 10.0)]
 
 
 def test_bytes_and_counts_match_the_messages_in_flight() -> None:
@@ -120,7 +120,7 @@ def test_bytes_and_counts_match_the_messages_in_flight() -> None:
         in_flight.add(one)
     in_flight.keep(items[0])
     assert (in_flight.bytes, in_flight.count("d"), in_flight.count("e")) == (306, 3, 0)
-    assert len(in_flight.sendable("d", 10, most_bytes=150)) == 2
+    assert len(in_flight.sendable("d", 10, max_bytes=150)) == 2
     in_flight.forget(items[:1])
     assert (in_flight.bytes, in_flight.count("d")) == (204, 2)
     in_flight.drop_lanes({items[1].message.lane})
@@ -192,8 +192,8 @@ def test_pipelined_bytes_are_bounded_except_for_the_first_message() -> None:
     for number in (1, 2, 3):
         in_flight.add(item(number))
     size = item(1).size
-    assert ids(in_flight.sendable("d", 10, most_bytes=1, pipelined=True)) == [1]
+    assert ids(in_flight.sendable("d", 10, max_bytes=1, pipelined=True)) == [1]
     in_flight = InFlight()
     for number in (1, 2, 3):
         in_flight.add(item(number))
-    assert ids(in_flight.sendable("d", 10, most_bytes=2 * size, pipelined=True)) == [1, 2]
+    assert ids(in_flight.sendable("d", 10, max_bytes=2 * size, pipelined=True)) == [1, 2]

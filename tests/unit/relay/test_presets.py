@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from pillarbox import ConfigurationError, ExponentialBackoff, RelayConfig
 from pillarbox.core.clock import seconds
-from pillarbox.relay.config import PRESETS
+from pillarbox.settings.shared import PRESET_NAMES, PresetName
 
 
 @pytest.mark.parametrize(
@@ -20,16 +23,22 @@ from pillarbox.relay.config import PRESETS
     ],
 )
 def test_a_preset_sets_attempts_delays_and_batch_sizes(
-    name: str, poll_interval: int, batch_size: int, max_retries: int, max_backoff: int
+    name: PresetName, poll_interval: int, batch_size: int, max_retries: int, max_backoff: int
 ) -> None:
-    preset = PRESETS[name]
-    assert (seconds(preset.poll_interval), preset.batch_size) == (poll_interval, batch_size)
-    chance = random.Random(1)
-    waits = [preset.retry.delay(attempt, chance) for attempt in range(1, max_retries + 1)]
+    config, retry = RelayConfig.preset(name), ExponentialBackoff.preset(name)
+    assert (seconds(config.poll_interval), config.batch_size) == (poll_interval, batch_size)
+    rng = random.Random(1)
+    waits = [retry.delay_after(attempt, rng) for attempt in range(1, max_retries + 1)]
     assert waits == [min(2.0**n, max_backoff) for n in range(max_retries)]
-    assert preset.retry.delay(max_retries + 1, chance) is None
-    assert seconds(preset.retry.max) == max_backoff
+    assert retry.delay_after(max_retries + 1, rng) is None
+    assert seconds(retry.max_delay) == max_backoff
 
 
 def test_there_are_four_presets() -> None:
-    assert list(PRESETS) == ["development", "staging", "production", "high-volume"]
+    assert PRESET_NAMES == ("development", "staging", "production", "high-volume")
+
+
+@pytest.mark.parametrize("preset", [RelayConfig.preset, ExponentialBackoff.preset])
+def test_an_unknown_preset_is_an_error_that_lists_the_known_ones(preset: Callable[[Any], object]) -> None:
+    with pytest.raises(ConfigurationError, match="no preset 'fast'; use development, staging, production, high-volume"):
+        preset("fast")

@@ -9,7 +9,7 @@ import pytest
 from pillarbox.core.message import Message
 from pillarbox.relay import routing as module
 from pillarbox.relay.envelope import Envelope, Payload
-from pillarbox.relay.routing import Destination, Endpoint, Route, Routing
+from pillarbox.relay.routing import Destination, DestinationEndpoint, Route, Routing
 from tests.unit.relay.endpoints import HandlerAddress, QueueAddress, Queues, Registry
 from tests.unit.relay.messages import inserted_by_plain_sql, message
 
@@ -169,25 +169,11 @@ def test_the_route_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rabbit.asked == ["a", "b", "c", "d", "a"]
 
 
-def test_the_routing_is_described_in_one_line() -> None:
-    queues = Routing([], {}, {"rabbit": Queues()})
-    assert queues.describe() == "no routes: every event goes to the default destinations of its type on rabbit"
-    assert routed().describe() == (
-        "no routes: only events that name their destination are sent, to orders, mailer or audit"
-    )
-    some = routed(Route(event_type="order.*", aggregate_type="ORDER", to=["orders", "mailer"]))
-    assert some.describe() == (
-        "routes, first match wins: order.* of ORDER → orders + mailer; no other event has a route"
-    )
-    every = routed(Route(event_type="order.*", to=["orders"]), Route(to=["audit"]))
-    assert every.describe() == "routes, first match wins: order.* → orders; * → audit"
-
-
 class Walked(AssertionError):
     pass
 
 
-class Unwalked(dict[str, Endpoint]):
+class Unwalked(dict[str, DestinationEndpoint]):
     """Fails if it is iterated, which would take longer with every type."""
 
     def keys(self) -> Any:
@@ -199,7 +185,7 @@ class Unwalked(dict[str, Endpoint]):
 
 @pytest.mark.parametrize("most", [3, 1000])
 def test_the_cost_of_a_new_type_does_not_grow(most: int) -> None:
-    routing = Routing([], {}, {"rabbit": Queues()}, most=most)
+    routing = Routing([], {}, {"rabbit": Queues()}, max_by_type=most)
     routing._endpoints = Unwalked()
     found = [routing.resolve(of_type(f"{number}")) for number in range(6)]
     assert sum(bool(names) for names in found) == min(most, 6)

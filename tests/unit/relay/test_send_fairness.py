@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from pillarbox import Event, Outbox, Relay
-from pillarbox.core.transport import Outgoing, Pace, Result
+from pillarbox.core.transport import Outgoing, Pace, SendResult
 from pillarbox.relay.send import TURN
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.transports.memory import MemoryTransport
@@ -15,7 +15,7 @@ EVENTS = 500
 
 
 class NeverWaits(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         return self._arrive_together(batch)
 
 

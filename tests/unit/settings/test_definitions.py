@@ -105,7 +105,7 @@ def test_the_docstring_has_every_setting() -> None:
 def test_an_invalid_value_is_named_with_its_class() -> None:
     with pytest.raises(ConfigurationError) as raised:
         Shop(name="a", size=0)
-    assert str(raised.value) == "Shop.size is 0: write a whole number, 1 or more"
+    assert str(raised.value) == "Shop.size is 0: write an integer, 1 or more"
 
 
 def test_a_secret_is_neither_quoted_nor_shown() -> None:

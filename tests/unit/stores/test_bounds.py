@@ -27,7 +27,7 @@ def test_an_empty_range_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("name", READS)
-def test_a_read_without_a_range_does_not_mention_one(name: str) -> None:
+def test_a_fetch_without_a_range_has_no_range_condition(name: str) -> None:
     postgres, sqlite = PostgresStatements(Names(schema="public")), SqliteStatements(Names())
     for plain, ranged in (
         (postgres.get(name), postgres.get(name, "in_range")),

@@ -24,7 +24,7 @@ from pillarbox.core.observations import (
     LanesReleased,
     LeaseLost,
     Observation,
-    OperatorRequestsApplied,
+    OperatorRequestsExecuted,
     Pruned,
     RelayDisabled,
     RelayStalled,
@@ -40,7 +40,8 @@ from pillarbox.core.observations import (
     TransportConnected,
     TransportFailed,
 )
-from pillarbox.telemetry.logs import RELAY, TRACE, RelayLog
+from pillarbox.telemetry.log_lines import TRACE
+from pillarbox.telemetry.logs import RELAY, RelayLog
 from tests.unit.relay.messages import message
 
 KINDS: tuple[type[Any], ...] = get_args(Observation)
@@ -110,7 +111,7 @@ EXAMPLES: list[Observation] = [
     TransportConnected(relay="r", transport="rabbit"),
     TransportConnected(relay="r", transport="rabbit", seconds=12.5),
     Pruned(relay="r", count=12),
-    OperatorRequestsApplied(relay="r", count=2),
+    OperatorRequestsExecuted(relay="r", count=2),
 ]
 
 

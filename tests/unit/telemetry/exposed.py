@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pillarbox.telemetry.prometheus import ConsumerMetrics, RecordMetrics, RelayMetrics, StoreMetrics
+from pillarbox.telemetry.prometheus.process import add_build_info
 
 
 def families(registry: CollectorRegistry) -> dict[str, tuple[str, str]]:
@@ -34,4 +35,5 @@ def everything() -> CollectorRegistry:
     registry = CollectorRegistry()
     for kind in (RelayMetrics, StoreMetrics, ConsumerMetrics, RecordMetrics):
         kind(registry)
+    add_build_info(registry)
     return registry

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pillarbox.core.message import Message
 from pillarbox.core.observations import Observation
+from pillarbox.core.transport import Address
 from tests.unit.relay.messages import message
 from tests.unit.telemetry.examples import KINDS, lines
 
@@ -38,6 +39,7 @@ BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     float | None: st.none() | st.floats(),
     frozenset[str]: st.frozensets(TEXT),
     Message: MESSAGES,
+    Address | None: st.none() | st.builds(Address, transport=TEXT),
     tuple[int, ...]: st.lists(st.integers()).map(tuple),
     Mapping[str, str]: st.dictionaries(TEXT, TEXT),
     Mapping[str, float]: st.dictionaries(TEXT, st.floats()),

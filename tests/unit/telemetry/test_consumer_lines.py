@@ -30,7 +30,7 @@ LINES: list[tuple[ConsumerObservation, str, str, str]] = [
     (SourceFailed(consumer="billing", error="no way", delay=0.1), "WARNING", "", "no way"),
     (SourceRestored(consumer="billing", seconds=21.8), "INFO", "", "source reconnected after 21.8 s"),
     (StatisticsFailed(consumer="billing", error="no table"), "WARNING", "", "will retry"),
-    (EventProcessed(**EVENT, attempt=1, seconds=0.5), "DEBUG", ".events", "processed event"),
+    (EventProcessed(**EVENT, attempt=1, seconds=0.5), "INFO", ".events", "processed event"),
     (DuplicateSkipped(**EVENT), "WARNING", ".events", "already processed, skipping"),
     (HandlingFailed(**EVENT, attempt=2, error="oh", delay=5, counted=True), "ERROR", ".events", "error=oh"),
     (MessageDeadLettered(**EVENT, attempt=7, error="oh"), "ERROR", ".events", "dead-lettered event"),
@@ -38,12 +38,12 @@ LINES: list[tuple[ConsumerObservation, str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("told", "level", "logger", "words"), LINES, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("reported", "level", "logger", "words"), LINES, ids=lambda value: type(value).__name__)
 def test_each_observation_has_its_line(
-    caplog: pytest.LogCaptureFixture, told: ConsumerObservation, level: str, logger: str, words: str
+    caplog: pytest.LogCaptureFixture, reported: ConsumerObservation, level: str, logger: str, words: str
 ) -> None:
     with caplog.at_level(logging.DEBUG, "pillarbox.consumer"):
-        ConsumerLog()(told)
+        ConsumerLog()(reported)
     [record] = caplog.records
     assert (record.levelname, record.name) == (level, f"pillarbox.consumer{logger}")
     assert words in record.getMessage()
@@ -54,7 +54,7 @@ def test_each_observation_has_its_line(
 
 
 def test_every_kind_has_a_line() -> None:
-    assert {type(told) for told, *_ in LINES} == set(get_args(ConsumerObservation))
+    assert {type(reported) for reported, *_ in LINES} == set(get_args(ConsumerObservation))
 
 
 def test_a_line_stays_one_line(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped] # it comes with mkdocs, its stubs do not
+import yaml
 
 from tests.docs.pages import ROOT
 from tests.servers.availability import available
@@ -47,6 +47,30 @@ def test_an_alert_has_summary_and_description(rule: dict[str, Any]) -> None:
     assert rule["labels"]["severity"] in ("critical", "warning")
     assert rule["annotations"]["summary"]
     assert rule["annotations"]["description"].endswith(".")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_an_alert_names_a_page_of_the_documentation(rule: dict[str, Any]) -> None:
+    page, _, anchor = rule["annotations"]["runbook"].partition("#")
+    text = (ROOT / page).read_text(encoding="utf-8")
+    headings = {
+        re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.+)$", text, re.M)
+    }
+    assert not anchor or anchor in headings
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_an_alert_of_an_outbox_distinguishes_outboxes(rule: dict[str, Any]) -> None:
+    if "outbox_" in rule["expr"]:
+        aggregated = re.findall(r"\b(?:max|sum)(?: by \(([^)]*)\))? ?\(", rule["expr"])
+        assert aggregated
+        assert all("outbox" in labels for labels in aggregated)
+
+
+def test_the_dashboard_selects_an_outbox() -> None:
+    for title, expression in asked_by_panels():
+        selected = re.findall(r"\boutbox_\w+(\{[^}]*\})?", expression)
+        assert all('outbox=~"$outbox"' in labels for labels in selected), title
 
 
 def test_every_required_alert_exists() -> None:
@@ -134,7 +158,7 @@ def test_a_panel_shows_the_scraped_value(title: str, labels: str, value: float, 
         "input_series": [{"series": series, "values": values} for series, values in LOAD.items()],
         "promql_expr_test": [
             {
-                "expr": expression.replace("$__rate_interval", "5m"),
+                "expr": expression.replace("$__rate_interval", "5m").replace("$outbox", ".*"),
                 "eval_time": "20m",
                 "exp_samples": [{"labels": labels, "value": value}],
             }

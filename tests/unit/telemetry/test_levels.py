@@ -18,7 +18,8 @@ from pillarbox.core.observations import (
     Observation,
     Sending,
 )
-from pillarbox.telemetry.logs import EVENTS, TRACE, RelayLog
+from pillarbox.telemetry.log_lines import TRACE
+from pillarbox.telemetry.logs import EVENTS, RelayLog
 from tests.unit.telemetry.examples import DELIVERED, EXAMPLES, KINDS, OPENED, RETRIED, kept, lines, logged
 
 

@@ -8,6 +8,7 @@ from pillarbox import Event
 from pillarbox.admin.overview import Overview
 from pillarbox.core.event import EventsRecorded
 from pillarbox.telemetry.prometheus import ConsumerMetrics, RecordMetrics, RelayMetrics, StoreMetrics
+from pillarbox.telemetry.prometheus.process import add_build_info
 from tests.docs.pages import ROOT
 from tests.unit.telemetry.examples import EXAMPLES
 from tests.unit.telemetry.exposed import everything, families
@@ -47,11 +48,12 @@ def labels_in_use() -> dict[str, set[str]]:
         ConsumerMetrics(registry),
         RecordMetrics(registry),
     )
+    add_build_info(registry)
     for observation in EXAMPLES:
         if type(observation).__name__ != "RelayStopped":
             relay(observation)
-    for told, *_ in LINES:
-        consumer(told)
+    for reported, *_ in LINES:
+        consumer(reported)
     store.show(Overview(backlog=1, oldest=1.0, exact=True, dead=1, lanes=[], relays=[]), queues={"q": 1})
     record(EventsRecorded(events=(Event("order.placed", {}),)))
     found: dict[str, set[str]] = {}

@@ -96,7 +96,7 @@ def test_a_consumer_runs_until_it_has_stopped() -> None:
     assert value(metrics.registry, "inbox_source_failures_total", consumer="billing") == 1.0
 
 
-def broken(told: EventsRecorded) -> None:
+def broken(reported: EventsRecorded) -> None:
     raise RuntimeError("this listener is broken")
 
 

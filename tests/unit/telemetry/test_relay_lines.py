@@ -15,7 +15,7 @@ from pillarbox.core.observations import (
     LanesReleased,
     LeaseLost,
     Observation,
-    OperatorRequestsApplied,
+    OperatorRequestsExecuted,
     Pruned,
     RelayDisabled,
     RelayStalled,
@@ -114,7 +114,7 @@ LINES: list[tuple[Observation, str, str]] = [
         "INFO",
         "destination override changed: none: destination=* relay=r",
     ),
-    (OperatorRequestsApplied(relay="r", count=2), "INFO", "applied 2 operator requests: relay=r"),
+    (OperatorRequestsExecuted(relay="r", count=2), "INFO", "executed 2 operator requests: relay=r"),
 ]
 
 

@@ -45,7 +45,7 @@ from tests.unit.telemetry.exposed import value
 WAY = {"destination": "orders", "event_type": "order.placed"}
 
 
-def told(*observations: Observation) -> RelayMetrics:
+def metrics_after(*observations: Observation) -> RelayMetrics:
     listener = RelayMetrics(clock=Noon())
     for observation in observations:
         listener(observation)
@@ -62,7 +62,7 @@ def told(*observations: Observation) -> RelayMetrics:
     ],
 )
 def test_events_are_counted_by_destination_and_type(observation: Observation, counted: list[str]) -> None:
-    registry = told(observation, observation).registry
+    registry = metrics_after(observation, observation).registry
     names = ["outbox_published_total", "outbox_failed_total", "outbox_retries_total", "outbox_dead_lettered_total"]
     assert {name: value(registry, name, **WAY) for name in names} == {
         name: 2.0 if name in counted else 0.0 for name in names
@@ -81,12 +81,12 @@ def test_events_are_counted_by_destination_and_type(observation: Observation, co
     ],
 )
 def test_failures_of_a_relay_are_counted(observation: Observation, name: str, count: float) -> None:
-    assert value(told(observation).registry, name) == count
+    assert value(metrics_after(observation).registry, name) == count
 
 
 def test_duplicates_are_counted_by_where_they_were_found() -> None:
     settled = BatchSettled(relay="r", delivered=5, retried=0, dead=0, duplicates=3, seconds=0.01)
-    registry = told(SKIPPED, settled).registry
+    registry = metrics_after(SKIPPED, settled).registry
     assert value(registry, "outbox_duplicates_total", found_in="ledger") == 1.0
     assert value(registry, "outbox_duplicates_total", found_in="table") == 3.0
 
@@ -94,7 +94,7 @@ def test_duplicates_are_counted_by_where_they_were_found() -> None:
 def test_durations_and_sizes_are_observed() -> None:
     read = BatchFetched(relay="r", messages=(ORDER, ORDER), seconds=0.002)
     settled = BatchSettled(relay="r", delivered=2, retried=0, dead=0, duplicates=0, seconds=0.01)
-    registry = told(read, DELIVERED, settled).registry
+    registry = metrics_after(read, DELIVERED, settled).registry
     assert value(registry, "outbox_batch_size_sum") == 2.0
     assert value(registry, "outbox_fetch_duration_seconds_sum") == 0.002
     assert value(registry, "outbox_settle_duration_seconds_sum") == 0.01
@@ -116,7 +116,7 @@ def test_the_lag_is_the_delay_after_an_event_was_due(recorded: int, due: int | N
         available_at=None if due is None else NOON + timedelta(seconds=due),
         attempts=tried,
     )
-    registry = told(EventDelivered(relay="r", message=waited, destination="orders", seconds=0.1)).registry
+    registry = metrics_after(EventDelivered(relay="r", message=waited, destination="orders", seconds=0.1)).registry
     assert value(registry, "outbox_lag_seconds_sum", destination="orders") == lag
 
 
@@ -173,7 +173,7 @@ def held(relay: str, **changes: object) -> RelayStateChanged:
 
 def test_gauges_are_summed_over_the_relays_of_a_process() -> None:
     one, two = held("a"), held("b", breakers={"orders": "open", "mail": "half-open"}, rates={})
-    registry = told(RelayStarted(relay="a"), RelayStarted(relay="b"), one, two).registry
+    registry = metrics_after(RelayStarted(relay="a"), RelayStarted(relay="b"), one, two).registry
     assert value(registry, "outbox_relays_running") == 2.0
     assert value(registry, "outbox_lanes_owned") == 64.0
     assert value(registry, "outbox_in_flight") == 10.0
@@ -183,10 +183,10 @@ def test_gauges_are_summed_over_the_relays_of_a_process() -> None:
 
 
 def test_paused_destinations_are_shown() -> None:
-    registry = told(held("a", paused=frozenset({"mail"}))).registry
+    registry = metrics_after(held("a", paused=frozenset({"mail"}))).registry
     assert value(registry, "outbox_destination_paused", destination="orders") == 0.0
     assert value(registry, "outbox_destination_paused", destination="mail") == 1.0
-    registry = told(held("a", paused=frozenset({"*"}))).registry
+    registry = metrics_after(held("a", paused=frozenset({"*"}))).registry
     assert value(registry, "outbox_destination_paused", destination="orders") == 1.0
     assert value(registry, "outbox_destination_paused", destination="*") == 1.0
 
@@ -195,7 +195,7 @@ def test_the_process_is_stalled_while_one_of_its_relays_is() -> None:
     def stalled(relay: str) -> RelayStalled:
         return RelayStalled(relay=relay, stage="fetch", reason="no answer", seconds=40.0)
 
-    listener = told(RelayStarted(relay="a"), RelayStarted(relay="b"))
+    listener = metrics_after(RelayStarted(relay="a"), RelayStarted(relay="b"))
     shown = [value(listener.registry, "outbox_relay_stalled")]
     for observation in (
         stalled("a"),
@@ -209,7 +209,7 @@ def test_the_process_is_stalled_while_one_of_its_relays_is() -> None:
 
 
 def test_a_stopped_relay_has_no_values() -> None:
-    registry = told(RelayStarted(relay="a"), held("a"), RelayStopped(relay="a", drained=True)).registry
+    registry = metrics_after(RelayStarted(relay="a"), held("a"), RelayStopped(relay="a", drained=True)).registry
     assert value(registry, "outbox_relays_running") == 0.0
     assert value(registry, "outbox_lanes_owned") == 0.0
     assert value(registry, "outbox_breaker_state", destination="orders") is None
@@ -222,11 +222,11 @@ def test_a_process_without_a_relay_has_metrics_too() -> None:
 
 
 def test_two_listeners_do_not_collide() -> None:
-    first, second = told(DELIVERED), told(DELIVERED)
+    first, second = metrics_after(DELIVERED), metrics_after(DELIVERED)
     assert first.registry is not second.registry
     assert value(second.registry, "outbox_published_total", **WAY) == 1.0
 
 
 @pytest.mark.parametrize("observation", EXAMPLES, ids=lambda one: type(one).__name__)
 def test_every_observation_is_accepted(observation: Observation) -> None:
-    told(observation)
+    metrics_after(observation)

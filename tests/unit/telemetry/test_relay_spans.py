@@ -11,9 +11,24 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import NoOpTracerProvider, ProxyTracerProvider, SpanKind, StatusCode
 from opentelemetry.trace import TracerProvider as AnyProvider
 
+from pillarbox import (
+    ConfigurationError,
+    Event,
+    FixedDelay,
+    Outbox,
+    PermanentError,
+    RejectedError,
+    Relay,
+)
 from pillarbox.core.message import Message
 from pillarbox.core.observations import BatchDelivered, EventDeadLettered, EventDelivered, EventRetried, Observation
+from pillarbox.core.transport import Address, messaging_system
+from pillarbox.stores.memory import MemoryStore
 from pillarbox.telemetry.opentelemetry import RelayTracing
+from pillarbox.transports.handlers.transport import HandlerAddress
+from pillarbox.transports.memory import MemoryAddress, MemoryTransport
+from pillarbox.transports.rabbitmq import RabbitMQTransport
+from pillarbox.transports.rabbitmq.plugin import RabbitMQAddress
 from tests.unit.relay.messages import message
 from tests.unit.telemetry.examples import EXAMPLES
 
@@ -41,7 +56,7 @@ def delivered(sent: Message) -> EventDelivered:
 def test_a_delivery_is_a_span_in_the_trace_of_its_event(tracing: RelayTracing, exporter: InMemorySpanExporter) -> None:
     tracing(delivered(TRACED))
     [span] = exporter.get_finished_spans()
-    assert (span.name, span.kind, span.status.status_code) == ("send orders", SpanKind.PRODUCER, StatusCode.UNSET)
+    assert (span.name, span.kind, span.status.status_code) == ("send orders", SpanKind.CLIENT, StatusCode.UNSET)
     assert span.context is not None
     assert span.parent is not None
     assert f"{span.context.trace_id:032x}" == TRACE
@@ -67,6 +82,114 @@ def test_without_a_recorder_no_delivery_is_read(provider: AnyProvider) -> None:
     RelayTracing(provider).delivered(batch)
 
 
+def test_a_send_has_the_attributes_of_messaging(tracing: RelayTracing, exporter: InMemorySpanExporter) -> None:
+    sent = TRACED._replace(correlation_id="c1", headers_json='{"tracestate": "shop=7"}')
+    address = RabbitMQTransport.to(exchange="shop", routing_key="{event_type}")
+    tracing(EventDelivered(relay="r", message=sent, destination="orders", seconds=0.25, address=address))
+    [span] = exporter.get_finished_spans()
+    assert span.attributes == {
+        "messaging.system": "rabbitmq",
+        "messaging.operation.name": "send",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": "shop:order.placed",
+        "messaging.message.id": "e1",
+        "messaging.message.conversation_id": "c1",
+        "pillarbox.destination": "orders",
+        "pillarbox.event_type": "order.placed",
+        "pillarbox.attempt": 2,
+    }
+    assert [f"{link.context.span_id:016x}" for link in span.links] == [SPAN]
+    assert span.context is not None
+    assert span.context.trace_state.to_header() == "shop=7"
+
+
+def test_an_address_without_a_name_is_named_by_its_destination(
+    tracing: RelayTracing, exporter: InMemorySpanExporter
+) -> None:
+    unnamed = RabbitMQTransport.to(exchange="shop", routing_key="{aggregate_id}")
+    reported: dict[str, Any] = {"relay": "r", "destination": "orders", "seconds": 0.1}
+    tracing(EventDelivered(**reported, message=TRACED, address=MemoryAddress(name="m")))
+    tracing(EventDelivered(**reported, message=TRACED._replace(aggregate_id=None), address=unnamed))
+    spans = [span.attributes or {} for span in exporter.get_finished_spans()]
+    assert [span["messaging.destination.name"] for span in spans] == ["orders", "orders"]
+    assert [span["messaging.system"] for span in spans] == ["memory", "rabbitmq"]
+
+
+def test_a_batch_is_one_span_with_links_to_its_events(exporter: InMemorySpanExporter) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    unsampled = message(event_id="e3", trace_id=f"00-{TRACE}-{SPAN}-00")
+    other = message(event_id="e4", trace_id=PARENT.replace(SPAN, "2" * 16))
+    messages = (TRACED, message(event_id="e2"), unsampled, other)
+    address = RabbitMQTransport.to(routing_key="orders")
+    tracing = RelayTracing(provider, spans_per="batch")
+    tracing.delivered(BatchDelivered(relay="r", destination="orders", messages=messages, seconds=0.25, address=address))
+    [span] = exporter.get_finished_spans()
+    assert (span.name, span.kind, span.parent) == ("send orders", SpanKind.CLIENT, None)
+    assert [f"{link.context.span_id:016x}" for link in span.links] == [SPAN, "2" * 16]
+    assert span.attributes == {
+        "messaging.system": "rabbitmq",
+        "messaging.operation.name": "send",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": "orders",
+        "messaging.batch.message_count": 4,
+        "pillarbox.destination": "orders",
+    }
+
+
+def test_a_batch_without_a_sampled_trace_has_no_span(exporter: InMemorySpanExporter) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    messages = (message(event_id="e2"), message(event_id="e3", trace_id=f"00-{TRACE}-{SPAN}-00"))
+    RelayTracing(provider, spans_per="batch").delivered(
+        BatchDelivered(relay="r", destination="orders", messages=messages, seconds=0.25)
+    )
+    assert exporter.get_finished_spans() == ()
+
+
+def test_another_unit_of_spans_is_refused() -> None:
+    wrong: Any = "event"
+    with pytest.raises(ConfigurationError, match="spans_per"):
+        RelayTracing(spans_per=wrong)
+
+
+def test_every_address_and_source_has_a_messaging_system() -> None:
+    class KafkaSource: ...
+
+    class WebhookAddress(Address): ...
+
+    class StreamAddress(Address):
+        messaging_system = "redis"
+
+    kinds = (RabbitMQAddress, MemoryAddress, HandlerAddress, KafkaSource, WebhookAddress, StreamAddress)
+    assert [messaging_system(kind) for kind in kinds] == [
+        "rabbitmq",
+        "memory",
+        "pillarbox",
+        "kafka",
+        "http",
+        "redis",
+    ]
+
+
+async def test_a_relay_tells_the_address_of_every_send() -> None:
+    store, transport = MemoryStore(), MemoryTransport()
+    transport.fail_when(lambda out: out.message.event_type == "bad", PermanentError("no"))
+    transport.fail_when(lambda out: out.message.event_type == "slow", RejectedError("busy"))
+    seen: list[Any] = []
+    with store.transaction() as transaction:
+        Outbox().record(transaction, *(Event(kind, {}) for kind in ("good", "bad", "slow")))
+    retry = FixedDelay(delay="1h", max_attempts=3)
+    await Relay(store=store, transports={"out": transport}, observers=[seen.append], retry=retry).run_until_empty()
+    sends = [one for one in seen if isinstance(one, (EventDelivered, EventRetried, EventDeadLettered))]
+    assert sorted((type(one).__name__, one.message.event_type) for one in sends) == [
+        ("EventDeadLettered", "bad"),
+        ("EventDelivered", "good"),
+        ("EventRetried", "slow"),
+    ]
+    assert {type(one.address) for one in sends} == {MemoryAddress}
+
+
 def test_a_span_is_as_long_as_the_send(tracing: RelayTracing, exporter: InMemorySpanExporter) -> None:
     tracing(delivered(TRACED))
     [span] = exporter.get_finished_spans()
@@ -76,10 +199,11 @@ def test_a_span_is_as_long_as_the_send(tracing: RelayTracing, exporter: InMemory
 
 
 def failures(seconds: float) -> list[Observation]:
-    told: dict[str, Any] = {"relay": "r", "message": TRACED, "destination": "orders", "error": "no", "attempt": 1}
+    error = "RejectedError: no"
+    reported: dict[str, Any] = {"relay": "r", "message": TRACED, "destination": "orders", "error": error, "attempt": 1}
     return [
-        EventRetried(**told, delay=1, counted=True, seconds=seconds),
-        EventDeadLettered(**told, blocks=False, seconds=seconds),
+        EventRetried(**reported, delay=1, counted=True, seconds=seconds),
+        EventDeadLettered(**reported, blocks=False, seconds=seconds),
     ]
 
 
@@ -87,7 +211,8 @@ def failures(seconds: float) -> list[Observation]:
 def test_a_failed_send_is_an_error(tracing: RelayTracing, exporter: InMemorySpanExporter, failed: Observation) -> None:
     tracing(failed)
     [span] = exporter.get_finished_spans()
-    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "no")
+    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "RejectedError: no")
+    assert (span.attributes or {})["error.type"] == "RejectedError"
 
 
 @pytest.mark.parametrize("failed", failures(0.0), ids=lambda one: type(one).__name__)

@@ -48,33 +48,33 @@ async def _cancelled_in_some_order(simulation: Simulation) -> str:
     return "".join(trace)
 
 
-Story = Callable[[Simulation], Coroutine[None, None, str]]
+EventReport = Callable[[Simulation], Coroutine[None, None, str]]
 
 
-@pytest.mark.parametrize("story", [_race, _cancelled_in_some_order])
-def test_the_same_seed_gives_the_same_trace(story: Story) -> None:
+@pytest.mark.parametrize("scenario", [_race, _cancelled_in_some_order])
+def test_the_same_seed_gives_the_same_trace(scenario: EventReport) -> None:
     for seed in range(20):
-        assert simulate(story, seed=seed) == simulate(story, seed=seed)
+        assert simulate(scenario, seed=seed) == simulate(scenario, seed=seed)
 
 
-@pytest.mark.parametrize("story", [_race, _cancelled_in_some_order])
-def test_different_seeds_give_different_interleavings(story: Story) -> None:
-    traces = {simulate(story, seed=seed) for seed in range(20)}
+@pytest.mark.parametrize("scenario", [_race, _cancelled_in_some_order])
+def test_different_seeds_give_different_interleavings(scenario: EventReport) -> None:
+    traces = {simulate(scenario, seed=seed) for seed in range(20)}
     assert len(traces) > 15
 
 
 def test_a_year_of_sleep_takes_no_real_time() -> None:
     year = 365 * 86_400.0
 
-    async def story(simulation: Simulation) -> float:
+    async def scenario(simulation: Simulation) -> float:
         await simulation.clock.sleep(year)
         return simulation.clock.monotonic()
 
-    assert simulate(story, seed=1, max_time=2 * year) == year  # a real sleep would never end
+    assert simulate(scenario, seed=1, max_time=2 * year) == year  # a real sleep would never end
 
 
 def test_sleepers_wake_in_the_order_of_their_times() -> None:
-    async def story(simulation: Simulation) -> list[int]:
+    async def scenario(simulation: Simulation) -> list[int]:
         woken: list[int] = []
 
         async def sleeper(seconds: int) -> None:
@@ -84,68 +84,68 @@ def test_sleepers_wake_in_the_order_of_their_times() -> None:
         await asyncio.gather(*(sleeper(n) for n in (3, 1, 2)))
         return woken
 
-    assert simulate(story, seed=1) == [1, 2, 3]
+    assert simulate(scenario, seed=1) == [1, 2, 3]
 
 
 def test_wall_and_monotonic_time_advance_together() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         clock: Clock = simulation.clock
         now, elapsed = clock.now(), clock.monotonic()
         await clock.sleep(90)
         assert clock.monotonic() - elapsed == 90
         assert (clock.now() - now).total_seconds() == 90
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_a_timeout_counts_virtual_time() -> None:
-    async def story(simulation: Simulation) -> float:
+    async def scenario(simulation: Simulation) -> float:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(30):
                 await asyncio.Event().wait()
         return simulation.clock.monotonic()
 
-    assert simulate(story, seed=1) == 30
+    assert simulate(scenario, seed=1) == 30
 
 
 def test_a_deadlock_is_reported_with_its_tasks_and_the_seed() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         await asyncio.Event().wait()
 
-    with pytest.raises(Deadlock, match=r"story:\d+ > Event\.wait:\d+") as raised:
-        simulate(story, seed=4711)
+    with pytest.raises(Deadlock, match=r"scenario:\d+ > Event\.wait:\d+") as raised:
+        simulate(scenario, seed=4711)
     assert raised.value.__notes__ == ["replay with seed=4711"]
 
 
 def test_too_much_virtual_time_is_reported() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         for _ in range(1000):
             await asyncio.sleep(1)
 
     with pytest.raises(Runaway, match="virtual seconds"):
-        simulate(story, seed=1, max_time=100)
+        simulate(scenario, seed=1, max_time=100)
 
 
 def test_too_many_steps_are_reported() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         for _ in range(1000):
             await asyncio.sleep(0)
 
     with pytest.raises(Runaway, match="steps"):
-        simulate(story, seed=1, max_steps=100)
+        simulate(scenario, seed=1, max_steps=100)
 
 
 def test_an_error_of_the_scenario_is_raised_with_its_seed() -> None:
-    async def story(simulation: Simulation) -> None:
-        raise ValueError("told")
+    async def scenario(simulation: Simulation) -> None:
+        raise ValueError("reported")
 
-    with pytest.raises(ValueError, match="told") as raised:
-        simulate(story, seed="abc")
+    with pytest.raises(ValueError, match="reported") as raised:
+        simulate(scenario, seed="abc")
     assert raised.value.__notes__ == ["replay with seed='abc'"]
 
 
 def test_an_uncaught_error_fails_the_simulation() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         async def failing() -> None:
             raise ValueError("unheard")
 
@@ -154,13 +154,13 @@ def test_an_uncaught_error_fails_the_simulation() -> None:
         assert task.done()
 
     with pytest.raises(SimulationError, match="unheard"):
-        simulate(story, seed=1)
+        simulate(scenario, seed=1)
 
 
 def test_leftover_tasks_are_cancelled_and_can_clean_up() -> None:
     cleaned: list[float] = []
 
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         async def sleeper() -> None:
             try:
                 await asyncio.sleep(1000)
@@ -172,15 +172,15 @@ def test_leftover_tasks_are_cancelled_and_can_clean_up() -> None:
         await asyncio.sleep(5)
 
     tasks: list[asyncio.Task[None]] = []
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
     assert cleaned == [6.0]
 
 
 def test_random_numbers_depend_on_the_seed() -> None:
-    async def story(simulation: Simulation) -> float:
-        return simulation.chance.random()
+    async def scenario(simulation: Simulation) -> float:
+        return simulation.rng.random()
 
-    assert simulate(story, seed=1) == simulate(story, seed=1) != simulate(story, seed=2)
+    assert simulate(scenario, seed=1) == simulate(scenario, seed=1) != simulate(scenario, seed=2)
 
 
 def test_sockets_processes_and_threads_are_rejected() -> None:
@@ -195,21 +195,21 @@ def test_sockets_processes_and_threads_are_rejected() -> None:
 
     for reach in (connect, process, thread):
 
-        async def story(simulation: Simulation) -> None:
+        async def scenario(simulation: Simulation) -> None:
             with pytest.raises(NotImplementedError):
                 await reach()  # noqa: B023
 
-        simulate(story, seed=1)
+        simulate(scenario, seed=1)
 
 
 def test_a_simulation_can_run_inside_a_running_loop() -> None:
-    async def story(simulation: Simulation) -> float:
+    async def scenario(simulation: Simulation) -> float:
         await asyncio.sleep(3)
         return asyncio.get_running_loop().time()
 
     async def outer() -> None:
         mine = asyncio.get_running_loop()
-        assert simulate(story, seed=1) == 3
+        assert simulate(scenario, seed=1) == 3
         assert asyncio.get_running_loop() is mine
         await asyncio.sleep(0)
 

@@ -7,66 +7,66 @@ from typing import Any
 import pytest
 
 from pillarbox.core.errors import PermanentError, RejectedError, SendError, UnavailableError
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.testing.conformance.transports import TransportConformance, lifecycle, outage, sending
 from pillarbox.transports.memory import MemoryTransport
 from tests.conformance.test_memory_transport import MemoryTransportHarness
 
 
 class AcceptsBeforeItArrives(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         return [None] * len(batch)
 
 
 class LosesWhatWasUnderWayInAnOutage(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(batch)
-        return [None if isinstance(answer, UnavailableError) else answer for answer in answers]
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
+        results = await super().send(batch)
+        return [None if isinstance(result, UnavailableError) else result for result in results]
 
 
 class ReversesALot(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         return (await super().send(batch[::-1]))[::-1]
 
 
 class SendsTwice(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         await super().send(batch)
         return await super().send(batch)
 
 
 class SwapsAnswers(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         return (await super().send(batch))[::-1] if len(batch) == 2 else sorted(await super().send(batch), key=bool)
 
 
 class FailsTheNeighbours(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(batch)
-        return next(([answer] * len(batch) for answer in answers if answer is not None), answers)
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
+        results = await super().send(batch)
+        return next(([result] * len(batch) for result in results if result is not None), results)
 
 
 class BlamesTheDestination(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(batch)
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
+        results = await super().send(batch)
         return [
-            UnavailableError("something failed") if isinstance(answer, RejectedError) else answer for answer in answers
+            UnavailableError("something failed") if isinstance(result, RejectedError) else result for result in results
         ]
 
 
 class BlamesTheMessage(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(batch)
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
+        results = await super().send(batch)
         return [
-            RejectedError("something failed") if isinstance(answer, UnavailableError) else answer for answer in answers
+            RejectedError("something failed") if isinstance(result, UnavailableError) else result for result in results
         ]
 
 
 class RaisesInAnOutage(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
-        for answer in await super().send(batch):
-            if answer is not None:
-                raise answer
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
+        for result in await super().send(batch):
+            if result is not None:
+                raise result
         return [None] * len(batch)
 
 
@@ -76,17 +76,17 @@ class StaysDown(MemoryTransport):
 
 
 class DecodesBodies(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         return await super().send([one._replace(body=one.body.decode(errors="replace").encode()) for one in batch])
 
 
 class ForgetsHeaders(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         return await super().send([one._replace(headers={}) for one in batch])
 
 
 class MakesUpIds(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         return await super().send(
             [one._replace(message=one.message._replace(event_id=f"{one.attempt}")) for one in batch]
         )
@@ -96,18 +96,18 @@ LEFT_BEHIND: list[asyncio.Task[Any]] = []
 
 
 class LeavesTasksBehind(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         task = asyncio.create_task(asyncio.Event().wait())
         LEFT_BEHIND.append(task)  # otherwise the garbage collector might remove it
-        answers = await super().send(batch)
+        results = await super().send(batch)
         task.cancel()
-        return answers
+        return results
 
 
 class ShowsBodies(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(batch)
-        return [answer and RejectedError(f"could not send {one!r}") for one, answer in zip(batch, answers, strict=True)]
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
+        results = await super().send(batch)
+        return [result and RejectedError(f"could not send {one!r}") for one, result in zip(batch, results, strict=True)]
 
 
 class WorksAfterTheClose(MemoryTransport):
@@ -121,17 +121,17 @@ class PingsBlindly(MemoryTransport):
 
 
 class HangsWhenClosed(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(batch)
-        if any(isinstance(answer, UnavailableError) for answer in answers):
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
+        results = await super().send(batch)
+        if any(isinstance(result, UnavailableError) for result in results):
             await asyncio.Event().wait()
-        return answers
+        return results
 
 
 class TakesRefusalsLightly(MemoryTransport):
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
-        answers = await super().send(batch)
-        return [RejectedError("no") if isinstance(answer, PermanentError) else answer for answer in answers]
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
+        results = await super().send(batch)
+        return [RejectedError("no") if isinstance(result, PermanentError) else result for result in results]
 
 
 MUTANTS: list[tuple[type[MemoryTransport], str, dict[str, Any]]] = [
@@ -154,12 +154,12 @@ MUTANTS: list[tuple[type[MemoryTransport], str, dict[str, Any]]] = [
     (LeavesTasksBehind, "a_transport_works_after_a_cancelled_send", {"turns": 1}),
     (ShowsBodies, "errors_show_neither_secrets_nor_bodies", {}),
     (WorksAfterTheClose, "sending_after_the_close_is_unavailable", {}),
-    (PingsBlindly, "ping_tells_whether_the_transport_can_send", {}),
+    (PingsBlindly, "ping_reports_whether_the_transport_can_send", {}),
     (HangsWhenClosed, "messages_in_flight_during_the_close_have_a_result", {"turns": 1}),
 ]
 
 
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def shorten_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shortens the timeouts of the suite."""
     for module in (sending, outage, lifecycle):
         monkeypatch.setattr(module, "BOUND", 0.1)
@@ -171,6 +171,6 @@ async def test_a_broken_transport_fails_the_suite(
 ) -> None:
     checked = getattr(TransportConformance(), f"test_{test}")
     await checked(MemoryTransportHarness(), **values)
-    impatient(monkeypatch)
+    shorten_timeouts(monkeypatch)
     with pytest.raises((AssertionError, TimeoutError, BaseExceptionGroup, SendError, pytest.fail.Exception)):
         await checked(MemoryTransportHarness(mutant), **values)

@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox import Event, Handlers, Outbox, Relay
 from pillarbox.core.errors import UnavailableError
-from pillarbox.core.transport import Result, StreamingTransport
+from pillarbox.core.transport import SendResult, StreamingTransport
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.transports import outgoing
 
@@ -29,15 +29,15 @@ async def test_each_result_is_returned_as_soon_as_its_call_ends() -> None:
         raise UnavailableError("not now")
 
     batch = [outgoing(name, handlers.to(name)) for name in ("slow", "sync", "missing")]
-    async with aclosing(handlers.stream(batch)) as answers:
-        others: list[tuple[int, Result]] = []
+    async with aclosing(handlers.stream(batch)) as results:
+        others: list[tuple[int, SendResult]] = []
         while len(others) < 2:
-            others += await anext(answers)
+            others += await anext(results)
         assert {position for position, _ in others} == {1, 2}
         assert all(result is not None for _, result in others)
         go.set()
-        assert await anext(answers) == [(0, None)]
-        assert [answer async for answer in answers] == []
+        assert await anext(results) == [(0, None)]
+        assert [result async for result in results] == []
     await handlers.aclose()
 
 
@@ -54,8 +54,8 @@ async def test_calls_are_cancelled_with_their_caller() -> None:
     @handlers.on("t", name="quick")
     async def quick(event: Any, context: Any) -> None: ...
 
-    async with aclosing(handlers.stream([outgoing(name, handlers.to(name)) for name in ("slow", "quick")])) as answers:
-        assert await anext(answers) == [(1, None)]
+    async with aclosing(handlers.stream([outgoing(name, handlers.to(name)) for name in ("slow", "quick")])) as results:
+        assert await anext(results) == [(1, None)]
     assert ended.is_set()
     await handlers.aclose()
 

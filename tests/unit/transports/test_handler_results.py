@@ -29,7 +29,7 @@ both = pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
 
 @both
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "text"),
     [
         (ValueError("no such address\nsecond line"), "handler h raised ValueError: no such address"),
         (KeyError(), "handler h raised KeyError"),
@@ -39,11 +39,11 @@ both = pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
     ],
 )
 async def test_an_exception_rejects_the_event_with_type_and_first_line(
-    error: BaseException, told: str, is_async: bool
+    error: BaseException, text: str, is_async: bool
 ) -> None:
-    answer = await call(raising(error, is_async=is_async))
-    assert type(answer) is RejectedError
-    assert (str(answer), answer.__cause__) == (told, error)
+    result = await call(raising(error, is_async=is_async))
+    assert type(result) is RejectedError
+    assert (str(result), result.__cause__) == (text, error)
 
 
 @both
@@ -61,8 +61,8 @@ def test_a_keyboard_interrupt_is_raised(is_async: bool) -> None:
 
 
 async def test_long_errors_are_truncated() -> None:
-    answer = await call(raising(ValueError("x" * 100_000), is_async=True))
-    assert len(str(answer)) < 1000
+    result = await call(raising(ValueError("x" * 100_000), is_async=True))
+    assert len(str(result)) < 1000
 
 
 class Speechless(Exception):
@@ -75,9 +75,9 @@ async def test_an_exception_that_cannot_be_shown_is_named() -> None:
 
 
 async def test_an_unknown_handler_is_rejected_and_retried() -> None:
-    answer = await call(Handlers(), "later")
-    assert type(answer) is RejectedError
-    assert "'later'" in str(answer)
+    result = await call(Handlers(), "later")
+    assert type(result) is RejectedError
+    assert "'later'" in str(result)
 
 
 async def nothing(event: Any, context: Any) -> None:
@@ -90,9 +90,9 @@ async def test_a_sync_handler_that_returns_an_awaitable_is_an_error() -> None:
     handlers.on("*", name="coroutine")(lambda event, context: nothing(event, context))
     handlers.on("*", name="future")(lambda event, context: something)
     for name in ("coroutine", "future"):
-        answer = await call(handlers, name)
-        assert type(answer) is RejectedError
-        assert "async def" in str(answer)
+        result = await call(handlers, name)
+        assert type(result) is RejectedError
+        assert "async def" in str(result)
 
 
 async def test_a_failure_affects_only_its_own_event() -> None:
@@ -103,5 +103,5 @@ async def test_a_failure_affects_only_its_own_event() -> None:
         if event.event_id == "b":
             raise ValueError("not this one")
 
-    answers = await handlers.send([outgoing(one, handlers.to("h")) for one in "abc"])
-    assert [type(answer) for answer in answers] == [type(None), RejectedError, type(None)]
+    results = await handlers.send([outgoing(one, handlers.to("h")) for one in "abc"])
+    assert [type(result) for result in results] == [type(None), RejectedError, type(None)]

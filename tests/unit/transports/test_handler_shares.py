@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pillarbox.transports.handlers.transport import free_calls, total_calls
+from pillarbox.transports.shares import free_calls, total_calls
 
 
 @given(most=st.integers(1, 64), count=st.integers(1, 40), data=st.data())
@@ -14,16 +14,16 @@ def test_an_idle_handler_can_always_start_a_call(most: int, count: int, data: st
     names = [f"h{n}" for n in range(count)]
     running: Counter[str] = Counter()
     for name in data.draw(st.lists(st.sampled_from(names), max_size=200)):
-        if free_calls(name, running, names, most=most) > 0:
+        if free_calls(name, running, names, limit=most) > 0:
             running[name] += 1
     assert running.total() <= total_calls(most, count)
-    assert all(free_calls(name, running, names, most=most) >= 1 for name in names if not running[name])
+    assert all(free_calls(name, running, names, limit=most) >= 1 for name in names if not running[name])
 
 
 def test_a_single_handler_can_use_all_threads() -> None:
-    assert free_calls("h", {}, ["h"], most=32) == 32
-    assert free_calls("h", {"h": 31}, ["h"], most=32) == 1
-    assert free_calls("h", {"h": 32}, ["h"], most=32) == 0
+    assert free_calls("h", {}, ["h"], limit=32) == 32
+    assert free_calls("h", {"h": 31}, ["h"], limit=32) == 1
+    assert free_calls("h", {"h": 32}, ["h"], limit=32) == 0
 
 
 def test_free_capacity_is_known_without_iterating_handlers() -> None:
@@ -34,11 +34,11 @@ def test_free_capacity_is_known_without_iterating_handlers() -> None:
     names = [f"h{n}" for n in range(10)]
     running = {"h0": 1, "h1": 4, "h2": 30, "of the other kind": 100}
     asked = Asked(names)
-    assert [free_calls(name, running, asked, most=32) for name in names] == [0, -3, -10] + [1] * 7
-    assert [free_calls(name, running, names, most=32) for name in names] == [0, -3, -10] + [1] * 7
+    assert [free_calls(name, running, asked, limit=32) for name in names] == [0, -3, -10] + [1] * 7
+    assert [free_calls(name, running, names, limit=32) for name in names] == [0, -3, -10] + [1] * 7
 
 
 def test_a_handler_that_hangs_leaves_the_others_their_share() -> None:
     names = ["bad", "good"]
-    assert free_calls("bad", {}, names, most=32) == 24
-    assert free_calls("good", {"bad": 24}, names, most=32) == 8
+    assert free_calls("bad", {}, names, limit=32) == 24
+    assert free_calls("good", {"bad": 24}, names, limit=32) == 8

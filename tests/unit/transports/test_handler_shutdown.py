@@ -81,9 +81,9 @@ async def test_closing_reports_running_calls_and_cancels_async_ones() -> None:
     await handler.began.wait()
     await asyncio.to_thread(blocked.wait)
     await handlers.aclose()
-    answers = await sending
+    results = await sending
     let_go.set()
-    assert [type(answer) for answer in answers] == [UnavailableError, UnavailableError]
+    assert [type(result) for result in results] == [UnavailableError, UnavailableError]
     assert handler.ended == ["a"]
 
 

@@ -5,18 +5,21 @@ import threading
 import time
 from typing import Any
 
-from pillarbox.core.errors import RejectedError
+import pytest
+
+from pillarbox.core.errors import ConfigurationError, RejectedError
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerAddress, HandlerContext, Handlers, ReceivedEvent
 from pillarbox.transports.handlers.calls import Call, Calls
 from pillarbox.transports.handlers.registry import handler_of
+from tests.servers.waiting import wait_until
 from tests.unit.transports.batches import call
 
 
 def test_an_async_handler_that_times_out_is_cancelled_and_rejected() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         handlers = Handlers(timeout="30s")
         ended: list[float] = []
 
@@ -27,16 +30,16 @@ def test_an_async_handler_that_times_out_is_cancelled_and_rejected() -> None:
             finally:
                 ended.append(simulation.clock.monotonic())
 
-        answer = await call(handlers)
-        assert type(answer) is RejectedError
-        assert str(answer).startswith("handler h took longer than 30 s")
+        result = await call(handlers)
+        assert type(result) is RejectedError
+        assert str(result).startswith("handler h took longer than 30 s")
         assert ended == [30.0]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_an_async_handler_that_ignores_cancellation_is_awaited_and_rejected() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         handlers = Handlers(timeout="30s")
 
         @handlers.on("*", name="h")
@@ -49,7 +52,7 @@ def test_an_async_handler_that_ignores_cancellation_is_awaited_and_rejected() ->
         assert type(await call(handlers)) is RejectedError
         assert simulation.clock.monotonic() == 130.0
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 async def test_a_call_that_times_out_in_the_queue_is_not_started() -> None:
@@ -63,17 +66,17 @@ async def test_a_call_that_times_out_in_the_queue_is_not_started() -> None:
     call = calls.open[0] = Call(calls, 0, handler_of(note, ["*"], "h"), ReceivedEvent(out), context)
     calls.begin([call])
     calls.expire()
-    [(position, answer)] = await calls.next()
-    assert (position, type(answer)) == (0, RejectedError)
+    [(position, result)] = await calls.next()
+    assert (position, type(result)) == (0, RejectedError)
     others = asyncio.all_tasks() - {asyncio.current_task()}
     if others:
         await asyncio.wait(others)
     assert begun == []
 
 
-def test_zero_means_no_timeout() -> None:
-    async def story(simulation: Simulation) -> None:
-        handlers = Handlers(timeout=0)
+def test_forever_means_no_timeout() -> None:
+    async def scenario(simulation: Simulation) -> None:
+        handlers = Handlers(timeout="forever")
 
         @handlers.on("*", name="h")
         async def very_slow(event: Any, context: Any) -> None:
@@ -81,21 +84,52 @@ def test_zero_means_no_timeout() -> None:
 
         assert await call(handlers) is None
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
+
+
+def test_a_configured_timeout_replaces_the_one_of_the_constructor() -> None:
+    async def scenario(simulation: Simulation) -> None:
+        handlers = Handlers(timeout="forever", workers=4)
+        handlers.configure(timeout="5s")
+
+        @handlers.on("*", name="h")
+        async def slow(event: Any, context: Any) -> None:
+            await asyncio.sleep(3600)
+
+        assert str(await call(handlers)).startswith("handler h took longer than 5 s")
+        handlers.configure(workers=2)
+        assert str(await call(handlers)).startswith("handler h took longer than 5 s")
+
+    simulate(scenario, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"timeout": 0}, "Handlers.timeout is 0: write a duration above zero"),
+        ({"timeout": "never"}, "Handlers.timeout is 'never': write a duration"),
+        ({"workers": 0}, "Handlers.workers is 0: write an integer, 1 or more"),
+    ],
+)
+def test_an_invalid_limit_is_an_error(limits: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        Handlers(**limits)
+    with pytest.raises(ConfigurationError, match=message):
+        Handlers().configure(**limits)
 
 
 def test_a_slow_handler_does_not_affect_others_in_its_batch() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         handlers = Handlers(timeout="30s")
 
         @handlers.on("*", name="h")
         async def handle(event: Any, context: Any) -> None:
             await asyncio.sleep(3600 if event.event_id == "slow" else 29)
 
-        answers = await handlers.send([outgoing(one, handlers.to("h")) for one in ("a", "slow", "b")])
-        assert [type(answer) for answer in answers] == [type(None), RejectedError, type(None)]
+        results = await handlers.send([outgoing(one, handlers.to("h")) for one in ("a", "slow", "b")])
+        assert [type(result) for result in results] == [type(None), RejectedError, type(None)]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 async def test_a_timeout_error_of_the_handler_is_an_ordinary_error() -> None:
@@ -111,22 +145,22 @@ async def test_a_timeout_error_of_the_handler_is_an_ordinary_error() -> None:
 
 async def test_a_sync_handler_that_returns_too_late_is_rejected() -> None:
     handlers = Handlers(timeout="10ms")
-    done = threading.Event()
+    late, done = threading.Event(), threading.Event()
 
     @handlers.on("*", name="h")
     def slow(event: Any, context: Any) -> None:
-        began = time.monotonic()
+        began = time.monotonic()  # the timeout of the handler is what the test waits for
+        wait_until(lambda: time.monotonic() > began + 0.01, bound=60, what="the handler is too late")
+        late.set()
         done.wait()
-        while time.monotonic() - began <= 0.01:
-            pass
 
     sending = asyncio.create_task(call(handlers))
-    finished, _ = await asyncio.wait([sending], timeout=0.05)
-    assert not finished
+    await eventually(late.is_set)
+    assert not sending.done()
     done.set()
-    answer = await sending
-    assert type(answer) is RejectedError
-    assert "took longer than 0.01 s" in str(answer)
+    result = await sending
+    assert type(result) is RejectedError
+    assert "took longer than 0.01 s" in str(result)
 
 
 async def test_a_slow_handler_does_not_delay_other_sends() -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pillarbox.core.errors import PermanentError, RejectedError, UnavailableError
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.testing.waiting import eventually
@@ -43,7 +43,7 @@ async def test_rules_apply_until_they_are_removed() -> None:
 async def test_the_first_matching_rule_applies() -> None:
     transport = MemoryTransport()
 
-    def rule(one: Outgoing) -> Result:
+    def rule(one: Outgoing) -> SendResult:
         return {"a": NO, "b": NEVER}.get(one.message.event_id)
 
     transport.script(rule)
@@ -78,13 +78,13 @@ async def test_several_transports_can_share_one_list() -> None:
 
 
 async def held(transport: MemoryTransport, number: int) -> None:
-    async def look() -> bool:
+    async def is_sent() -> bool:
         return transport.latch.held == number
 
-    await eventually(look)
+    await eventually(is_sent)
 
 
-async def test_a_closed_gate_delays_results_of_delivered_messages() -> None:
+async def test_a_closed_latch_delays_results_of_delivered_messages() -> None:
     transport = MemoryTransport()
     transport.latch.close()
     first = asyncio.create_task(transport.send(batch("a")))
@@ -122,7 +122,7 @@ async def test_a_send_cancelled_at_the_latch_was_delivered() -> None:
 
 
 def test_latency_uses_the_injected_clock() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         transport = MemoryTransport(clock=simulation.clock, latency="10s")
         sending = asyncio.create_task(transport.send(batch("a")))
         await simulation.clock.sleep(4.9)
@@ -132,15 +132,15 @@ def test_latency_uses_the_injected_clock() -> None:
         assert await sending == [None]
         assert simulation.clock.monotonic() == 10
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_latency_can_be_random() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         latencies = [3.0, 1.0]
         transport = MemoryTransport(clock=simulation.clock, latency=latencies.pop)
         await transport.send(batch("a"))
         await transport.send(batch("b"))
         assert simulation.clock.monotonic() == 4
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)

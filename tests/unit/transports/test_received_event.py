@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pillarbox.core.errors import ConfigurationError, PermanentError, RejectedError
-from pillarbox.core.text import Upcast
+from pillarbox.core.payload import Upcast
 from pillarbox.core.transport import Outgoing
 from pillarbox.record import EventTypes
 from pillarbox.testing.conformance.transports import outgoing
@@ -55,10 +55,10 @@ def test_the_payload_is_decoded_once() -> None:
 async def test_invalid_json_is_a_permanent_error_without_the_payload(body: bytes) -> None:
     handlers = Handlers()
     handlers.on("*", name="h")(lambda event, _: event.payload)
-    answer = await call(handlers, body=body + b"canary")
-    assert isinstance(answer, PermanentError)
-    assert "canary" not in str(answer)
-    assert answer.__cause__ is None
+    result = await call(handlers, body=body + b"canary")
+    assert isinstance(result, PermanentError)
+    assert "canary" not in str(result)
+    assert result.__cause__ is None
 
 
 async def test_a_handler_that_reads_bytes_accepts_invalid_json() -> None:
@@ -89,9 +89,9 @@ async def test_an_unknown_version_is_retried() -> None:
 
     handlers = Handlers(upcast=unknown)
     handlers.on("*", name="h")(lambda event, _: event.payload)
-    answer = await call(handlers)
-    assert type(answer) is RejectedError
-    assert "deploy the release that registers it" in str(answer)
+    result = await call(handlers)
+    assert type(result) is RejectedError
+    assert "deploy the release that registers it" in str(result)
 
 
 async def test_the_context_has_attempt_and_destination() -> None:

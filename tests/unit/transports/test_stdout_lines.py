@@ -95,9 +95,9 @@ async def test_a_closed_pipe_is_unavailable() -> None:
     stream = os.fdopen(writer, "w", encoding="utf-8")
     stdout = StdoutTransport(stream)
     os.close(reader)
-    answers = await stdout.send([outgoing(one, stdout.to()) for one in "ab"])
-    assert [type(answer) for answer in answers] == [UnavailableError, UnavailableError]
-    assert "BrokenPipeError" in str(answers[0])
+    results = await stdout.send([outgoing(one, stdout.to()) for one in "ab"])
+    assert [type(result) for result in results] == [UnavailableError, UnavailableError]
+    assert "BrokenPipeError" in str(results[0])
     await stdout.aclose()
     with pytest.raises(BrokenPipeError):
         stream.close()
@@ -119,7 +119,7 @@ async def test_a_full_pipe_blocks_neither_the_loop_nor_the_close() -> None:
         done, _ = await asyncio.wait([sending], timeout=0.02)
         assert not done
         await stdout.aclose()
-        [answer] = await sending
-        assert isinstance(answer, UnavailableError)
+        [result] = await sending
+        assert isinstance(result, UnavailableError)
         while b"\n" not in end.read1():
             continue

@@ -5,7 +5,7 @@ from pillarbox.ops.console.addresses import client_of, network
 
 
 @pytest.mark.parametrize(
-    ("peer", "forwarded", "told"),
+    ("peer", "forwarded", "reported"),
     [
         ("10.0.0.7", "203.0.113.9", "203.0.113.9"),
         ("10.0.0.7", "1.2.3.4, 203.0.113.9, 10.0.0.8", "203.0.113.9"),  # what stands before was made up
@@ -19,7 +19,7 @@ from pillarbox.ops.console.addresses import client_of, network
         ("", "203.0.113.9", ""),
     ],
 )
-def test_only_trusted_proxies_are_believed(peer: str, forwarded: str, told: str) -> None:
+def test_only_trusted_proxies_are_believed(peer: str, forwarded: str, reported: str) -> None:
     headers = [(b"x-forwarded-for", forwarded.encode())] if forwarded else []
     request = Request({"type": "http", "headers": headers, "client": (peer, 1) if peer else None})
-    assert client_of(request, [network("10.0.0.0/24")]) == told
+    assert client_of(request, [network("10.0.0.0/24")]) == reported

@@ -45,7 +45,7 @@ def sent(had: EventDetail, **fields: str) -> tuple[bytes, dict[str, str]]:
         (b"[" + b"[1]," * (SHOWN // 8) + b"1]", JSON, None),
     ],
 )
-def test_a_payload_is_offered_as_text_if_it_comes_back_the_same(payload: bytes, kind: str, shown: str | None) -> None:
+def test_a_payload_is_offered_as_text_if_it_round_trips(payload: bytes, kind: str, shown: str | None) -> None:
     had = dead_letter(payload, kind)
     assert DeadLetterForm.of(had).payload == shown
     assert sent(had, payload=shown or "typed nevertheless") == (payload, {})
@@ -83,7 +83,7 @@ def test_the_header_of_an_earlier_edit_is_hidden() -> None:
 
 
 @pytest.mark.parametrize("value", ["two\nlines", " blank", "\u202e", 1])
-def test_headers_that_would_not_come_back_the_same_stay(value: object) -> None:
+def test_headers_that_would_not_round_trip_stay_unchanged(value: object) -> None:
     had = dead_letter(odd=value)
     assert DeadLetterForm.of(had).headers is None
     assert sent(had, payload="{}", headers="") == (b"{}", {"odd": value})
@@ -100,13 +100,13 @@ def test_headers_that_would_not_come_back_the_same_stay(value: object) -> None:
         ({"headers": "a: \x07"}, "control character", "headers"),
     ],
 )
-def test_what_could_not_be_recorded_is_refused(fields: dict[str, str], said: str, field: str) -> None:
+def test_values_that_could_not_be_recorded_are_rejected(fields: dict[str, str], said: str, field: str) -> None:
     with pytest.raises(RecordError, match=said) as refused:
         sent(dead_letter(), **fields)
     assert refused.value.field == field
 
 
-def test_what_changes_is_shown_with_what_is_around_it() -> None:
+def test_changes_are_shown_with_their_context() -> None:
     before = "".join(f"{number}\n" for number in range(20))
     after = before.replace("5\n", "five\n", 1).replace("18\n", "")
     found = list(diff_lines(before, after))

@@ -37,13 +37,13 @@ def test_times_are_ages_or_moments() -> None:
 
 
 @pytest.mark.parametrize("text", ["yesterday", "-1h", "99999999999999w", "2026-13-01", "0001-01-01T00:00:00+14:00"])
-def test_what_is_no_time_is_told(text: str) -> None:
+def test_an_invalid_time_is_reported(text: str) -> None:
     with pytest.raises(ConfigurationError, match="neither an age such as 1h nor a time"):
         moment(text)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "501", "x", "1.5", "9" * 30, "²"])
-def test_what_is_no_number_is_told(text: str) -> None:
+def test_an_invalid_number_is_reported(text: str) -> None:
     with pytest.raises(ConfigurationError, match="is not a number from 1 to 500"):
         whole(text, "limit", default=50, most=500)
 

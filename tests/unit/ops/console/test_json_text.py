@@ -14,7 +14,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_what_is_shown_is_the_same_document(value: object) -> None:
+def test_the_shown_text_is_the_same_document(value: object) -> None:
     raw = json.dumps(value).encode()
     assert json.loads(json_text.text(json_text.parse(raw))) == value
 
@@ -31,12 +31,12 @@ def test_names_keep_their_order_and_their_repeats() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"NaN", b"\xff", b"[" * 200 + b"]" * 200, b"[" * 100_000])
-def test_what_is_no_json_is_told(raw: bytes) -> None:
+def test_invalid_json_is_reported(raw: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         json_text.parse(raw)
 
 
-def test_pieces_know_what_they_are() -> None:
+def test_fragments_of_json_have_their_kind() -> None:
     kinds = [
         (piece.kind, piece.text)
         for piece in json_text.pieces(json_text.parse(b'{"a":[1,"x",null,{},[]]}'))

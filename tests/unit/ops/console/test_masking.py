@@ -24,7 +24,7 @@ def masked(*rules: str) -> str:
         ("$.nothing.here", [], ["a@b", "Ada", "c@d"]),
     ],
 )
-def test_rules(rule: str, gone: list[str], kept: list[str]) -> None:
+def test_a_rule_masks_its_values_only(rule: str, gone: list[str], kept: list[str]) -> None:
     shown = masked(rule)
     assert [value for value in gone if value in shown] == []
     assert [value for value in kept if value not in shown] == []
@@ -53,10 +53,10 @@ def test_patterns_are_searched_in_errors_headers_and_values_of_payloads() -> Non
     assert masks.payloads
 
 
-def test_of_an_answer_what_was_said_is_searched_and_what_is_a_link_is_not() -> None:
+def test_text_of_a_response_is_searched_and_links_are_not() -> None:
     masks = Masks(["text:[^ ]+@[^ ]+"])
-    told = {"key": "a@b", "last_error": "no a@b", "groups": [{"reason": "a@b", "event_id": "a@b"}], "why": None}
-    assert masks.response(told) == {
+    reported = {"key": "a@b", "last_error": "no a@b", "groups": [{"reason": "a@b", "event_id": "a@b"}], "why": None}
+    assert masks.response(reported) == {
         "key": "a@b",
         "last_error": f"no {HIDDEN}",
         "groups": [{"reason": HIDDEN, "event_id": "a@b"}],
@@ -65,12 +65,12 @@ def test_of_an_answer_what_was_said_is_searched_and_what_is_a_link_is_not() -> N
 
 
 @pytest.mark.parametrize("rule", ["text:", "text:(", "text:a*"])
-def test_a_pattern_that_cannot_work_is_refused(rule: str) -> None:
+def test_an_invalid_pattern_is_rejected(rule: str) -> None:
     with pytest.raises(ConfigurationError, match="is not a rule"):
         Masks([rule])
 
 
 @pytest.mark.parametrize("rule", ["", "$", "customer.email", "$customer", "$.a[", "$.a[x]", "$.a..", "$. "])
-def test_what_is_no_rule_is_refused(rule: str) -> None:
+def test_an_invalid_rule_is_rejected(rule: str) -> None:
     with pytest.raises(ConfigurationError, match="is not a rule"):
         Masks([rule])

@@ -3,7 +3,7 @@ import pytest
 from pillarbox.ops.console import passwords
 
 
-def test_a_hash_knows_its_password_and_no_other() -> None:
+def test_a_hash_matches_its_password_and_no_other() -> None:
     known = passwords.hashed("correct horse")
     assert passwords.matches("correct horse", known)
     assert not passwords.matches("correct horse ", known)
@@ -18,6 +18,6 @@ def test_the_same_password_never_has_the_same_hash() -> None:
     "known",
     ["", "x", "bcrypt$14$8$1$AA==$AA==", "scrypt$14$8$AA==$AA==", "scrypt$30$8$1$AA==$AA==", "scrypt$14$8$1$!$AA=="],
 )
-def test_what_is_no_hash_is_refused(known: str) -> None:
+def test_an_invalid_hash_is_rejected(known: str) -> None:
     with pytest.raises(ValueError, match=r"hash|base64|character|literal"):
         passwords.check(known)

@@ -68,14 +68,14 @@ def test_no_form_shows_what_is_masked(form: Form) -> None:
 @pytest.mark.parametrize(
     "detail", [carrying(b"email=ada@example.com", "text/plain"), carrying(b'{"email":"ada@example.com"')]
 )
-def test_what_rules_cannot_reach_into_is_not_shown_at_all(detail: EventDetail) -> None:
+def test_content_that_rules_cannot_mask_is_not_shown(detail: EventDetail) -> None:
     for form in (None, "json", "raw", "hex"):
         shown = show(detail, form, EMAIL)
         assert (shown.pieces, bool(shown.withheld)) == ((), True)
     assert download(detail, EMAIL) is None
 
 
-def test_hex() -> None:
+def test_a_hex_dump_has_offset_bytes_and_text() -> None:
     assert hex_dump(bytes(range(30, 50))) == (
         "00000000  1e 1f 20 21 22 23 24 25  26 27 28 29 2a 2b 2c 2d  .. !\"#$%&'()*+,-\n"
         "00000010  2e 2f 30 31                                       ./01"

@@ -15,7 +15,7 @@ _OURS = ("http://www.w3.org/2000/svg", "https://github.com/leeoniya/uPlot")
 
 
 @pytest.mark.parametrize("path", [*FILES, *TEMPLATES], ids=lambda path: path.name)
-def test_nothing_leads_elsewhere(path: Path) -> None:
+def test_no_link_leads_to_another_site(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     found = re.findall(r"(?:https?:)?//[a-z][a-z0-9.-]+\.[a-z]{2,}[^\s\"')]*", text)
     assert [url for url in found if not url.startswith(_OURS)] == []
@@ -30,7 +30,7 @@ def test_a_template_has_neither_script_nor_style_nor_handler_of_its_own(path: Pa
 
 
 @pytest.mark.parametrize("name", ["htmx", "uPlot"])
-def test_what_others_made_comes_with_its_licence(name: str) -> None:
+def test_third_party_files_have_their_licence(name: str) -> None:
     assert (FOLDER / "static/vendor" / f"{name}.LICENSE").stat().st_size > 500
 
 

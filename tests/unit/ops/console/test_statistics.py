@@ -1,13 +1,13 @@
 from datetime import UTC, datetime, timedelta
 
-from pillarbox.core.statistics import OUTBOX, BacklogStatistics, DeliveryStatistics, Sample
+from pillarbox.core.statistics import OUTBOX, BacklogStatistics, OutcomeStatistics, Sample
 from pillarbox.ops.console.statistics import rates_by_destination, step_width, time_series
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
 def carried(ago: float, *, published: int, lag: float = 0.02, failed: int = 0, to: str = "orders") -> Sample:
-    values = DeliveryStatistics(retried=failed)
+    values = OutcomeStatistics(retried=failed)
     for _ in range(published):
         values.count_delivered(lag)
     return Sample(NOON - timedelta(seconds=ago), "relay-1", to, values)

@@ -1,4 +1,4 @@
-from pillarbox.ops.console.throttle import ATTEMPTS, SLOW, SLOWEST_ADDRESS, SLOWEST_NAME, WINDOW, Throttle
+from pillarbox.ops.console.throttle import ATTEMPTS, FAILURE_WINDOW, SLOW, SLOWEST_ADDRESS, SLOWEST_NAME, Throttle
 from tests.unit.ops.console.test_sessions import Clock
 
 
@@ -7,14 +7,14 @@ def fails(throttle: Throttle, times: int, *, address: str = "here", name: str = 
         throttle.add_failure(address=address, name=name)
 
 
-async def test_after_too_many_failures_one_waits_a_while() -> None:
+async def test_after_too_many_failures_a_login_must_wait() -> None:
     clock = Clock()
     throttle = Throttle(clock=clock)
     fails(throttle, ATTEMPTS - 1)
     assert not throttle.is_locked(address="here", name="ada")
     fails(throttle, 1)
     assert throttle.is_locked(address="here", name="ada")
-    await clock.sleep(WINDOW)
+    await clock.sleep(FAILURE_WINDOW)
     assert not throttle.is_locked(address="here", name="ada")
 
 
@@ -25,7 +25,7 @@ def test_other_addresses_are_not_delayed() -> None:
     assert not throttle.is_locked(address="there", name="ada")
 
 
-def test_no_number_of_failures_elsewhere_closes_or_delays_a_name() -> None:
+def test_no_number_of_failures_elsewhere_locks_or_delays_a_name() -> None:
     throttle = Throttle()
     for n in range(1000):
         fails(throttle, 1, address=f"address {n}", name="ada")
@@ -45,7 +45,7 @@ def test_an_address_with_many_names_is_slowed_down() -> None:
     assert throttle.delay(address="there", name="ada") == 0
 
 
-def test_a_name_that_is_tried_everywhere_is_slowed_down_at_an_address_that_guesses() -> None:
+def test_a_name_guessed_from_many_addresses_is_slowed_down_at_an_address_that_guesses() -> None:
     throttle = Throttle()
     for n in range(1000):
         fails(throttle, 1, address=f"address {n}", name="ada")
@@ -61,7 +61,7 @@ def test_the_number_of_counted_pairs_is_bounded() -> None:
     assert len(throttle._failures) <= 10_000
 
 
-def test_success_is_forgiving_to_that_name_alone() -> None:
+def test_a_successful_login_resets_the_failures_of_its_name_only() -> None:
     throttle = Throttle()
     fails(throttle, ATTEMPTS)
     fails(throttle, ATTEMPTS, name="ben")

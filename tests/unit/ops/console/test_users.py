@@ -10,7 +10,7 @@ from pillarbox.ops.console.users import UserEntry, check_name, parse, read, writ
 HASH = hashed("secret")
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_written_users_are_read_back(tmp_path: Path) -> None:
     ada = UserEntry(user=User(name="ada", role=Role.ADMIN, payloads=True), hash=HASH)
     ben = UserEntry(user=User(name="ben@example.com", role=Role.VIEWER), hash=HASH)
     write(tmp_path / "users", {"ada": ada, "ben": ben})
@@ -37,17 +37,17 @@ def test_a_wrong_line_is_named_and_never_quoted(line: str) -> None:
     assert HASH not in str(raised.value)
 
 
-def test_a_name_is_there_once() -> None:
+def test_a_name_occurs_once() -> None:
     with pytest.raises(ConfigurationError, match="'ada' occurs twice"):
         parse(f"ada:viewer:{HASH}\nada:admin:{HASH}", called="here")
 
 
 @pytest.mark.parametrize("name", ["", "a:b", "a\nb", "x" * 65, "<b>"])
-def test_a_name_that_would_break_the_file_is_refused(name: str) -> None:
+def test_a_name_that_would_break_the_file_is_rejected(name: str) -> None:
     with pytest.raises(ConfigurationError, match="is not a valid user name"):
         check_name(name)
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be written"):
         write(tmp_path / "nowhere" / "users", {})

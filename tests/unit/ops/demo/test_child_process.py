@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pillarbox.ops.demo.child_process import ChildProcess, ChildProcessFailedError
+from pillarbox.core.errors import CommandError
+from pillarbox.ops.demo.child_process import ChildProcess
 from pillarbox.ops.demo.environment import DemoEnvironment
 
 
@@ -24,9 +25,7 @@ def test_a_child_that_ends_at_once_reports_its_error(tmp_path: Path, monkeypatch
         "no_such_module_of_the_demo", DemoEnvironment(folder=tmp_path, name="x"), log=tmp_path / "child.log"
     )
     try:
-        with pytest.raises(
-            ChildProcessFailedError, match=r"ended with 1: .*No module named no_such_module_of_the_demo"
-        ):
+        with pytest.raises(CommandError, match=r"ended with 1: .*No module named no_such_module_of_the_demo"):
             child.check()
     finally:
         child.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.ops.demo.ledger import Entry, LedgerReader, LedgerWriter
+from pillarbox.ops.demo.ledger import DemoLedgerEntry, LedgerReader, LedgerWriter
 
 
 def test_a_reader_returns_each_entry_once_in_order(tmp_path: Path) -> None:
@@ -14,11 +14,14 @@ def test_a_reader_returns_each_entry_once_in_order(tmp_path: Path) -> None:
     reader = LedgerReader(path)
     assert reader.read_new() == []
     first, second = LedgerWriter(path), LedgerWriter(path)
-    first.append(Entry("mailer", "failed", "1", "a"))
-    second.append(Entry("search", "handled", "1", "a"))
-    assert reader.read_new() == [Entry("mailer", "failed", "1", "a"), Entry("search", "handled", "1", "a")]
-    first.append(Entry("mailer", "handled", "1", "a"))
-    assert reader.read_new() == [Entry("mailer", "handled", "1", "a")]
+    first.append(DemoLedgerEntry("mailer", "failed", "1", "a"))
+    second.append(DemoLedgerEntry("search", "handled", "1", "a"))
+    assert reader.read_new() == [
+        DemoLedgerEntry("mailer", "failed", "1", "a"),
+        DemoLedgerEntry("search", "handled", "1", "a"),
+    ]
+    first.append(DemoLedgerEntry("mailer", "handled", "1", "a"))
+    assert reader.read_new() == [DemoLedgerEntry("mailer", "handled", "1", "a")]
     assert reader.read_new() == []
     first.close()
     second.close()

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pillarbox.ops.demo.ledger import Entry, Status
+from pillarbox.ops.demo.ledger import DemoLedgerEntry, Status
 from pillarbox.ops.demo.verification import OrderStep, Verification, verify
 
 COMMITTED = [OrderStep("1", "a"), OrderStep("2", "x"), OrderStep("1", "b"), OrderStep("1", "c")]
 
 
-def handled(*event_ids: str, status: Status = "handled") -> list[Entry]:
+def handled(*event_ids: str, status: Status = "handled") -> list[DemoLedgerEntry]:
     orders = {step.event_id: step.order for step in COMMITTED}
-    return [Entry("mailer", status, orders.get(event_id, "9"), event_id) for event_id in event_ids]
+    return [DemoLedgerEntry("mailer", status, orders.get(event_id, "9"), event_id) for event_id in event_ids]
 
 
 def verification(
-    entries: Sequence[Entry], *, receivers: Sequence[str] = ("mailer",), dead_letters: int = 0, max_duplicates: int = 0
+    entries: Sequence[DemoLedgerEntry],
+    *,
+    receivers: Sequence[str] = ("mailer",),
+    dead_letters: int = 0,
+    max_duplicates: int = 0,
 ) -> Verification:
     return verify(COMMITTED, entries, receivers=receivers, dead_letters=dead_letters, max_duplicates=max_duplicates)
 

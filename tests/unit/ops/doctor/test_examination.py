@@ -17,20 +17,20 @@ from pillarbox.stores.sqlite import SqliteStore
 from tests.servers.ports import free_port
 
 
-def check(name: str, answer: CheckResult | Exception, *, gate: bool = False) -> Check:
+def check(name: str, answer: CheckResult | Exception, *, prerequisite: bool = False) -> Check:
     async def ask() -> CheckResult:
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    return Check(name=name, ask=ask, gate=gate)
+    return Check(name=name, ask=ask, prerequisite=prerequisite)
 
 
 async def test_checks_after_a_failed_prerequisite_are_skipped() -> None:
     made, _ = await examination._run(
         [
-            check("a", passed("fine"), gate=True),
-            check("b", failed("broken", "mend it"), gate=True),
+            check("a", passed("fine"), prerequisite=True),
+            check("b", failed("broken", "mend it"), prerequisite=True),
             check("c", passed("fine")),
         ]
     )
@@ -47,7 +47,9 @@ async def test_a_check_that_raises_is_a_warning_and_the_others_run() -> None:
 
 
 async def test_a_prerequisite_that_raises_is_a_failure() -> None:
-    made, _ = await examination._run([check("a", StoreUnavailableError("gone"), gate=True), check("b", passed("fine"))])
+    made, _ = await examination._run(
+        [check("a", StoreUnavailableError("gone"), prerequisite=True), check("b", passed("fine"))]
+    )
     assert [finding.result for finding in made] == ["fail", "skip"]
 
 

@@ -49,9 +49,9 @@ async def test_an_armed_failpoint_is_reported() -> None:
 
 
 def test_unreadable_settings_are_the_only_result() -> None:
-    report = unreadable(ConfigurationError("relay.lease is wrong\nand so is relay.heartbeat"))
+    report = unreadable(ConfigurationError("relay.lease is wrong\nand so is relay.heartbeat_interval"))
     [finding] = report.findings
     assert (finding.check, finding.result, report.worst) == ("settings.read", "fail", "fail")
-    assert finding.message == "relay.lease is wrong; and so is relay.heartbeat"
+    assert finding.message == "relay.lease is wrong; and so is relay.heartbeat_interval"
     # The other command that tells of settings fails as this one does.
     assert ("config check" in finding.fix, "config show" in finding.fix) == (True, False)

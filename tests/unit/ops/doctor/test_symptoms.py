@@ -12,8 +12,8 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.diagnosis import CheckResult
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead, Retry
-from pillarbox.core.store import EVERYWHERE, Forced
-from pillarbox.ops import hot_keys
+from pillarbox.core.store import EVERYWHERE, ForcedBreakerState
+from pillarbox.ops import busiest_keys
 from pillarbox.ops.doctor import symptoms
 from pillarbox.ops.settings import Settings
 from pillarbox.record import Outbox
@@ -64,7 +64,7 @@ async def asked(store: AdminStore, name: str, **variables: str) -> CheckResult:
     return await check.ask()
 
 
-async def test_pending_events_without_a_running_relay(store: MemoryStore, record: Record) -> None:
+async def test_pending_events_without_a_running_relay_fail(store: MemoryStore, record: Record) -> None:
     assert (await asked(store, "relays")).result == "warn"
     record("a", "b")
     found = await asked(store, "relays")
@@ -73,7 +73,7 @@ async def test_pending_events_without_a_running_relay(store: MemoryStore, record
     assert await asked(store, "relays") == ("pass", "running: till", "")
 
 
-async def test_a_running_relay_without_progress(store: MemoryStore) -> None:
+async def test_a_running_relay_without_progress_fails(store: MemoryStore) -> None:
     owner = await Owner.of(store, name="till")
     await store.lanes.renew(owner.relay, lease=LONG, stalled="no send begins")
     found = await asked(store, "relays")
@@ -86,7 +86,7 @@ async def test_a_running_relay_without_progress(store: MemoryStore) -> None:
     assert (await asked(store, "relays")).result == "pass"
 
 
-async def test_pending_events_with_the_relay_disabled(store: MemoryStore, record: Record) -> None:
+async def test_pending_events_with_the_relay_disabled_fail(store: MemoryStore, record: Record) -> None:
     record("a")
     found = await asked(store, "relays", PILLARBOX_RELAY__ENABLED="false")
     assert (found.result, "PILLARBOX_RELAY__ENABLED is false here" in found.message) == ("fail", True)
@@ -94,16 +94,16 @@ async def test_pending_events_with_the_relay_disabled(store: MemoryStore, record
     assert found.message.startswith("1 event is pending, ")
 
 
-async def test_lanes_without_an_owner(store: MemoryStore) -> None:
+async def test_lanes_without_an_owner_are_a_warning(store: MemoryStore) -> None:
     assert (await asked(store, "lanes")).result == "pass"
-    owner = await Owner.of(store, most=10)
+    owner = await Owner.of(store, limit=10)
     found = await asked(store, "lanes")
     assert (found.result, found.message) == ("warn", "54 of 64 lanes have no running owner")
-    await owner.take(64)
+    await owner.acquire(64)
     assert (await asked(store, "lanes")).result == "pass"
 
 
-async def test_a_lane_whose_owners_crash(store: MemoryStore) -> None:
+async def test_a_lane_whose_owners_crash_fails(store: MemoryStore) -> None:
     owner = await Owner.of(store)
     for _ in range(symptoms.MANY_CRASHES):
         assert (await asked(store, "lanes")).result == "pass"
@@ -111,7 +111,7 @@ async def test_a_lane_whose_owners_crash(store: MemoryStore) -> None:
     assert (await asked(store, "lanes")).result == "fail"
 
 
-async def test_an_unavailable_destination(store: MemoryStore) -> None:
+async def test_an_unavailable_destination_fails(store: MemoryStore) -> None:
     owner = await Owner.of(store)
     assert (await asked(store, "destinations")).result == "pass"
     await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
@@ -123,7 +123,7 @@ async def test_an_unavailable_destination(store: MemoryStore) -> None:
 
 
 @pytest.mark.parametrize("destination", ["orders", EVERYWHERE])
-async def test_a_destination_paused_by_an_operator(store: MemoryStore, destination: str) -> None:
+async def test_a_destination_paused_by_an_operator_is_a_warning(store: MemoryStore, destination: str) -> None:
     await store.admin.requests.override(destination, paused=True)
     found = await asked(store, "destinations")
     assert (found.result, "operator" in found.message) == ("warn", True)
@@ -134,21 +134,21 @@ async def test_a_destination_paused_by_an_operator(store: MemoryStore, destinati
 
 
 @pytest.mark.parametrize("state", ["open", "closed"])
-async def test_a_breaker_forced_by_an_operator(store: MemoryStore, state: Forced) -> None:
+async def test_a_breaker_forced_by_an_operator_is_a_warning(store: MemoryStore, state: ForcedBreakerState) -> None:
     await store.admin.requests.override("orders", breaker=state)
     found = await asked(store, "destinations")
     assert (found.result, found.message) == ("warn", f"overridden by an operator: orders ({state})")
     assert "pillarbox destinations breaker NAME auto" in found.fix
 
 
-async def test_a_failing_breaker_forced_closed_by_an_operator(store: MemoryStore) -> None:
+async def test_a_failing_breaker_forced_closed_by_an_operator_fails(store: MemoryStore) -> None:
     await store.admin.requests.override("orders", breaker="closed")
     await store.destinations.report("orders", error="connection refused", next_attempt=5)
     found = await asked(store, "destinations")
     assert (found.result, found.message) == ("fail", "unavailable: orders (forced closed): connection refused")
 
 
-async def test_an_event_pending_for_long(store: MemoryStore, record: Record) -> None:
+async def test_an_event_pending_for_long_is_a_warning(store: MemoryStore, record: Record) -> None:
     assert (await asked(store, "backlog")).result == "pass"
     record("a")
     assert (await asked(store, "backlog")).result == "pass"
@@ -157,7 +157,9 @@ async def test_an_event_pending_for_long(store: MemoryStore, record: Record) -> 
     assert (await asked(store, "backlog")).result == "warn"
 
 
-async def test_more_than_five_attempts_with_the_most_frequent_error(sqlite_store: SqliteStore, insert: Record) -> None:
+async def test_more_than_five_attempts_are_a_warning_with_the_most_frequent_error(
+    sqlite_store: SqliteStore, insert: Record
+) -> None:
     owner = await Owner.of(sqlite_store)
     insert("a")
     [message] = await owner.ready()
@@ -171,7 +173,7 @@ async def test_more_than_five_attempts_with_the_most_frequent_error(sqlite_store
     assert "pillarbox events show a" in found.fix
 
 
-async def test_a_blocked_key(sqlite_store: SqliteStore, insert: Record) -> None:
+async def test_a_blocked_key_is_a_warning(sqlite_store: SqliteStore, insert: Record) -> None:
     owner = await Owner.of(sqlite_store)
     assert (await asked(sqlite_store, "blocked")).result == "pass"
     insert("a", key="ORDER:42")
@@ -180,7 +182,7 @@ async def test_a_blocked_key(sqlite_store: SqliteStore, insert: Record) -> None:
     assert (found.result, "ORDER:42: no such customer" in found.message) == ("warn", True)
 
 
-async def test_dead_letters_by_reason(store: MemoryStore, record: Record) -> None:
+async def test_dead_letters_are_a_warning_with_their_reasons(store: MemoryStore, record: Record) -> None:
     owner = await Owner.of(store)
     assert (await asked(store, "dead")).result == "pass"
     record("1", "2", "3")
@@ -198,28 +200,28 @@ async def test_dead_letters_by_reason(store: MemoryStore, record: Record) -> Non
 BROKER = {"PILLARBOX_TRANSPORT": "amqp://app@mq/"}
 
 
-async def test_a_hot_key_limited_by_round_trips(sqlite_store: SqliteStore, insert: Record) -> None:
-    insert(*(f"calm-{number}" for number in range(hot_keys.MANY - 1)), key="calm")
-    assert (await asked(sqlite_store, "hot_keys", **BROKER)).result == "pass"
-    insert(*(f"hot-{number}" for number in range(hot_keys.MANY)), key="hot")
-    found = await asked(sqlite_store, "hot_keys", **BROKER)
+async def test_a_hot_key_limited_by_round_trips_is_a_warning(sqlite_store: SqliteStore, insert: Record) -> None:
+    insert(*(f"calm-{number}" for number in range(busiest_keys.MANY_PENDING - 1)), key="calm")
+    assert (await asked(sqlite_store, "busiest_keys", **BROKER)).result == "pass"
+    insert(*(f"hot-{number}" for number in range(busiest_keys.MANY_PENDING)), key="hot")
+    found = await asked(sqlite_store, "busiest_keys", **BROKER)
     assert (found.result, found.message) == ("warn", "1,000 of the first 10,000 pending events have the key hot")
     assert 'ordering = "pipelined"' in found.fix
 
 
 async def test_a_hot_key_blocked_by_its_first_event_is_not_reported(sqlite_store: SqliteStore, insert: Record) -> None:
-    insert(*(f"hot-{number}" for number in range(hot_keys.MANY + 1)), key="hot")
+    insert(*(f"hot-{number}" for number in range(busiest_keys.MANY_PENDING + 1)), key="hot")
     owner = await Owner.of(sqlite_store)
     [first, *_] = await owner.ready()
     await owner.settle(Dead(error="no", block=True), first)
-    assert (await asked(sqlite_store, "hot_keys", **BROKER)).result == "pass"
+    assert (await asked(sqlite_store, "busiest_keys", **BROKER)).result == "pass"
 
 
-async def test_a_hot_key_with_a_pipelined_destination_or_without_the_option(
+async def test_a_hot_key_passes_with_a_pipelined_destination_or_without_the_option(
     sqlite_store: SqliteStore, insert: Record, tmp_path: Path
 ) -> None:
-    insert(*(f"hot-{number}" for number in range(hot_keys.MANY)), key="hot")
-    assert (await asked(sqlite_store, "hot_keys", PILLARBOX_TRANSPORT="stdout://")).result == "pass"
+    insert(*(f"hot-{number}" for number in range(busiest_keys.MANY_PENDING)), key="hot")
+    assert (await asked(sqlite_store, "busiest_keys", PILLARBOX_TRANSPORT="stdout://")).result == "pass"
     (settings := tmp_path / "pillarbox.toml").write_text(
         """
         transports.rabbit.url = "amqp://app@mq/"
@@ -229,6 +231,6 @@ async def test_a_hot_key_with_a_pipelined_destination_or_without_the_option(
         """
     )
     [check] = [
-        one for one in symptoms.checks(Settings.load(settings, {}), sqlite_store) if one.name == "symptoms.hot_keys"
+        one for one in symptoms.checks(Settings.load(settings, {}), sqlite_store) if one.name == "symptoms.busiest_keys"
     ]
     assert (await check.ask()).result == "pass"

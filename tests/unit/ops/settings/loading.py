@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.ops.settings import Settings, SettingsError
+from pillarbox.core.errors import SettingsError
+from pillarbox.ops.settings import Settings
 
 
 def load(file: Path | None = None, flags: Mapping[str, str] | None = None, /, **environment: str) -> Settings:

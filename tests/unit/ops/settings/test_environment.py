@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.core.retry import ExponentialBackoff
 from pillarbox.ops.settings import Settings
 from pillarbox.relay.config import RelayConfig
+from pillarbox.retry_policies import ExponentialBackoff
 from tests.unit.ops.settings.conftest import Write
 from tests.unit.ops.settings.loading import load, origins, problems
 
@@ -28,21 +28,21 @@ def test_every_relay_setting_has_a_variable() -> None:
         "NAME": "relay-a",
         "ENABLED": "no",
         "BATCH_SIZE": "200",
-        "IN_FLIGHT": "2",
+        "MAX_IN_FLIGHT_BATCHES": "2",
         "POLL_INTERVAL": "500ms",
         "INITIAL_DELAY": "2s",
         "LEASE": "12s",
-        "HEARTBEAT": "2s",
+        "HEARTBEAT_INTERVAL": "2s",
         "SEND_TIMEOUT": "5s",
         "DRAIN_TIMEOUT": "10s",
         "STALL_LIMIT": "20s",
         "ADAPTIVE": "off",
         "OUTAGES": "count",
         "RETRY__BASE": "1s",
-        "RETRY__MAX": "60s",
+        "RETRY__MAX_DELAY": "60s",
         "RETRY__MULTIPLIER": "1.5",
         "RETRY__JITTER": "none",
-        "RETRY__MAX_ATTEMPTS": "0",
+        "RETRY__MAX_ATTEMPTS": "unlimited",
         "ON_EXHAUSTED": "block",
     }
     settings = load(**{f"PILLARBOX_RELAY__{key}": value for key, value in relay.items()})
@@ -50,11 +50,11 @@ def test_every_relay_setting_has_a_variable() -> None:
     assert settings.relay.config == RelayConfig(
         enabled=False,
         batch_size=200,
-        in_flight=2,
+        max_in_flight_batches=2,
         poll_interval="500ms",
         initial_delay="2s",
         lease="12s",
-        heartbeat="2s",
+        heartbeat_interval="2s",
         send_timeout="5s",
         drain_timeout="10s",
         stall_limit="20s",
@@ -63,7 +63,7 @@ def test_every_relay_setting_has_a_variable() -> None:
         on_exhausted="block",
     )
     assert settings.relay.policy == ExponentialBackoff(
-        base="1s", max="60s", multiplier=1.5, jitter="none", max_attempts=0
+        base="1s", max_delay="60s", multiplier=1.5, jitter="none", max_attempts="unlimited"
     )
 
 
@@ -78,7 +78,7 @@ def test_the_short_forms_set_store_and_transport() -> None:
 def test_the_short_form_sets_the_only_transport_of_the_file(write: Write) -> None:
     file = write('[transports.rabbit]\nurl = "amqp://here/"\nwindow = 5')
     [(name, transport)] = load(file, PILLARBOX_TRANSPORT="amqp://there/").transports.items()
-    assert (name, transport.url, transport.window) == ("rabbit", "amqp://there/", 5)
+    assert (name, transport.url, transport.rabbitmq.window) == ("rabbit", "amqp://there/", 5)
 
 
 def test_the_short_form_is_rejected_with_several_transports(write: Write) -> None:
@@ -92,7 +92,7 @@ def test_the_short_form_is_rejected_with_several_transports(write: Write) -> Non
 def test_a_named_table_is_found_regardless_of_case_and_hyphens(write: Write) -> None:
     file = write('[transports.My-Rabbit]\nurl = "amqp://here/"')
     settings = load(file, PILLARBOX_TRANSPORTS__MY_RABBIT__WINDOW="7")
-    assert [(name, given.window) for name, given in settings.transports.items()] == [("My-Rabbit", 7)]
+    assert [(name, given.rabbitmq.window) for name, given in settings.transports.items()] == [("My-Rabbit", 7)]
 
 
 def test_variables_alone_can_define_a_named_table() -> None:
@@ -102,7 +102,10 @@ def test_variables_alone_can_define_a_named_table() -> None:
         PILLARBOX_DESTINATIONS__ORDERS__RATE_LIMIT="5/s",
     )
     assert settings.transports["rabbit"].kind == "rabbitmq"
-    assert (settings.destinations["orders"].exchange, settings.destinations["orders"].rate_limit) == ("shop", "5/s")
+    assert (settings.destinations["orders"].rabbitmq.exchange, settings.destinations["orders"].rate_limit) == (
+        "shop",
+        "5/s",
+    )
 
 
 @pytest.mark.parametrize("variable", ["PILLARBOX_STORE__URL_FILE", "PILLARBOX_STORE_FILE"])
@@ -154,8 +157,8 @@ def test_lists_of_tables_can_only_be_set_in_the_file() -> None:
         ("BATCH_SIZE", "0"),
         ("LEASE", "soon"),
         ("LEASE", "15"),
-        ("HEARTBEAT", "1h"),
-        ("HEARTBEAT", "0s"),
+        ("HEARTBEAT_INTERVAL", "1h"),
+        ("HEARTBEAT_INTERVAL", "0s"),
         ("SEND_TIMEOUT", "15s"),
         ("STALL_LIMIT", "1s"),
         ("ENABLED", "perhaps"),
@@ -165,7 +168,7 @@ def test_lists_of_tables_can_only_be_set_in_the_file() -> None:
         ("RETRY__MULTIPLIER", "x"),
         ("RETRY__MULTIPLIER", "0.5"),
         ("RETRY__JITTER", "some"),
-        ("RETRY__MAX_ATTEMPTS", "-1"),
+        ("RETRY__MAX_ATTEMPTS", "0"),
     ],
 )
 def test_an_invalid_value_is_an_error_that_names_its_variable(name: str, value: str) -> None:

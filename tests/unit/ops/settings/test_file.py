@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.core.retry import FixedDelay, NoRetry
 from pillarbox.ops.settings.sources import find_file
 from pillarbox.relay.config import RetentionConfig
+from pillarbox.retry_policies import FixedDelay, NoRetry
 from tests.unit.ops.settings.conftest import Write
 from tests.unit.ops.settings.loading import load, problems
 
 
 def test_retention_and_wakeup_are_passed_to_the_relay(write: Write) -> None:
-    settings = load(write('[relay.retention]\nhistory = "1 day"\ndead = "forever"\n[record]\nwakeup = "none"'))
+    settings = load(write('[relay.retention]\nhistory = "1 day"\ndead = "forever"\n[relay]\nwakeup = "none"'))
     assert settings.relay.config.retention == RetentionConfig(history="1 day", dead="forever")
     assert settings.relay.config.wakeup == "none"
 
@@ -40,8 +40,8 @@ def test_max_payload_applies_to_the_tables_too(write: Write) -> None:
 
 
 def test_each_retry_policy(write: Write) -> None:
-    fixed = load(write('[relay.retry]\npolicy = "fixed"\nwait = "1s"\nmax_attempts = 0'))
-    assert fixed.relay.policy == FixedDelay(wait="1s", max_attempts=0)
+    fixed = load(write('[relay.retry]\npolicy = "fixed"\ndelay = "1s"\nmax_attempts = "unlimited"'))
+    assert fixed.relay.policy == FixedDelay(delay="1s", max_attempts="unlimited")
     assert load(write('[relay.retry]\npolicy = "none"')).relay.policy == NoRetry()
 
 
@@ -58,12 +58,12 @@ def test_each_retry_policy(write: Write) -> None:
             "store.batch_size in pillarbox.toml is not a setting; did you mean relay.batch_size?",
         ),
         ("[relais]\nname = 'a'", "relais in pillarbox.toml is not a setting; did you mean relay?"),
-        ("[store]\nzzz = 1", "there are url, schema, prefix, history, ledger"),
+        ("[store]\nzzz = 1", "there are url, name, schema, prefix, history, ledger"),
         (
             "[relay]\nbatch_size = 'many'",
-            "relay.batch_size in pillarbox.toml is 'many': write a whole number, 1 or more",
+            "relay.batch_size in pillarbox.toml is 'many': write an integer, 1 or more",
         ),
-        ("[relay]\nbatch_size = true", "relay.batch_size in pillarbox.toml is True: write a whole number"),
+        ("[relay]\nbatch_size = true", "relay.batch_size in pillarbox.toml is True: write an integer"),
         ("[relay]\nenabled = 'yes'", "relay.enabled in pillarbox.toml is 'yes': write true or false"),
         ("[relay]\npoll_interval = 1000", "a number has no unit; write for example 1000ms, 1000s or 1000h"),
         ("[relay]\noutages = 'ignore'", 'relay.outages in pillarbox.toml is \'ignore\': write "wait" or "count"'),
@@ -94,9 +94,9 @@ def test_an_error_names_its_location(write: Write, text: str, problem: str) -> N
 
 
 def test_incompatible_settings_are_both_named(write: Write) -> None:
-    [problem] = problems(write("[relay]\nheartbeat = '5s'"), PILLARBOX_RELAY__LEASE="12s")
+    [problem] = problems(write("[relay]\nheartbeat_interval = '5s'"), PILLARBOX_RELAY__LEASE="12s")
     assert problem.startswith(
-        "PILLARBOX_RELAY__LEASE is 12s: it must be at least 3 × relay.heartbeat in pillarbox.toml (5s), "
+        "PILLARBOX_RELAY__LEASE is 12s: it must be at least 3 × relay.heartbeat_interval in pillarbox.toml (5s), "
     )
 
 
@@ -122,3 +122,32 @@ def test_the_file_can_be_chosen(write: Write) -> None:
     assert find_file(None, {}) is None
     write("")
     assert find_file(None, {}) == Path("pillarbox.toml")
+
+
+def test_zero_is_a_limit_and_no_limit_is_a_word(write: Write) -> None:
+    zero = load(write("[relay.health]\nmax_backlog = 0\nmax_age = '0s'")).relay.health
+    assert (zero.backlog_limit, zero.age_limit) == (0, 0.0)
+    unlimited = load(write("[relay.health]\nmax_backlog = 'unlimited'\nmax_age = 'forever'")).relay.health
+    assert (unlimited.backlog_limit, unlimited.age_limit) == (None, None)
+    assert problems(write("[relay.retry]\nmax_attempts = 0")) == [
+        'relay.retry.max_attempts in pillarbox.toml is 0: write an integer, 1 or more, or "unlimited"'
+    ]
+    rabbit = "[transports.mq]\nurl = 'amqp://mq'\nheartbeat = "
+    assert load(write(rabbit + "'never'")).transports["mq"].rabbitmq.heartbeat == "never"
+    [problem] = problems(write(rabbit + "'0s'"))
+    assert "transports.mq.heartbeat in pillarbox.toml is '0s': write a duration from 1s, " in problem
+
+
+def test_timeout_and_workers_are_keys_of_handlers_only(write: Write) -> None:
+    settings = load(write("[transports.h]\nimport = 'shop:handlers'\ntimeout = 'forever'\nworkers = 4"))
+    assert settings.transports["h"].own == {"timeout": "forever", "workers": 4}
+    [problem] = problems(write("[transports.mq]\nurl = 'amqp://mq'\nworkers = 4"))
+    assert problem == "transports.mq.workers in pillarbox.toml is only for handlers, and this is rabbitmq: remove it"
+
+
+def test_a_statement_timeout_and_strict_order_have_keys(write: Write) -> None:
+    settings = load(
+        write("[store]\nurl = 'postgresql://db/shop'\nstatement_timeout = '1m'\n[record]\nstrict_order = true")
+    )
+    assert (settings.store.statement_timeout, settings.record.strict_order) == ("1m", True)
+    assert settings.notes == ()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pillarbox.ops.settings.masking import masked
+from pillarbox.ops.settings.masking import masked, masked_value
 from tests.unit.ops.settings.loading import load, problems
 
 CANARY = "canary-password"
@@ -18,12 +18,22 @@ CANARY = "canary-password"
         ("postgresql://db/shop?password=secret&sslmode=require", "postgresql://db/shop?password=***&sslmode=require"),
         ("amqp://app:secret@mq:5672/%2F", "amqp://app:***@mq:5672/%2F"),
         ("amqp://mq/", "amqp://mq/"),
+        ("amqp://app:secret@a:5672,b:5672/%2F", "amqp://app:***@a:5672,b:5672/%2F"),
+        ("postgresql://app:secret@a:5432,b:5433/shop", "postgresql://app:***@a:5432,b:5433/shop"),
+        ("postgresql://a:5432,[::1]:5433/shop", "postgresql://a:5432,[::1]:5433/shop"),
+        ("amqp://app:secret@a:5672,other:secret@b:5672/", "amqp://***"),
+        ("amqp://app:secret@a:5672,b:port/", "amqp://***"),
+        ("nats://app:secret@a:4222,b:4222", "nats://app:***@a:4222,b:4222"),
+        ("nats://secret@a:4222", "nats://***@a:4222"),
+        ("tls://secret@a:4222", "tls://***@a:4222"),
+        ("nats://a:4222", "nats://a:4222"),
+        ("pulsar://app:secret@a:6650,b:6650", "***"),
         ("amqp://app:sec/ret@mq/", "amqp://***"),
         ("amqp://app:1/ret@mq/", "amqp://***"),
         ("postgresql://app:1?ret@db/shop", "postgresql://***"),
         ("sqlite:///shop.db", "sqlite:///shop.db"),
         ("memory://", "memory://"),
-        ("mysql://app:secret@db/shop", "***"),
+        ("oracle://app:secret@db/shop", "***"),
         ("secret", "***"),
     ],
 )
@@ -58,3 +68,7 @@ def test_neither_settings_nor_their_entries_show_a_password() -> None:
     )
     assert CANARY in settings.store.url
     assert CANARY not in repr(settings) + repr(settings.entries)
+
+
+def test_every_value_of_a_secret_table_is_masked() -> None:
+    assert masked_value({"ssl.key.password": CANARY, "linger.ms": 5}) == {"ssl.key.password": "***", "linger.ms": "***"}

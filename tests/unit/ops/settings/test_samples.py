@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from pillarbox import BreakerConfig, Handlers
-from pillarbox.core.retry import ExponentialBackoff, FixedDelay
 from pillarbox.ops.settings import Settings
 from pillarbox.ops.wiring import describe_routing, make_outbox, make_relay, open_store, open_transports
 from pillarbox.relay.config import RelayConfig
+from pillarbox.retry_policies import ExponentialBackoff, FixedDelay
 from tests.unit.ops.settings.loading import load
 
 SAMPLES = Path(__file__).resolve().parents[4] / "docs" / "samples"
@@ -47,11 +47,11 @@ def test_the_notification_producer() -> None:
         initial_delay="2s",
         adaptive=False,
         wakeup="none",
-        breaker=BreakerConfig(probe="1s", max="1s", jitter="none"),
+        breaker=BreakerConfig(first_delay="1s", max_delay="1s", jitter="none"),
     )
-    assert settings.relay.policy == FixedDelay(wait="1s", max_attempts=0)
+    assert settings.relay.policy == FixedDelay(delay="1s", max_attempts="unlimited")
     assert settings.store.ledger is True
-    assert [queue.name for queue in settings.transports["rabbit"].queues] == [
+    assert [queue.name for queue in settings.transports["rabbit"].rabbitmq.queues] == [
         f"notification.{audience}" for audience in ("restaurant", "customer", "agency", "admin")
     ]
     assert describe_routing(settings) == (
@@ -63,9 +63,9 @@ def test_the_ingestion_service() -> None:
     settings = sample("ingestion")
     assert settings.relay.config == RelayConfig(batch_size=50, poll_interval="2s", adaptive=False, wakeup="none")
     assert settings.relay.policy == ExponentialBackoff(
-        base="10s", multiplier=2, max="1h", jitter="none", max_attempts=11
+        base="10s", multiplier=2, max_delay="1h", jitter="none", max_attempts=11
     )
-    [queue] = settings.transports["rabbit"].queues
+    [queue] = settings.transports["rabbit"].rabbitmq.queues
     assert (queue.max_length, queue.message_ttl, queue.overflow) == (10_000, "7 days", None)
     assert queue.dead_letter is not None
     assert (queue.dead_letter.exchange, queue.dead_letter.queue) == ("doc.events.dlx", "document.uploaded.dlq")
@@ -74,14 +74,16 @@ def test_the_ingestion_service() -> None:
 def test_the_outbox_module() -> None:
     settings = sample("school")
     assert settings.relay.config == RelayConfig(
-        batch_size=50, poll_interval="10s", lease="300s", adaptive=False, wakeup="none"
+        batch_size=50, poll_interval="10s", lease="5m", adaptive=False, wakeup="none"
     )
-    assert settings.relay.policy == ExponentialBackoff(base="30s", max="1800s", jitter="additive", max_attempts=10)
+    assert settings.relay.policy == ExponentialBackoff(
+        base="30s", max_delay="1800s", jitter="additive", max_attempts=10
+    )
     assert settings.relay.name == "default"
     assert isinstance(open_transports(settings)["handlers"], Handlers)
 
 
-def test_everything() -> None:
+def test_the_complete_sample_has_the_defaults() -> None:
     settings = sample("everything")
     assert settings.relay.config == RelayConfig()
     assert settings.relay.policy == ExponentialBackoff()

@@ -45,7 +45,7 @@ async def test_a_clock_jump_takes_no_lane_from_a_running_relay(store: MemoryStor
     host.up += LEASE - 1
     host.jumped = HOUR
     other = await Owner.of(store, lease=LEASE)
-    assert other.leases == []
+    assert other.owned == []
     renewal = await store.lanes.renew(other.relay, lease=LEASE)
     assert renewal is not None
     assert renewal.relays == 2
@@ -60,10 +60,10 @@ async def test_a_crashed_relay_loses_its_lanes_after_its_lease(
     dead = await Owner.of(store, lease=LEASE)
     host.jumped = jumped
     host.up += LEASE - 1
-    heir = await Owner.of(store, lease=LEASE)
-    assert heir.leases == []
+    successor = await Owner.of(store, lease=LEASE)
+    assert successor.owned == []
     host.up += 1
-    assert len(await heir.take(store.lanes.count)) == len(dead.lanes)
+    assert len(await successor.acquire(store.lanes.count)) == len(dead.lanes)
     assert await store.lanes.renew(dead.relay, lease=LEASE) is None
 
 

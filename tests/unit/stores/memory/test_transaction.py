@@ -7,9 +7,10 @@ from threading import Thread
 
 import pytest
 
-from pillarbox.core.errors import DuplicateEventError, NotInTransactionError
+from pillarbox import open_store
+from pillarbox.core.errors import DuplicateEventError, NotInTransactionError, RecordError
 from pillarbox.core.event import Event
-from pillarbox.core.row import InProcessTransaction
+from pillarbox.core.rows import EventTransaction
 from pillarbox.record import Outbox
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.lookup import find_event
@@ -22,7 +23,7 @@ def _event(event_id: str = "a") -> Event:
 
 
 def test_record_accepts_a_transaction() -> None:
-    assert isinstance(MemoryStore().transaction(), InProcessTransaction)
+    assert isinstance(MemoryStore().transaction(), EventTransaction)
 
 
 async def test_recording_outside_the_block_is_rejected() -> None:
@@ -78,3 +79,20 @@ async def test_a_wakeup_before_the_wait_is_not_lost() -> None:
     assert await store.wakeup.wait(60) is True
     await store.wakeup.request("relay", 60)
     assert await store.wakeup.wait(0) is False
+
+
+def test_a_payload_above_the_limit_of_the_store_is_rejected() -> None:
+    store = MemoryStore(max_payload=5)
+    with store.transaction() as transaction:
+        with pytest.raises(RecordError, match="has 6 bytes, and max_payload of the store allows 5"):
+            Outbox().record(transaction, Event("a", b"123456"))
+        Outbox().record(transaction, Event("a", b"12345"))
+    with store.clone().transaction() as transaction, pytest.raises(RecordError, match="max_payload of the store"):
+        Outbox().record(transaction, Event("a", b"123456"))
+
+
+def test_the_url_of_a_memory_store_has_the_limit_of_the_settings() -> None:
+    store = open_store("memory://", max_payload=5)
+    assert isinstance(store, MemoryStore)
+    with store.transaction() as transaction, pytest.raises(RecordError, match="allows 5"):
+        Outbox().record(transaction, Event("a", b"123456"))

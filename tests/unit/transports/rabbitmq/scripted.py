@@ -1,4 +1,9 @@
-"""pika's connections without a socket: the test says what the broker says, byte by byte, and reads what was written."""
+"""A scripted broker: pika's connection classes over an in-memory stream instead of a socket.
+
+The transport reads and writes some frames itself, next to pika. A test sends exact bytes, cut anywhere, and compares
+the state and the written bytes with those of an unmodified pika connection. A real broker does not produce such cuts
+or faults on request; `tests/integration/rabbitmq` tests the same code with a real broker.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from pika import BasicProperties, frame, spec
 from pika.adapters.asyncio_connection import AsyncioConnection
 from pika.amqp_object import Method
 from pika.exceptions import InvalidFrameError
+from pika.frame import Heartbeat
 
 from pillarbox.transports.rabbitmq.confirms import leading_confirms
 from pillarbox.transports.rabbitmq.driver import RawChannel, Wire
@@ -34,7 +35,7 @@ class Outcome(NamedTuple):
 
 
 class Listener:
-    """Two channels that publish and one that consumes; what each is told, in order."""
+    """Two channels that publish and one that consumes; what each receives, in order."""
 
     def __init__(self, broker: Broker, *, past_pika: bool) -> None:
         self.log: list[Any] = []
@@ -187,7 +188,7 @@ def test_the_stream_means_the_same_as_to_pika_and_confirms_go_past_it() -> None:
         assert ("closed", 1, 404) in ours.log
 
 
-def test_it_does_so_wherever_it_is_cut() -> None:
+def test_a_stream_cut_anywhere_gives_the_same_confirms() -> None:
     stream = joined(MANY)
     with both() as (_, pikas):
         expected = feed(pikas, [stream])
@@ -196,7 +197,7 @@ def test_it_does_so_wherever_it_is_cut() -> None:
             assert feed(Listener(broker, past_pika=True), [stream[:place], stream[place:]]) == expected
 
 
-def test_it_does_so_byte_by_byte_and_knows_as_much_as_pika_after_each() -> None:
+def test_read_byte_by_byte_the_state_after_each_is_that_of_pika() -> None:
     stream = joined(MANY)
     with both() as (ours, pikas):
         for place in range(len(stream)):
@@ -213,7 +214,7 @@ def test_any_stream_cut_anywhere_means_the_same_as_to_pika(units: list[list[byte
         assert feed(ours, pieces) == feed(pikas, pieces)
 
 
-def test_a_confirm_that_does_not_end_like_a_frame_is_refused_as_by_pika() -> None:
+def test_a_confirm_without_a_frame_end_is_rejected_as_by_pika() -> None:
     broken = ack(1, 1)[:-1] + b"\0"
     with both() as (ours, pikas):
         for listener in (ours, pikas):
@@ -222,7 +223,7 @@ def test_a_confirm_that_does_not_end_like_a_frame_is_refused_as_by_pika() -> Non
         assert ours.outcome() == pikas.outcome()
 
 
-def test_what_is_no_confirm_of_these_channels_ends_the_search() -> None:
+def test_any_other_frame_ends_the_search() -> None:
     other = ack(9, 3)
     found, size = leading_confirms(ack(1, 1) + nack(1, 2, True) + other + ack(1, 4), {1})
     assert found == [(1, 1, False, True), (1, 2, True, False)]
@@ -254,7 +255,7 @@ class TestHeartbeat:
                 checker._check_heartbeat()
                 assert not broker.stream.aborted
 
-    def test_a_silent_one_is_dead(self) -> None:
+    def test_a_silent_connection_counts_as_lost(self) -> None:
         with scripted(Wire) as (_, broker):
             Listener(broker, past_pika=True)
             checker: Any = broker.connection._heartbeat_checker
@@ -264,7 +265,7 @@ class TestHeartbeat:
             checker._check_heartbeat()
             assert broker.stream.aborted
 
-    def test_half_a_confirm_is_no_sign_of_life_as_with_pika(self) -> None:
+    def test_half_a_confirm_does_not_count_as_a_heartbeat_as_with_pika(self) -> None:
         for kind in (Wire, AsyncioConnection):
             with scripted(kind) as (_, broker):
                 Listener(broker, past_pika=kind is Wire)
@@ -286,3 +287,18 @@ def test_written_frames_count_as_sent_and_as_transmitted_once_they_left() -> Non
         assert wire.transmitted == transmitted + 150_000
         broker.stream.held_back = 60_000
         assert wire.transmitted == transmitted + 90_000
+
+
+def test_a_heartbeat_is_not_progress() -> None:
+    with scripted(Wire) as (wire, broker):
+        with wire.joined():
+            wire.write([b"x" * 100])
+        transmitted = wire.transmitted
+        checker: Any = broker.connection._heartbeat_checker
+        checker._send_heartbeat_frame()
+        assert broker.stream.written.endswith(Heartbeat().marshal())
+        assert wire.transmitted == transmitted
+        broker.stream.held_back = len(Heartbeat().marshal())
+        assert wire.transmitted == transmitted
+        broker.stream.held_back += 40
+        assert wire.transmitted == transmitted - 40

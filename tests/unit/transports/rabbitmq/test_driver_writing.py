@@ -40,14 +40,14 @@ def drain(end: socket.socket) -> bytes:
     return bytes(found)
 
 
-def test_what_the_kernel_takes_does_not_wait() -> None:
+def test_bytes_that_the_kernel_accepts_do_not_wait() -> None:
     with connected() as (wire, stream, theirs):
         wire.write([b"first ", b"second"])
         assert drain(theirs) == b"first second"
         assert stream.written == b""
 
 
-def test_what_the_kernel_does_not_take_is_kept_and_nothing_overtakes_it() -> None:
+def test_bytes_that_the_kernel_does_not_accept_are_kept_in_order() -> None:
     with connected() as (wire, stream, theirs):
         large = bytes(range(256)) * 16_384
         wire.write([large])

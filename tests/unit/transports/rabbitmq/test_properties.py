@@ -35,7 +35,7 @@ def headers_of(*headers: tuple[bytes, bytes]) -> Any:
     return received(Strange(headers=headers)).headers
 
 
-def test_what_pika_wrote_is_read() -> None:
+def test_the_bytes_that_pika_wrote_are_read() -> None:
     headers: dict[str, Any] = {
         "text": "é",
         "bytes": b"\xff",
@@ -61,7 +61,7 @@ def test_numbers_keep_their_fraction() -> None:
     [(b"caf\xe9", b"V"), (b"deep", nested(3000)), (b"when", number(b"T", ">Q", 2**63)), (b"bytes", text(b"\xff"))],
     ids=["name", "depth", "time", "text"],
 )
-def test_what_cannot_be_read_is_left_out_and_passed_on(header: tuple[bytes, bytes]) -> None:
+def test_unreadable_headers_are_omitted_and_passed_on(header: tuple[bytes, bytes]) -> None:
     strange = Strange(headers=((b"before", text(b"1")), header, (b"after", text(b"2"))))
     found = received(strange)
     assert found.headers.keys() >= {"before", "after"}
@@ -123,7 +123,7 @@ def test_whole_numbers_keep_their_sign_and_their_size() -> None:
     ],
     ids=["values", "kind", "length", "end"],
 )
-def test_tables_and_arrays_are_read_as_far_as_they_can_be(inner: list[bytes], read: list[str]) -> None:
+def test_readable_parts_of_tables_and_arrays_are_read(inner: list[bytes], read: list[str]) -> None:
     found = [value for value in headers_of((b"in", array(*inner)))["in"] if isinstance(value, str)]
     assert found == read
     entries = b"".join(entry(f"{n}".encode(), value) for n, value in enumerate(inner))

@@ -8,12 +8,14 @@ import pytest
 from pika import BasicProperties, spec
 
 from pillarbox.core.errors import NackedError, PermanentError, RejectedError, UnavailableError
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQTransport
-from pillarbox.transports.rabbitmq.confirms import BatchResults, Publication
-from pillarbox.transports.rabbitmq.connection import Connection, endpoint_of
-from pillarbox.transports.rabbitmq.driver import ChannelRefused, Wire
+from pillarbox.transports.rabbitmq.confirms import BatchResults, ChannelRefused, Publication
+from pillarbox.transports.rabbitmq.connection import RabbitMQConnection
+from pillarbox.transports.rabbitmq.declaring import ExistingQueues
+from pillarbox.transports.rabbitmq.driver import Wire
+from pillarbox.transports.rabbitmq.plugin import BrokerEndpoint
 from pillarbox.transports.rabbitmq.publisher import Publisher
 from tests.unit.transports.rabbitmq.scripted import Broker, content_frames, method_frame, scripted
 
@@ -59,7 +61,7 @@ def ids_heard(broker: Broker) -> list[str]:
     return [frame.properties.message_id for frame in broker.heard() if frame.NAME == "Header"]
 
 
-async def carried(opened: Opened, messages: Sequence[Outgoing], *says: bytes) -> list[Result]:
+async def carried(opened: Opened, messages: Sequence[Outgoing], *says: bytes) -> list[SendResult]:
     results = BatchResults(len(messages))
     carrying = asyncio.create_task(opened.publisher.publish(publications_of(*messages), results))
     await turn()
@@ -114,32 +116,32 @@ async def test_the_next_batch_continues_the_tags(opened: Opened) -> None:
 async def test_messages_left_to_pika_keep_their_order(opened: Opened) -> None:
     left_to_pika = named("b", "c", headers=LEFT_TO_PIKA)
     messages = [*named("a"), *left_to_pika, *named("d")]
-    answers = await carried(opened, messages, nack(1), ack(2), ack(3), ack(4))
-    assert [type(answer) for answer in answers] == [NackedError, type(None), type(None), type(None)]
+    outcomes = await carried(opened, messages, nack(1), ack(2), ack(3), ack(4))
+    assert [type(outcome) for outcome in outcomes] == [NackedError, type(None), type(None), type(None)]
     assert ids_heard(opened.broker) == ["a", "b", "c", "d"]
 
 
 async def test_a_message_that_cannot_be_encoded_is_not_sent_and_takes_no_tag(opened: Opened) -> None:
     messages = [*named("a", TOO_LONG, "b"), *named("heavy", headers=HEAVY), *named("lone \ud800", "c")]
-    answers = await carried(opened, messages, ack(1), nack(2), ack(3))
+    outcomes = await carried(opened, messages, ack(1), nack(2), ack(3))
     kinds = [type(None), PermanentError, NackedError, PermanentError, PermanentError, type(None)]
-    assert [type(answer) for answer in answers] == kinds
-    assert "cannot be encoded for AMQP (ShortStringTooLong: " in str(answers[1])
-    assert "the headers of event heavy have" in str(answers[3])
-    assert "cannot be encoded for AMQP (UnicodeEncodeError: " in str(answers[4])
+    assert [type(outcome) for outcome in outcomes] == kinds
+    assert "cannot be encoded for AMQP (ShortStringTooLong: " in str(outcomes[1])
+    assert "the headers of event heavy have" in str(outcomes[3])
+    assert "cannot be encoded for AMQP (UnicodeEncodeError: " in str(outcomes[4])
     assert ids_heard(opened.broker) == ["a", "b", "c"]
 
 
 async def test_a_batch_without_encodable_messages_waits_for_nothing(opened: Opened) -> None:
-    [answer] = await carried(opened, named(TOO_LONG))
-    assert isinstance(answer, PermanentError)
+    [outcome] = await carried(opened, named(TOO_LONG))
+    assert isinstance(outcome, PermanentError)
     assert opened.broker.heard() == []
 
 
 async def test_a_return_before_the_ack_in_the_same_bytes_rejects_the_message(opened: Opened) -> None:
     said = ack(1) + returned("b") + ack(3, multiple=True)
-    answers = await carried(opened, named("a", "b", "c"), said)
-    assert [type(answer) for answer in answers] == [type(None), RejectedError, type(None)]
+    outcomes = await carried(opened, named("a", "b", "c"), said)
+    assert [type(outcome) for outcome in outcomes] == [type(None), RejectedError, type(None)]
 
 
 async def test_confirms_before_the_channel_was_closed_count(opened: Opened) -> None:
@@ -149,11 +151,11 @@ async def test_confirms_before_the_channel_was_closed_count(opened: Opened) -> N
     opened.broker.send(ack(2) + method_frame(CHANNEL, spec.Channel.Close(404, "NOT_FOUND", 60, 40)) + ack(3))
     with pytest.raises(ChannelRefused):
         await carrying
-    assert [type(answer) for answer in results.as_list()] == [UnavailableError, type(None), UnavailableError]
+    assert [type(outcome) for outcome in results.as_list()] == [UnavailableError, type(None), UnavailableError]
     assert not opened.publisher.idle
 
 
-async def test_confirmed_bytes_have_left_and_the_stream_tells_of_the_rest(opened: Opened) -> None:
+async def test_confirmed_bytes_have_left_and_the_stream_reports_the_rest(opened: Opened) -> None:
     wire, stream = opened.wire, opened.broker.stream
     await carried(opened, named("a"), ack(1))
     stream.held_back = 100
@@ -164,12 +166,13 @@ async def test_confirmed_bytes_have_left_and_the_stream_tells_of_the_rest(opened
     opened.broker.send(ack(2))
     await sending
     assert wire.transmitted == wire.written
-    wire.write([b"a heartbeat, say"])
+    wire.write([b"another frame"])
     assert wire.transmitted == wire.written - 100
 
 
 async def test_a_publisher_whose_opening_was_cancelled_is_not_used_again(opened: Opened) -> None:
-    connection = Connection(endpoint_of("amqp://localhost/"), heartbeat=0, answer_timeout=10)
+    endpoint = BrokerEndpoint.parse("amqp://localhost/")
+    connection = RabbitMQConnection(endpoint, heartbeat=0, reply_timeout=10, existing=ExistingQueues(endpoint))
     connection._wire = opened.wire
     opening = asyncio.create_task(connection.publisher())
     await turn()

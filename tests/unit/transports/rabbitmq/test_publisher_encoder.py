@@ -123,7 +123,7 @@ def by_encoder(case: Case) -> Published | None:
 
 
 def may_be_left_to_pika(case: Case) -> bool:
-    """Although pika takes it: what is close to the limit, or has a header that is not sent and is no UTF-8."""
+    """Although pika takes it: what is close to the limit, or has a header that is not sent and is not UTF-8."""
     headers = case.outgoing.headers.items()
     large = sum(4 * len(name) + 4 * len(value) + 6 for name, value in headers) + 8_300 > case.frame_max
     return large or "\ud800" in case.outgoing.headers.get("correlationId", "") + case.outgoing.headers.get(
@@ -141,7 +141,7 @@ def may_be_left_to_pika(case: Case) -> bool:
 @example(plain(schema_version=2**31))
 @example(plain(schema_version=-(2**31) - 1))
 @example(plain(body=b""))
-def test_a_broker_reads_what_pika_would_have_sent_and_what_pika_refuses_is_left_to_it(case: Case) -> None:
+def test_a_broker_reads_the_bytes_that_pika_would_have_sent_and_pika_handles_what_it_rejects(case: Case) -> None:
     expected = by_pika(case)
     found = by_encoder(case)
     if found is not None:
@@ -178,7 +178,7 @@ def test_a_version_is_not_taken_from_the_cache_for_its_equal_of_another_type() -
     assert encoder.encode([Publication(0, truth.outgoing, "x", "q")], NOW) is None
 
 
-def test_of_several_the_frames_follow_each_other_and_one_that_is_left_to_pika_leaves_all() -> None:
+def test_several_messages_are_encoded_together_or_left_to_pika_together() -> None:
     encoder = PublishEncoder(CHANNEL, FRAME_MAX)
     several = [Publication(n, plain(event_id=f"e{n}").outgoing, "x", f"q{n}") for n in range(3)]
     pieces = encoder.encode(several, NOW)

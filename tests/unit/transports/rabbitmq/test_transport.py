@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.testing.simulation import Simulation, simulate
 from pillarbox.transports.rabbitmq import RabbitMQTransport
-from pillarbox.transports.rabbitmq.transport import Window
+from pillarbox.transports.rabbitmq.confirms import ConfirmWindow
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from pillarbox.transports.rabbitmq.transport import Window
         {"heartbeat": "-1s"},
     ],
 )
-def test_a_setting_that_cannot_work_is_refused_by_name(wrong: dict[str, Any]) -> None:
+def test_an_invalid_setting_is_refused_by_name(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         RabbitMQTransport("amqp://mq/", **wrong)
 
@@ -39,13 +39,13 @@ class Batches:
     """Batches that share one window, and the order in which they entered it."""
 
     def __init__(self, size: int) -> None:
-        self.window = Window(size)
+        self.window = ConfirmWindow(size)
         self.unconfirmed = 0
         self.most = 0
         self.entered: list[int] = []
 
     async def publish(self, number: int, count: int, seconds: float) -> None:
-        await self.window.take(count)
+        await self.window.acquire(count)
         self.entered.append(number)
         self.unconfirmed += count
         self.most = max(self.most, self.unconfirmed)
@@ -53,7 +53,7 @@ class Batches:
             await asyncio.sleep(seconds)
         finally:
             self.unconfirmed -= count
-            self.window.give(count)
+            self.window.release(count)
 
 
 async def test_a_small_request_does_not_overtake_a_large_one() -> None:
@@ -82,6 +82,6 @@ def test_the_window_is_never_exceeded_and_never_shrinks(publishes: list[tuple[in
         assert batches.most <= 5
         assert batches.unconfirmed == 0
         async with asyncio.timeout(1):
-            await batches.window.take(5)
+            await batches.window.acquire(5)
 
     simulate(run, seed=seed)

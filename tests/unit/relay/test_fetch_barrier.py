@@ -1,6 +1,6 @@
 """A fetch that began before a message was known to wait must not let later messages of its key overtake it."""
 
-from pillarbox.relay.idle import FetchBarrier
+from pillarbox.relay.fetch_loop import FetchBarrier
 from pillarbox.relay.in_flight import queue_of
 from tests.unit.relay.messages import message
 

@@ -4,7 +4,7 @@ import pytest
 
 from pillarbox.admin.overview import LaneView, Overview, RelayView
 from pillarbox.core.store import Override
-from pillarbox.ops.flow import LONG, Flow, destinations_of, flow
+from pillarbox.ops.health import DEFAULT_SLO, Flow, destinations_of, flow
 
 
 def relay(name: str = "a", *, lease: float = 10, **breakers: str) -> RelayView:
@@ -16,13 +16,13 @@ def overview(*relays: RelayView, owners: str = "aa", oldest: float | None = 1.0)
     return Overview(5, oldest, True, 0, lanes, list(relays))
 
 
-def wish(destination: str, *, paused: bool = False, **more: object) -> Override:
+def override(destination: str, *, paused: bool = False, **more: object) -> Override:
     return Override(destination, paused, **({"breaker": None, "rate_limit": None, "last_error": None} | more))  # type: ignore[arg-type]  # as each test needs it
 
 
-def answer(seen: Overview, *wishes: Override) -> Flow:
-    paused = any(w.destination == "*" and w.paused for w in wishes)
-    return flow(seen, destinations_of(seen.relays, wishes), paused=paused)
+def answer(seen: Overview, *overrides: Override) -> Flow:
+    paused = any(w.destination == "*" and w.paused for w in overrides)
+    return flow(seen, destinations_of(seen.relays, overrides), paused=paused)
 
 
 def test_a_healthy_outbox_is_flowing() -> None:
@@ -37,7 +37,7 @@ def test_without_a_running_relay_the_flow_is_stopped(relays: tuple[RelayView, ..
 
 
 def test_the_flow_is_stopped_if_every_destination_is_paused() -> None:
-    assert answer(overview(relay()), wish("*", paused=True)) == Flow(
+    assert answer(overview(relay()), override("*", paused=True)) == Flow(
         state="stopped", reason="every destination is paused by an operator."
     )
 
@@ -54,7 +54,7 @@ def test_a_lane_of_a_crashed_relay_degrades_the_flow() -> None:
 
 def test_an_unavailable_destination_is_named_with_its_error() -> None:
     seen = overview(relay(orders="open"), relay("b", orders="open"), owners="ab")
-    assert answer(seen, wish("orders", last_error="refused\nat once")) == Flow(
+    assert answer(seen, override("orders", last_error="refused\nat once")) == Flow(
         state="degraded", reason="orders is unavailable: refused."
     )
 
@@ -72,8 +72,9 @@ def test_the_breaker_of_a_crashed_relay_is_ignored() -> None:
 @pytest.mark.parametrize(
     ("set_by", "why"),
     [
-        (wish("mail", paused=True), "mail is paused by an operator"),
-        (wish("mail", breaker="open"), "mail is forced open by an operator"),
+        (override("mail", paused=True), "mail is paused by an operator"),
+        (override("mail", breaker="open"), "mail is forced open by an operator"),
+        (override("mail", paused=True)._replace(last_error="410 Gone"), "mail is paused: 410 Gone"),
     ],
 )
 def test_overrides_of_operators_are_named(set_by: Override, why: str) -> None:
@@ -81,12 +82,12 @@ def test_overrides_of_operators_are_named(set_by: Override, why: str) -> None:
 
 
 def test_a_breaker_forced_closed_does_not_degrade_the_flow() -> None:
-    assert answer(overview(relay(mail="open")), wish("mail", breaker="closed")).state == "flowing"
+    assert answer(overview(relay(mail="open")), override("mail", breaker="closed")).state == "flowing"
 
 
 def test_a_failing_breaker_forced_closed_is_named() -> None:
     assert answer(
-        overview(relay(mail="closed")), wish("mail", breaker="closed", last_error="refused\nat once")
+        overview(relay(mail="closed")), override("mail", breaker="closed", last_error="refused\nat once")
     ) == Flow(state="degraded", reason="mail is forced closed by an operator, but sends fail: refused.")
 
 
@@ -113,15 +114,15 @@ def test_all_reasons_are_named() -> None:
 
 
 def test_an_event_older_than_the_objective_degrades_the_flow() -> None:
-    late = overview(relay(orders="closed"), oldest=LONG + 1)._replace(oldest_event="evt 42")
+    late = overview(relay(orders="closed"), oldest=DEFAULT_SLO + 1)._replace(oldest_event="evt 42")
     assert answer(late) == Flow(
         state="degraded",
         reason="the oldest event is pending for longer than the 60 s of console.slo: "
         "`pillarbox events show 'evt 42'` says why.",
     )
-    assert flow(late, [], paused=False, allowed=LONG + 1).state == "flowing"
+    assert flow(late, [], paused=False, allowed=DEFAULT_SLO + 1).state == "flowing"
 
 
 def test_a_reason_takes_precedence_over_the_age() -> None:
-    late = overview(relay(orders="open"), oldest=LONG + 1)._replace(oldest_event="e")
+    late = overview(relay(orders="open"), oldest=DEFAULT_SLO + 1)._replace(oldest_event="e")
     assert answer(late).reason == "orders is unavailable."
