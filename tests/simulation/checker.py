@@ -1,6 +1,7 @@
 """Checks a simulated run from what the writers committed, what operators did, and what arrived.
 
-It reads no state of a relay and no counter. Each violation begins with the guarantee: lost, phantom, order, duplicates,
+It reads no state of a relay and no counter; of its observations it uses lost leases, each of which allows duplicates,
+and counted attempts. Each violation begins with the guarantee: lost, phantom, order, duplicates,
 attempts, lease, discarded, edited, liveness.
 """
 
@@ -26,7 +27,7 @@ seconds, plus the time of sends and, in quarantine, of the calls to the store ar
 """
 CALLS_PER_SEND = 4
 """Calls of a relay in quarantine, as guarantee 8 says: two fetches, the attempt, the settlement."""
-GIVE_UP = 900.0
+LIVENESS_LIMIT = 900.0
 
 
 async def until_delivered(world: World) -> None:
@@ -49,7 +50,7 @@ async def until_delivered(world: World) -> None:
         for queue, (first, since) in first_since.items():
             if now - since > bound:
                 world.violations.append(f"liveness: {queue} did not move for {now - since:.1f} s (event {first})")
-        if now - began > GIVE_UP or any(one.startswith("liveness") for one in world.violations):
+        if now - began > LIVENESS_LIMIT or any(one.startswith("liveness") for one in world.violations):
             world.violations.append(f"lost: still pending: {_some(world.store._tables.waiting)}")
             return
         await clock.sleep(0.5)
@@ -75,7 +76,7 @@ def _some(identities: Collection[Identity]) -> str:
     return f"{len(identities)}, such as {sorted(identities)[:5]}"
 
 
-async def judge(world: World) -> None:
+async def check(world: World) -> None:
     """Raise AssertionError with every violation."""
     names, found = world.names, world.violations
     dead = _for_all(world, {(one.event_id, one.destination) for one in await dead_letters(world.store, limit=10_000)})
@@ -89,7 +90,7 @@ async def judge(world: World) -> None:
         found.append(f"phantom: {sorted(phantoms)}")
     for key, ids in world.committed.items():
         for name in names:
-            _judge_order(world, key, ids, name, everything)
+            _check_order(world, key, ids, name, everything)
     lost_leases = sum(isinstance(one, LeaseLost) for one in world.observed)
     allowed = (world.faults + lost_leases) * CONFIG.max_in_flight * len(names) + len(world.edited) * len(names)
     if len(everything) - len(arrived) > allowed:
@@ -113,12 +114,12 @@ async def judge(world: World) -> None:
 
 
 def _for_all(world: World, identities: set[Identity]) -> set[Identity]:
-    """Return whether two destinations match; an event without a destination matches all."""
+    """The identities with a destination each: an event without one stands for all destinations."""
     return {(event_id, name) for event_id, at in identities for name in ([at] if at else world.names)}
 
 
-def _judge_order(world: World, key: str, ids: list[str], name: str, everything: list[Identity]) -> None:
-    """Yield keys whose first deliveries are not in commit order."""
+def _check_order(world: World, key: str, ids: list[str], name: str, everything: list[Identity]) -> None:
+    """Fail if the first deliveries of a key at a destination are not in commit order."""
     first = list(
         dict.fromkeys(
             event_id

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from pillarbox.core.errors import StoreUnavailableError, UnavailableError
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.relay.relay import Relay
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation
@@ -63,7 +63,7 @@ class Machine:
 
     async def _cross(self) -> None:
         if self._store_latency:
-            await self._simulation.clock.sleep(self._simulation.chance.random() * self._store_latency)
+            await self._simulation.clock.sleep(self._simulation.rng.random() * self._store_latency)
         if self.cut_off and not self.dead:
             raise StoreUnavailableError("the simulated store cannot be reached from this machine")
 
@@ -81,7 +81,7 @@ class _Facet:
 class MachineStore:
     """The store as a relay on that machine sees it."""
 
-    FACETS = ("lanes", "messages", "writes", "upkeep", "wakeup", "schema", "destinations", "ledger")
+    FACETS = ("lanes", "messages", "writes", "pruning", "wakeup", "schema", "destinations", "ledger")
 
     def __init__(self, inner: MemoryStore, machine: Machine) -> None:
         self._inner = inner
@@ -102,18 +102,18 @@ class MachineTransport(MemoryTransport):
     """Called with the size of each batch; returns how many messages arrive before the connection is lost, and how many
     of those are confirmed; None: it is not lost.
     """
-    on_arrival: Callable[[Sequence[Outgoing], Sequence[Result]], None] = staticmethod(lambda _, __: None)
+    on_arrival: Callable[[Sequence[Outgoing], Sequence[SendResult]], None] = staticmethod(lambda _, __: None)
     """Called with the result of each batch where it arrived, also if the relay does not receive it."""
 
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         self.on_send()
         lost = self.loses(len(batch))
         arrive, confirmed = (len(batch), len(batch)) if lost is None else lost
-        answers: list[Result] = await self.machine.call(super().send, batch[:arrive])
-        cut_off: list[Result] = [UnavailableError("the simulated connection was lost")] * (len(batch) - confirmed)
+        answers: list[SendResult] = await self.machine.call(super().send, batch[:arrive])
+        cut_off: list[SendResult] = [UnavailableError("the simulated connection was lost")] * (len(batch) - confirmed)
         return answers[:confirmed] + cut_off
 
-    def _arrive_together(self, batch: Sequence[Outgoing]) -> list[Result]:
+    def _arrive_together(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         answers = super()._arrive_together(batch)
         self.on_arrival(batch, answers)
         return answers

@@ -9,10 +9,10 @@ from pillarbox.relay.config import RelayConfig
 
 CONFIG = RelayConfig(
     batch_size=8,
-    in_flight=2,
+    max_in_flight_batches=2,
     poll_interval="500ms",
     lease="6s",
-    heartbeat="1s",
+    heartbeat_interval="1s",
     send_timeout="3s",
     drain_timeout="10s",
 )
@@ -62,34 +62,34 @@ class Plan:
         return self.latency >= SLOW
 
     @classmethod
-    def drawn(cls, chance: random.Random) -> Plan:
+    def drawn(cls, rng: random.Random) -> Plan:
         """Return a plan: half of the schedules have some of everything; the others concentrate on one kind of fault."""
         plan = cls(
-            relays=chance.randint(1, 3),
-            keys=chance.randint(1, 5),
-            events=chance.randint(5, 40),
-            destinations=chance.randint(1, 2),
-            kills=chance.randint(0, 3),
-            outages=chance.randint(0, 2),
-            joins=chance.randint(0, 2),
-            freezes=chance.randint(0, 2),
-            rejected=chance.choice([0, 0.05, 0.3]),
-            poisoned=chance.choice([0, 0, 0.1]),
-            delayed=chance.choice([0, 0, 0.2]),
-            rolled_back=chance.choice([0, 0.2]),
-            latency=chance.choice([0.001, 0.05, 1.0, SLOW]),
-            burst=chance.choice([1, 4]),
-            partitions=chance.choice([0, 0, 1, 2]),
-            expiries=chance.choice([0, 0, 1]),
-            requests=chance.choice([0, 0, 4]),
-            store_latency=chance.choice([0, 0, 0.02, 0.2]),
-            ledger=chance.random() < 0.2,
+            relays=rng.randint(1, 3),
+            keys=rng.randint(1, 5),
+            events=rng.randint(5, 40),
+            destinations=rng.randint(1, 2),
+            kills=rng.randint(0, 3),
+            outages=rng.randint(0, 2),
+            joins=rng.randint(0, 2),
+            freezes=rng.randint(0, 2),
+            rejected=rng.choice([0, 0.05, 0.3]),
+            poisoned=rng.choice([0, 0, 0.1]),
+            delayed=rng.choice([0, 0, 0.2]),
+            rolled_back=rng.choice([0, 0.2]),
+            latency=rng.choice([0.001, 0.05, 1.0, SLOW]),
+            burst=rng.choice([1, 4]),
+            partitions=rng.choice([0, 0, 1, 2]),
+            expiries=rng.choice([0, 0, 1]),
+            requests=rng.choice([0, 0, 4]),
+            store_latency=rng.choice([0, 0, 0.02, 0.2]),
+            ledger=rng.random() < 0.2,
         )
-        match chance.randrange(4):
+        match rng.randrange(4):
             case 0:
-                return plan._with_lanes_that_come_and_go(chance)
+                return plan._with_lanes_that_come_and_go(rng)
             case 1:
-                return plan._with_stragglers(chance)
+                return plan._with_stragglers(rng)
             case _:
                 return plan
 
@@ -97,11 +97,11 @@ class Plan:
         """Return the same with pipelined destinations, and a backlog in few keys."""
         return replace(self, pipelined=True, keys=min(self.keys, 2), events=max(self.events, 40), burst=12)
 
-    def _with_lanes_that_come_and_go(self, chance: random.Random) -> Plan:
+    def _with_lanes_that_come_and_go(self, rng: random.Random) -> Plan:
         """A backlog in one key; results arrive after their lane was lost and acquired again; no other faults."""
         return replace(
             self,
-            relays=chance.choice([1, 1, 2]),
+            relays=rng.choice([1, 1, 2]),
             keys=1,
             events=60,
             destinations=1,
@@ -121,7 +121,7 @@ class Plan:
             ledger=False,
         )
 
-    def _with_stragglers(self, chance: random.Random) -> Plan:
+    def _with_stragglers(self, rng: random.Random) -> Plan:
         """A backlog in one key; decisions are committed during fetches; there are no other faults."""
         return replace(
             self,
@@ -142,6 +142,6 @@ class Plan:
             partitions=0,
             expiries=0,
             requests=0,
-            store_latency=chance.choice([0.1, 0.2, 0.3]),
+            store_latency=rng.choice([0.1, 0.2, 0.3]),
             ledger=False,
         )

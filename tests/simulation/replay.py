@@ -17,8 +17,8 @@ from tests.simulation.world import World
 def run(seed: int, *, pipelined: bool = False) -> None:
     """Raise AssertionError with the violations of this schedule, and its plan."""
 
-    async def story(simulation: Simulation) -> None:
-        plan = Plan.drawn(simulation.chance)
+    async def scenario(simulation: Simulation) -> None:
+        plan = Plan.drawn(simulation.rng)
         if pipelined:
             plan = plan.made_pipelined()
         try:
@@ -28,7 +28,7 @@ def run(seed: int, *, pipelined: bool = False) -> None:
             error.add_note(f"{plan}\nreplay with `python -m tests.simulation.replay {words}`")
             raise
 
-    simulate(story, seed=seed, max_time=86_400, max_steps=5_000_000)
+    simulate(scenario, seed=seed, max_time=86_400, max_steps=5_000_000)
 
 
 def main() -> None:

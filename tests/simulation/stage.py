@@ -16,7 +16,7 @@ from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation
 from pillarbox.transports.memory import MemoryTransport
 
-CONFIG = RelayConfig(poll_interval="100ms", lease="10s", heartbeat="1s", send_timeout="5s")
+CONFIG = RelayConfig(poll_interval="100ms", lease="10s", heartbeat_interval="1s", send_timeout="5s")
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Stage:
         return Relay(
             config=config,
             clock=self.simulation.clock,
-            chance=self.simulation.chance,
+            rng=self.simulation.rng,
             threaded_heartbeat=False,
             **(given | options),
         )

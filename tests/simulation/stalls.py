@@ -25,9 +25,9 @@ LONG = 4 * BOUND
 Fault = Callable[[Stage, asyncio.Event], None]
 
 
-def told(story: Callable[[Stage], Awaitable[None]]) -> None:
+def run_scenario(scenario: Callable[[Stage], Awaitable[None]]) -> None:
     async def staged(simulation: Simulation) -> None:
-        await story(Stage(simulation))
+        await scenario(Stage(simulation))
 
     for seed in range(2):
         simulate(staged, seed=seed)
@@ -48,11 +48,11 @@ def faulty(of: Any, verb: str, over: asyncio.Event, error: Exception | None = No
 
 
 def fetch_hangs(stage: Stage, over: asyncio.Event) -> None:
-    faulty(stage.store.messages, "read", over)
+    faulty(stage.store.messages, "fetch", over)
 
 
 def fetch_fails(stage: Stage, over: asyncio.Event) -> None:
-    faulty(stage.store.messages, "read", over, StoreUnavailableError("statement timeout"))
+    faulty(stage.store.messages, "fetch", over, StoreUnavailableError("statement timeout"))
 
 
 def settle_hangs(stage: Stage, over: asyncio.Event) -> None:
@@ -64,15 +64,15 @@ def settle_fails(stage: Stage, over: asyncio.Event) -> None:
 
 
 def take_hangs(stage: Stage, over: asyncio.Event) -> None:
-    faulty(stage.store.lanes, "take", over)
+    faulty(stage.store.lanes, "acquire", over)
 
 
 def take_fails(stage: Stage, over: asyncio.Event) -> None:
-    faulty(stage.store.lanes, "take", over, StoreUnavailableError("permission denied"))
+    faulty(stage.store.lanes, "acquire", over, StoreUnavailableError("permission denied"))
 
 
 def requests_fail(stage: Stage, over: asyncio.Event) -> None:
-    faulty(stage.store.writes, "carry_out", over, StoreUnavailableError("permission denied"))
+    faulty(stage.store.writes, "execute_requests", over, StoreUnavailableError("permission denied"))
 
 
 def with_ledger(stage: Stage) -> Ledger:

@@ -20,31 +20,31 @@ LATENCY = 0.25
 TOOK = pytest.approx(LATENCY, abs=1e-3)
 
 
-def told(story: Callable[[Stage], Awaitable[None]], *, ledger: bool = False) -> None:
+def run_scenario(scenario: Callable[[Stage], Awaitable[None]], *, ledger: bool = False) -> None:
     async def staged(simulation: Simulation) -> None:
         stage = Stage(simulation)
         stage.store = MemoryStore(lanes=8, clock=simulation.clock, ledger=ledger)
         stage.transport = MemoryTransport(clock=simulation.clock, latency=LATENCY)
-        await story(stage)
+        await scenario(stage)
 
     for seed in range(5):
         simulate(staged, seed=seed)
 
 
-def test_a_delivery_tells_how_long_its_send_took_and_not_how_long_it_waited() -> None:
-    async def story(stage: Stage) -> None:
+def test_a_delivery_has_the_duration_of_its_send_without_its_waiting_time() -> None:
+    async def scenario(stage: Stage) -> None:
         stage.record(Event("a", {}, event_id="1"))
         await stage.rest(60)
         await stage.relay().run_until_empty()
         [event] = (await stage.store.admin.events.show("1")).events
         assert event.seconds == TOOK
 
-    told(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("error", [RejectedError("no"), NackedError("full")], ids=["rejected", "nacked"])
-def test_every_failed_send_tells_how_long_it_took(error: SendError) -> None:
-    async def story(stage: Stage) -> None:
+def test_every_failed_send_has_its_duration(error: SendError) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.transport.fail_next(error, times=2)
         stage.record(Event("a", {}, event_id="1"))
         async with stage.running():
@@ -53,11 +53,11 @@ def test_every_failed_send_tells_how_long_it_took(error: SendError) -> None:
         assert [failed.seconds for failed in tale.failures] == [TOOK, TOOK]
         assert [event.seconds for event in tale.events] == [TOOK]
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_a_send_without_an_answer_took_as_long_as_it_was_waited_for() -> None:
-    async def story(stage: Stage) -> None:
+def test_the_duration_of_a_send_without_a_result_is_its_waiting_time() -> None:
+    async def scenario(stage: Stage) -> None:
         stage.transport.latch.close()
         stage.record(Event("a", {}, event_id="1"))
         async with stage.running(tuned={"outages": "count", "send_timeout": "2s"}):
@@ -66,11 +66,11 @@ def test_a_send_without_an_answer_took_as_long_as_it_was_waited_for() -> None:
         assert failed.error.startswith(UnavailableError.__name__)
         assert failed.seconds == pytest.approx(3, abs=0.01)
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_what_cannot_be_composed_was_not_sent_though_its_neighbour_was() -> None:
-    async def story(stage: Stage) -> None:
+def test_a_message_that_cannot_be_encoded_is_not_sent_and_its_neighbour_is() -> None:
+    async def scenario(stage: Stage) -> None:
         stage.record(*(Event("a", {}, event_id=one, aggregate_id=one) for one in ("7", "seven")))
         place = Destination(MemoryTransport.to("a"), body=Envelope(numeric_id=True))
         await stage.relay(destinations={"a": place}, routes=[Route(to=["a"])]).run_until_empty()
@@ -79,27 +79,27 @@ def test_what_cannot_be_composed_was_not_sent_though_its_neighbour_was() -> None
         assert spoiled.dead_lettered_at is not None
         [failed] = (await stage.store.admin.events.show("seven")).failures
         assert failed.seconds is None
-        assert [died.seconds for died in stage.seen(EventDeadLettered)] == [0.0]
+        assert [dead_letter.seconds for dead_letter in stage.seen(EventDeadLettered)] == [0.0]
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_what_finds_no_route_was_not_sent() -> None:
-    async def story(stage: Stage) -> None:
+def test_an_unroutable_message_was_not_sent() -> None:
+    async def scenario(stage: Stage) -> None:
         stage.record(Event("a", {}, event_id="1", destination="nowhere"))
         async with stage.running(destinations={"a": MemoryTransport.to("a")}):
             await stage.until(lambda: bool(stage.store._tables.attempts))
         [failed, *_] = (await stage.store.admin.events.show("1")).failures
         assert failed.seconds is None
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_what_the_ledger_knows_was_not_sent_again() -> None:
-    async def story(stage: Stage) -> None:
+def test_a_message_known_to_the_ledger_was_not_sent_again() -> None:
+    async def scenario(stage: Stage) -> None:
         for _ in range(2):
             stage.record(Event("a", {}, event_id="1"))
             await stage.relay().run_until_empty()
         assert [event.seconds for event in (await stage.store.admin.events.show("1")).events] == [TOOK, None]
 
-    told(story, ledger=True)
+    run_scenario(scenario, ledger=True)

@@ -11,7 +11,7 @@ from pillarbox import ConfigurationError, Event, Relay, RelayConfig
 from pillarbox.core.errors import NackedError, RejectedError, SendError, StoreUnavailableError, UnavailableError
 from pillarbox.core.observations import EventDeadLettered, EventSkipped, StoreFailed
 from pillarbox.core.outcome import Dead, Resolved
-from pillarbox.core.store import Before, LedgerKind
+from pillarbox.core.store import LedgerKind, PriorSend
 from pillarbox.relay.routing import Route
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.memory.ledger import MemoryLedger
@@ -34,7 +34,7 @@ def noted(stage: Stage) -> dict[tuple[str, str], str]:
 
 
 def test_an_event_recorded_twice_is_sent_once() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = with_ledger(simulation)
         for _ in range(2):
             stage.record(Event("a", {}, event_id="1", key="k"), Event("a", {}, event_id="2", key="k"))
@@ -45,11 +45,11 @@ def test_an_event_recorded_twice_is_sent_once() -> None:
         assert not stage.store._tables.waiting
 
     for seed in range(5):
-        simulate(story, seed=seed)
+        simulate(scenario, seed=seed)
 
 
-def test_an_event_for_two_destinations_reaches_both_though_one_was_cut_off() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_an_event_for_two_destinations_reaches_both_although_one_was_disconnected() -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = with_ledger(simulation)
         places = {name: MemoryTransport.to(name) for name in ("left", "right")}
         ways = {"destinations": places, "routes": [Route(to=list(places))]}
@@ -65,7 +65,7 @@ def test_an_event_for_two_destinations_reaches_both_though_one_was_cut_off() -> 
         assert ids(stage.transport.delivered("left")) == ["1"]
 
     for seed in range(5):
-        simulate(story, seed=seed)
+        simulate(scenario, seed=seed)
 
 
 class Unsteady(MemoryLedger):
@@ -73,7 +73,7 @@ class Unsteady(MemoryLedger):
 
     failures = 0
 
-    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:  # type: ignore[override] # to mypy an `async def` has another type
+    async def begin(self, messages: Sequence[Resolved]) -> list[PriorSend]:  # type: ignore[override] # to mypy an `async def` has another type
         self.failures += 1
         if self.failures == 1:
             raise StoreUnavailableError("deadlock detected")
@@ -84,7 +84,7 @@ class Unsteady(MemoryLedger):
 
 
 def test_a_ledger_that_fails_loses_nothing_and_keeps_the_order() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = with_ledger(simulation)
         unsteady = stage.store.ledger = Unsteady(stage.store._tables)
         stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(6)))
@@ -95,18 +95,18 @@ def test_a_ledger_that_fails_loses_nothing_and_keeps_the_order() -> None:
         assert [one.error for one in stage.seen(StoreFailed)] == ["deadlock detected", "connection lost"]
 
     for seed in range(5):
-        simulate(story, seed=seed)
+        simulate(scenario, seed=seed)
 
 
 class Overtaken(MemoryLedger):
-    """Delays its first answer until told to continue."""
+    """Delays its first result until the test continues."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage.store._tables)
         self.asked = 0
         self.answer = asyncio.Event()
 
-    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:  # type: ignore[override] # to mypy an `async def` has another type
+    async def begin(self, messages: Sequence[Resolved]) -> list[PriorSend]:  # type: ignore[override] # to mypy an `async def` has another type
         self.asked += 1
         first = self.asked == 1
         known = await super().begin(messages)
@@ -115,8 +115,8 @@ class Overtaken(MemoryLedger):
         return known
 
 
-def test_what_was_lost_and_taken_back_while_the_ledger_wrote_is_not_sent_twice() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_a_lane_lost_and_reacquired_during_a_ledger_write_sends_nothing_twice() -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = with_ledger(simulation)
         slow = stage.store.ledger = Overtaken(stage)
         stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(3)))
@@ -130,14 +130,14 @@ def test_what_was_lost_and_taken_back_while_the_ledger_wrote_is_not_sent_twice()
         assert ids(stage.transport.deliveries) == ["0", "1", "2"]
 
     for seed in range(5):
-        simulate(story, seed=seed)
+        simulate(scenario, seed=seed)
 
 
 # -- the history as a ledger ------------------------------------------------------------------------------------------
 
 
 def test_an_event_that_the_history_knows_is_not_sent_again_unless_an_operator_wants_it() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = with_ledger(simulation, "history")
         for _ in range(2):
             stage.record(Event("a", {}, event_id="1", key="k"), Event("a", {}, event_id="2", key="k"))
@@ -147,13 +147,13 @@ def test_an_event_that_the_history_knows_is_not_sent_again_unless_an_operator_wa
         stage.record(Event("a", {}, event_id="1"))
         owner = await Owner.of(stage.store)
         await owner.settle(Dead(error="no"), *await owner.ready(), to="a")
-        [letter] = await dead_letters(stage.store)
-        await stage.store.admin.dead_letters.retry([letter.id])
-        await owner.lapse()
+        [dead_letter] = await dead_letters(stage.store)
+        await stage.store.admin.dead_letters.retry([dead_letter.id])
+        await owner.expire()
         await stage.relay().run_until_empty()
         assert ids(stage.transport.deliveries) == ["1", "2", "1"]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 # -- at most once -----------------------------------------------------------------------------------------------------
@@ -162,33 +162,33 @@ AT_MOST_ONCE = {"tuned": {"at_most_once": True}}
 
 
 @pytest.mark.parametrize("on_exhausted", ["skip", "block"])
-def test_what_was_begun_by_a_relay_that_died_is_shown_to_an_operator_instead_of_sent(on_exhausted: str) -> None:
-    async def story(simulation: Simulation) -> None:
+def test_a_send_begun_by_a_crashed_relay_is_shown_to_an_operator_instead_of_repeated(on_exhausted: str) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = with_ledger(simulation)
         ways = {"tuned": {"at_most_once": True, "on_exhausted": on_exhausted}}
         stage.record(Event("a", {}, event_id="1", key="k"), Event("a", {}, event_id="2", key="k"))
         owner, ledger = await Owner.of(stage.store), stage.store.ledger
         assert ledger is not None
         await ledger.begin([Resolved((await owner.ready())[0], "a")])
-        await owner.lapse()
+        await owner.expire()
         await stage.relay(**ways).run_until_empty()
         assert ids(stage.transport.deliveries) == (["2"] if on_exhausted == "skip" else [])
-        [died] = stage.seen(EventDeadLettered)
-        assert (died.message.event_id, "may have arrived" in died.error) == ("1", True)
+        [announced] = stage.seen(EventDeadLettered)
+        assert (announced.message.event_id, "may have arrived" in announced.error) == ("1", True)
         if on_exhausted == "skip":
-            [letter] = await dead_letters(stage.store)
-            await stage.store.admin.dead_letters.retry([letter.id])
+            [dead_letter] = await dead_letters(stage.store)
+            await stage.store.admin.dead_letters.retry([dead_letter.id])
         else:
             await stage.store.admin.requests.add("retry", [("1", "a")])
         async with stage.running(**ways):
             await stage.until(lambda: ids(stage.transport.deliveries)[-2:] in (["2", "1"], ["1", "2"]))
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 @pytest.mark.parametrize("error", [RejectedError("no"), NackedError("full"), UnavailableError("cut off")], ids=repr)
-def test_what_a_transport_answers_with_an_error_is_sent_again(error: SendError) -> None:
-    async def story(simulation: Simulation) -> None:
+def test_a_message_whose_result_is_an_error_is_sent_again(error: SendError) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = with_ledger(simulation)
         stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(4)))
         stage.transport.fail_when(lambda one: True, error)
@@ -199,11 +199,11 @@ def test_what_a_transport_answers_with_an_error_is_sent_again(error: SendError) 
         assert ids(stage.transport.deliveries) == ["0", "1", "2", "3"]
         assert await dead_letters(stage.store) == []
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
-def test_what_was_noted_and_not_sent_because_the_ledger_failed_is_sent() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_a_message_counted_but_not_sent_because_the_ledger_failed_is_sent() -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = with_ledger(simulation)
         stage.store.ledger = Unsteady(stage.store._tables)
         stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(6)))
@@ -211,43 +211,43 @@ def test_what_was_noted_and_not_sent_because_the_ledger_failed_is_sent() -> None
             await stage.until(lambda: len(stage.transport.deliveries) == 6)
         assert ids(stage.transport.deliveries) == [f"{n}" for n in range(6)]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
-def test_nothing_is_sent_twice_and_nothing_vanishes_whatever_is_killed() -> None:
+def test_nothing_is_sent_twice_and_nothing_is_lost_whatever_is_killed() -> None:
     unknown = 0
 
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         nonlocal unknown
-        stage, chance = with_ledger(simulation), simulation.chance
+        stage, rng = with_ledger(simulation), simulation.rng
         events = [f"{n}" for n in range(60)]
-        stage.record(*(Event("a", {}, event_id=name, key=f"k{chance.randrange(5)}") for name in events))
+        stage.record(*(Event("a", {}, event_id=name, key=f"k{rng.randrange(5)}") for name in events))
         for _ in range(4):
             machine = Machine(stage.simulation)
             transport = MachineTransport(
-                clock=simulation.clock, latency=lambda: chance.random(), deliveries=stage.transport.deliveries
+                clock=simulation.clock, latency=lambda: rng.random(), deliveries=stage.transport.deliveries
             )
             transport.machine = machine
             relay = stage.relay(
                 store=MachineStore(stage.store, machine), transports={"memory": transport}, **AT_MOST_ONCE
             )
             process = Process(relay, machine, transport, asyncio.create_task(relay.run()))
-            await stage.rest(chance.random() * 15)
+            await stage.rest(rng.random() * 15)
             await process.kill()
         async with stage.running(**AT_MOST_ONCE):
             await stage.until(lambda: not stage.store._tables.waiting, within=600)
         sent = ids(stage.transport.deliveries)
-        dead = {letter.event_id for letter in await dead_letters(stage.store, limit=100)}
+        dead = {dead_letter.event_id for dead_letter in await dead_letters(stage.store, limit=100)}
         assert len(set(sent)) == len(sent)
         assert set(sent) | dead == set(events)
         unknown += len(dead)
 
     for seed in range(15):
-        simulate(story, seed=seed)
+        simulate(scenario, seed=seed)
     assert unknown > 0
 
 
-def test_it_needs_a_ledger_of_its_own() -> None:
+def test_at_most_once_needs_a_ledger() -> None:
     for ledger in (False, "history"):
         store = MemoryStore(ledger=ledger)
         with pytest.raises(ConfigurationError, match="ledger=True"):

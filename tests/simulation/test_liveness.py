@@ -8,11 +8,11 @@ import pytest
 
 from pillarbox import Event
 from pillarbox.core.fetch import Ready
-from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.lane import RelayRegistration, epochs_of
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import Resolved
-from pillarbox.relay.crash_guard import CRASHES_TO_QUARANTINE
 from pillarbox.relay.fetch import ORPHANS_EVERY
+from pillarbox.relay.guards import CRASHES_TO_QUARANTINE
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.plan import CONFIG, Plan
 from tests.simulation.world import World
@@ -37,7 +37,7 @@ CALM = Plan(
 
 
 def test_the_lanes_of_a_relay_that_cannot_send_are_taken_by_one_that_can() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         world = World(simulation, CALM)
         world.start()
         world.start()
@@ -46,29 +46,29 @@ def test_the_lanes_of_a_relay_that_cannot_send_are_taken_by_one_that_can() -> No
         await asyncio.gather(*(world.write(f"key {number}") for number in range(CALM.keys)))
         await world.finish()
 
-    simulate(story, seed=1, max_time=3_600, max_steps=5_000_000)
+    simulate(scenario, seed=1, max_time=3_600, max_steps=5_000_000)
 
 
 async def hold_all_behind(world: World) -> None:
     """Record events of many orphaned queues, as a relay leaves them that ended right after their settlement."""
-    await world.store.lanes.join(RelayCard(id="before"), lease=60)
-    epochs = epochs_of(await world.store.lanes.take("before", most=8))
+    await world.store.lanes.join(RelayRegistration(id="before"), lease=60)
+    epochs = epochs_of(await world.store.lanes.acquire("before", limit=8))
     with world.store.transaction() as transaction:
         for number in range(CALM.events):
             key = f"key {number % CALM.keys}"
             world.committed[key].append(f"{key}/{number}")
             world.outbox.record(transaction, Event("thing.happened", {}, event_id=f"{key}/{number}", key=key))
-    messages = await world.store.messages.read(Ready(lanes=list(epochs)))
+    messages = await world.store.messages.fetch(Ready(lanes=list(epochs)))
     assert len(messages) > CONFIG.max_in_flight
     await world.store.writes.hold(epochs, [Resolved(message, "d0") for message in messages], Held.WAITING)
     await world.store.lanes.release("before")
 
 
 @pytest.mark.parametrize("crashes", [0, CRASHES_TO_QUARANTINE], ids=["in bulk", "one at a time"])
-def test_lines_that_a_full_look_did_not_come_to_are_read_by_the_next_one(crashes: int) -> None:
+def test_queues_beyond_a_full_fetch_are_read_by_the_next_one(crashes: int) -> None:
     """Also if a lane whose owners crashed sends one message at a time, so that most of a fetch is not sent."""
 
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         world = World(simulation, CALM)
         await hold_all_behind(world)
         for lane in world.store._tables.lanes:
@@ -78,12 +78,12 @@ def test_lines_that_a_full_look_did_not_come_to_are_read_by_the_next_one(crashes
         await world.finish()
         assert simulation.clock.monotonic() - began < ORPHANS_EVERY
 
-    simulate(story, seed=1, max_time=3_600, max_steps=5_000_000)
+    simulate(scenario, seed=1, max_time=3_600, max_steps=5_000_000)
 
 
 @pytest.mark.parametrize("outage", [0.5, 2.0, 7.0])
-def test_messages_that_an_outage_sent_back_do_not_wait_for_the_search_for_lost_heads(outage: float) -> None:
-    async def story(simulation: Simulation) -> None:
+def test_messages_parked_by_an_outage_do_not_wait_for_the_search_for_orphaned_queues(outage: float) -> None:
+    async def scenario(simulation: Simulation) -> None:
         world = World(simulation, CALM)
         await hold_all_behind(world)
         world.start()
@@ -96,4 +96,4 @@ def test_messages_that_an_outage_sent_back_do_not_wait_for_the_search_for_lost_h
         await world.finish()
         assert simulation.clock.monotonic() - healed < RECOVERED_WITHIN
 
-    simulate(story, seed=1, max_time=3_600, max_steps=5_000_000)
+    simulate(scenario, seed=1, max_time=3_600, max_steps=5_000_000)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pillarbox.testing.conformance import StoreHarness
-from pillarbox.testing.machines import LaneOwnershipInVirtualTime, MessageLife, walk
+from pillarbox.testing.machines import LaneOwnershipInVirtualTime, MessageLifecycle, run_machine
 from pillarbox.testing.memory import MemoryHarness
 from pillarbox.testing.simulation import SimulatedClock, SimulatedLoop
 
@@ -34,7 +34,7 @@ def test_the_life_of_a_message(lanes: int) -> None:
     async def harness() -> AsyncIterator[StoreHarness]:
         yield MemoryHarness(lanes=lanes, clock=SimulatedClock(asyncio.get_running_loop()))
 
-    walk(MessageLife, harness, SETTINGS, make_loop=_endless)
+    run_machine(MessageLifecycle, harness, SETTINGS, make_loop=_endless)
 
 
 @pytest.mark.parametrize("lanes", [1, 7, 64])
@@ -43,4 +43,4 @@ def test_lane_ownership(lanes: int) -> None:
     async def harness() -> AsyncIterator[StoreHarness]:
         yield MemoryHarness(lanes=lanes, clock=SimulatedClock(asyncio.get_running_loop()))
 
-    walk(LaneOwnershipInVirtualTime, harness, SETTINGS, make_loop=_endless)
+    run_machine(LaneOwnershipInVirtualTime, harness, SETTINGS, make_loop=_endless)

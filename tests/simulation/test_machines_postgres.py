@@ -8,15 +8,17 @@ from contextlib import asynccontextmanager
 import pytest
 
 from pillarbox.testing.conformance import StoreHarness
-from pillarbox.testing.machines import LaneOwnership, MessageLife, StoreMachine, walk
+from pillarbox.testing.machines import LaneOwnership, MessageLifecycle, StoreMachine, run_machine
 from tests.conformance.harnesses import PostgresHarness
 from tests.databases import cloned
 from tests.servers.postgres import PostgresServer
 from tests.simulation.bounds import BOUNDED
 
 
-@pytest.mark.parametrize("machine", [MessageLife, LaneOwnership])
-def test_a_walk(machine: type[StoreMachine], postgres_server: PostgresServer, postgres_template: str) -> None:
+@pytest.mark.parametrize("machine", [MessageLifecycle, LaneOwnership])
+def test_a_random_walk_agrees_with_the_model(
+    machine: type[StoreMachine], postgres_server: PostgresServer, postgres_template: str
+) -> None:
     @asynccontextmanager
     async def harness() -> AsyncIterator[StoreHarness]:
         with cloned(postgres_server, postgres_template) as url:
@@ -26,4 +28,4 @@ def test_a_walk(machine: type[StoreMachine], postgres_server: PostgresServer, po
             finally:
                 await harness.aclose()
 
-    walk(machine, harness, BOUNDED)
+    run_machine(machine, harness, BOUNDED)

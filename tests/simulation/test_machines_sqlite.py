@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from pillarbox.testing.conformance import StoreHarness
-from pillarbox.testing.machines import LaneOwnership, MessageLife, StoreMachine, walk
+from pillarbox.testing.machines import LaneOwnership, MessageLifecycle, StoreMachine, run_machine
 from tests.conformance.harnesses import SqliteHarness
 from tests.simulation.bounds import BOUNDED
 
 
-@pytest.mark.parametrize("machine", [MessageLife, LaneOwnership])
-def test_a_walk(machine: type[StoreMachine], tmp_path: Path) -> None:
+@pytest.mark.parametrize("machine", [MessageLifecycle, LaneOwnership])
+def test_a_random_walk_agrees_with_the_model(machine: type[StoreMachine], tmp_path: Path) -> None:
     folders = (tmp_path / str(number) for number in count())
 
     @asynccontextmanager
@@ -30,4 +30,4 @@ def test_a_walk(machine: type[StoreMachine], tmp_path: Path) -> None:
         finally:
             await harness.aclose()
 
-    walk(machine, harness, BOUNDED)
+    run_machine(machine, harness, BOUNDED)

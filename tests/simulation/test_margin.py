@@ -13,8 +13,8 @@ from pillarbox import Event, Relay
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.lane import Renewal
 from pillarbox.core.outcome import Resolved
-from pillarbox.core.store import Before
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.store import PriorSend
+from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.memory.ledger import MemoryLedger
 from pillarbox.testing.simulation import Simulation, simulate
@@ -48,13 +48,13 @@ class Watched(Stage):
         store.lanes.renew = renew_if_possible  # type: ignore[method-assign, assignment]
         self.store = store
 
-    def _weigh(self, _: Outgoing) -> Result:
+    def _weigh(self, _: Outgoing) -> SendResult:
         self.left.append(self.watched._context.ownership.deadline - self.now)
         return None
 
 
-def test_an_event_that_comes_too_late_for_the_lease_waits_for_its_renewal() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_an_event_fetched_too_late_for_the_lease_waits_for_its_renewal() -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = Watched(simulation)
         stage.use(stage.store)
         async with stage.running() as stage.watched:
@@ -71,11 +71,11 @@ def test_an_event_that_comes_too_late_for_the_lease_waits_for_its_renewal() -> N
         assert min(stage.left) >= LONGEST_SEND
 
     for seed in range(5):
-        simulate(story, seed=seed)
+        simulate(scenario, seed=seed)
 
 
 def test_a_relay_whose_session_ended_begins_no_send_until_its_lease_was_renewed() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage, ended = Watched(simulation), asyncio.Event()
 
         async def session_ended() -> None:
@@ -99,7 +99,7 @@ def test_a_relay_whose_session_ended_begins_no_send_until_its_lease_was_renewed(
         assert min(stage.left) >= LONGEST_SEND
 
     for seed in range(5):
-        simulate(story, seed=seed)
+        simulate(scenario, seed=seed)
 
 
 class Slow(MemoryLedger):
@@ -108,7 +108,7 @@ class Slow(MemoryLedger):
     stage: Watched
     asked = 0
 
-    async def begin(self, messages: Sequence[Resolved]) -> list[Before]:  # type: ignore[override] # to mypy an `async def` has another type
+    async def begin(self, messages: Sequence[Resolved]) -> list[PriorSend]:  # type: ignore[override] # to mypy an `async def` has another type
         known = await super().begin(messages)
         self.asked += 1
         if self.asked == 1:
@@ -119,8 +119,8 @@ class Slow(MemoryLedger):
 
 
 @pytest.mark.parametrize("at_most_once", [False, True])
-def test_after_a_ledger_that_was_slow_the_lease_is_looked_at_again(at_most_once: bool) -> None:
-    async def story(simulation: Simulation) -> None:
+def test_after_a_slow_ledger_the_lease_is_checked_again(at_most_once: bool) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = Watched(simulation)
         stage.use(MemoryStore(lanes=8, clock=simulation.clock, ledger=True))
         slow = stage.store.ledger = Slow(stage.store._tables)
@@ -137,4 +137,4 @@ def test_after_a_ledger_that_was_slow_the_lease_is_looked_at_again(at_most_once:
         assert min(stage.left) >= LONGEST_SEND
 
     for seed in range(5):
-        simulate(story, seed=seed)
+        simulate(scenario, seed=seed)

@@ -1,4 +1,4 @@
-"""Ordering queues whose first event is gone: a new owner of their lanes finds them soon, whatever arrives meanwhile."""
+"""Orphaned queues: a new owner of their lanes finds them soon, while other events arrive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from pillarbox import Event
 from pillarbox.core.fetch import Bounds, Ready
-from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.lane import RelayRegistration, epochs_of
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import Decision, Resolved, Retry
 from pillarbox.relay import fetch
@@ -19,7 +19,7 @@ from tests.simulation.stage import CONFIG, Stage, ids
 def test_the_search_for_orphaned_queues_goes_on_while_events_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch, "ORPHANS_PER_STEP", 5)
 
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = Stage(simulation, replace(CONFIG, poll_interval="1s", adaptive=False, wakeup="none"))
         store = stage.store
         queues = 40
@@ -28,9 +28,9 @@ def test_the_search_for_orphaned_queues_goes_on_while_events_arrive(monkeypatch:
                 *(Event("a", {}, key=f"k{number:03}", event_id=f"{place}{number}") for place in ("first", "next"))
             )
         stage.record(Event("a", {}, key="z", event_id="orphan"))
-        await store.lanes.join(RelayCard(id="before"), lease=60)
-        epochs = epochs_of(await store.lanes.take("before", most=store.capabilities.lanes))
-        found = await store.messages.read(Ready(lanes=list(epochs), bounds=Bounds(limit=1000, quota=1000)))
+        await store.lanes.join(RelayRegistration(id="before"), lease=60)
+        epochs = epochs_of(await store.lanes.acquire("before", limit=store.capabilities.lanes))
+        found = await store.messages.fetch(Ready(lanes=list(epochs), bounds=Bounds(limit=1000, quota=1000)))
         first = [message for message in found if message.event_id.startswith("first")]
         later = Retry(delay=3600, error="no")
         await store.writes.settle(epochs, [Decision(message, later, "a") for message in first])
@@ -45,4 +45,4 @@ def test_the_search_for_orphaned_queues_goes_on_while_events_arrive(monkeypatch:
                 # A poll with an unfinished search is followed by another at once: two steps per interval, not one.
                 assert stage.now - began < 4.5
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)

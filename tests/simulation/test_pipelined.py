@@ -10,7 +10,7 @@ import pytest
 from pillarbox import Destination, Event, Route
 from pillarbox.core.errors import UnavailableError
 from pillarbox.core.store import send_number
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.relay.routing import Ordering
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation, simulate
@@ -25,7 +25,7 @@ class Noted(MemoryTransport):
 
     batches: list[list[str]]
 
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         self.batches.append(ids(batch))
         return await super().send(batch)
 
@@ -45,7 +45,7 @@ def to(ordering: Ordering) -> dict[str, Any]:
 def test_an_event_that_is_unavailable_alone_is_overtaken_by_its_own_batch_only(ordering: Ordering) -> None:
     """Responds like RabbitMQ if the queue of one event cannot be declared and the others can."""
 
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = Stage(simulation)
         transport = noted(stage)
         transport.fail_when(lambda one: one.message.event_id.startswith("bad"), UnavailableError("no such queue"))
@@ -60,19 +60,19 @@ def test_an_event_that_is_unavailable_alone_is_overtaken_by_its_own_batch_only(o
         assert arrived - {"first"} <= set(first)
         assert sum("bad1" in batch for batch in transport.batches) < 20
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 @pytest.mark.parametrize("ordering", BOTH)
 def test_at_most_once_an_event_that_blocks_holds_back_all_but_its_own_batch(ordering: Ordering) -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = Stage(simulation)
         stage.store = MemoryStore(lanes=8, clock=simulation.clock, ledger=True)
         transport = noted(stage)
         stage.record(*(Event("a", {}, event_id=f"{number}", key="k") for number in range(5)))
         [second] = [row.message for row in stage.store._tables.waiting.values() if row.message.event_id == "1"]
         # As after a crash of a relay during the send of event 1.
-        stage.store._tables.note(("1", "d"), "PROCESSING", send_number=send_number(second))
+        stage.store._tables.write_ledger(("1", "d"), "PROCESSING", send_number=send_number(second))
         async with stage.running(tuned={"at_most_once": True, "on_exhausted": "block"}, **to(ordering)):
             await stage.rest(3)
             stage.record(Event("a", {}, event_id="5", key="k"))
@@ -82,4 +82,4 @@ def test_at_most_once_an_event_that_blocks_holds_back_all_but_its_own_batch(orde
             await stage.until(lambda: not stage.store._tables.waiting)
         assert ids(transport.deliveries) == ["0", "2", "3", "4", "5"]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)

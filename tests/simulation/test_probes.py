@@ -10,7 +10,7 @@ import pytest
 from pillarbox import Destination, Event, FixedDelay, Route
 from pillarbox.core.errors import NackedError, PermanentError, SendError, StoreUnavailableError, UnavailableError
 from pillarbox.core.outcome import Resolved
-from pillarbox.core.store import Before
+from pillarbox.core.store import PriorSend
 from pillarbox.core.transport import Outgoing
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation, simulate
@@ -24,7 +24,7 @@ TO = {"destinations": {"d": Destination(MemoryTransport.to("d"))}, "routes": [Ro
 
 async def delivered_soon(stage: Stage, **options: Any) -> None:
     """Event 1 opens the breaker, the next event is its probe, then all are delivered."""
-    async with stage.running(retry=FixedDelay(wait="200ms", max_attempts=0), **TO, **options):
+    async with stage.running(retry=FixedDelay(delay="200ms", max_attempts="unlimited"), **TO, **options):
         stage.record(Event("a", {}, event_id="1", key="k1"))
         await stage.rest(0.1)
         stage.record(Event("a", {}, event_id="2", key="k2"))
@@ -39,22 +39,22 @@ async def delivered_soon(stage: Stage, **options: Any) -> None:
     ids=["permanent", "an outage that counts"],
 )
 def test_a_probe_that_fails_by_itself(answer: SendError, outages: str) -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = Stage(simulation)
         answers: list[SendError] = [NackedError("full"), answer]
         stage.transport.script(lambda _: answers.pop(0) if answers else None)
         await delivered_soon(stage, tuned={"outages": outages})
 
     for seed in range(5):
-        simulate(story, seed=seed)
+        simulate(scenario, seed=seed)
 
 
 def test_a_probe_that_the_ledger_knows() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = Stage(simulation)
         stage.store = MemoryStore(lanes=8, clock=simulation.clock, ledger=True)
         # Event 2 was sent before: a relay crashed between the confirm and the settlement.
-        stage.store._tables.note(("2", "d"), "SUCCESS")
+        stage.store._tables.write_ledger(("2", "d"), "SUCCESS")
 
         def full(one: Outgoing) -> NackedError | None:
             return NackedError("full") if one.message.event_id == "1" and stage.now < 1 else None
@@ -63,18 +63,18 @@ def test_a_probe_that_the_ledger_knows() -> None:
         await delivered_soon(stage)
 
     for seed in range(5):
-        simulate(story, seed=seed)
+        simulate(scenario, seed=seed)
 
 
-def test_a_probe_that_the_ledger_could_not_note() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_a_probe_that_the_ledger_could_not_record() -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = Stage(simulation)
         stage.store = MemoryStore(lanes=8, clock=simulation.clock, ledger=True)
         ledger = stage.store.ledger
         assert ledger is not None
         begin, calls = ledger.begin, 0
 
-        async def begin_but_once(messages: Sequence[Resolved]) -> list[Before]:
+        async def begin_but_once(messages: Sequence[Resolved]) -> list[PriorSend]:
             nonlocal calls
             calls += 1
             if calls == 2:
@@ -86,4 +86,4 @@ def test_a_probe_that_the_ledger_could_not_note() -> None:
         await delivered_soon(stage)
 
     for seed in range(5):
-        simulate(story, seed=seed)
+        simulate(scenario, seed=seed)

@@ -14,10 +14,10 @@ from pillarbox import Event
 from pillarbox.core.errors import RejectedError, RowsRefusedError, StoreUnavailableError, UnavailableError
 from pillarbox.core.message import Held
 from pillarbox.core.observations import LeaseLost
-from pillarbox.core.retry import FixedDelay
-from pillarbox.core.transport import Outgoing, Pace, Result
-from pillarbox.relay.crash_guard import BEING_SENT, CRASHES_TO_QUARANTINE, MAX_CRASHES
+from pillarbox.core.transport import Outgoing, Pace, SendResult
+from pillarbox.relay.guards import BEING_SENT, CRASHES_TO_QUARANTINE, MAX_RELAY_CRASHES
 from pillarbox.relay.routing import Route
+from pillarbox.retry_policies import FixedDelay
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.simulation import Simulation, simulate
@@ -27,7 +27,7 @@ from tests.simulation.stage import Stage, ids
 
 GRACE = 10.0
 """The lease of the stage."""
-AGAIN_AND_AGAIN = MAX_CRASHES + 2
+AGAIN_AND_AGAIN = MAX_RELAY_CRASHES + 2
 
 
 def quarantined(simulation: Simulation, *, ledger: bool = False) -> Stage:
@@ -45,15 +45,15 @@ def attempts(stage: Stage) -> int:
 
 
 async def delivered_once_all_is_well(stage: Stage) -> None:
-    await stage.until(lambda: set(ids(stage.transport.deliveries)) == {"innocent"}, within=5 * GRACE)
+    await stage.until(lambda: set(ids(stage.transport.deliveries)) == {"other"}, within=5 * GRACE)
     await stage.until(lambda: not stage.store._tables.waiting)
     assert await dead_letters(stage.store) == []
 
 
-def test_a_relay_that_loses_its_lanes_again_and_again_during_a_send_convicts_nobody() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_a_relay_that_repeatedly_loses_its_lanes_during_a_send_dead_letters_no_message() -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = quarantined(simulation)
-        stage.record(Event("a", {}, event_id="innocent"))
+        stage.record(Event("a", {}, event_id="other"))
         stage.transport.latch.close()
         async with stage.running() as relay:
             for time in range(1, AGAIN_AND_AGAIN + 1):
@@ -65,28 +65,28 @@ def test_a_relay_that_loses_its_lanes_again_and_again_during_a_send_convicts_nob
             stage.transport.latch.open()
             await delivered_once_all_is_well(stage)
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
-def test_an_outage_of_the_destination_convicts_nobody() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_an_outage_of_the_destination_dead_letters_no_message() -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = quarantined(simulation)
-        stage.record(Event("a", {}, event_id="innocent"))
+        stage.record(Event("a", {}, event_id="other"))
         stage.transport.fail_when(lambda _: True, UnavailableError("cut off"))
         async with stage.running():
             await stage.rest(60)
             stage.transport.succeed()
             await delivered_once_all_is_well(stage)
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 @pytest.mark.parametrize("written", [False, True], ids=["before it wrote", "after it wrote"])
 @pytest.mark.parametrize("what", ["ledger", "attempt"])
-def test_a_database_that_fails_again_and_again_convicts_nobody(what: str, written: bool) -> None:
-    async def story(simulation: Simulation) -> None:
+def test_repeated_database_failures_dead_letter_no_message(what: str, written: bool) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = quarantined(simulation, ledger=True)
-        of, verb = (stage.store.ledger, "begin") if what == "ledger" else (stage.store.writes, "note")
+        of, verb = (stage.store.ledger, "begin") if what == "ledger" else (stage.store.writes, "count_attempt")
         works, failures = getattr(of, verb), 0
 
         async def fails(*arguments: Any, **options: Any) -> Any:
@@ -99,12 +99,12 @@ def test_a_database_that_fails_again_and_again_convicts_nobody(what: str, writte
             raise StoreUnavailableError("connection lost")
 
         setattr(of, verb, fails)
-        stage.record(Event("a", {}, event_id="innocent"))
+        stage.record(Event("a", {}, event_id="other"))
         async with stage.running():
             await delivered_once_all_is_well(stage)
         assert failures > AGAIN_AND_AGAIN
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 class Host(MachineTransport):
@@ -114,11 +114,13 @@ class Host(MachineTransport):
     """Whether sends that begin now never end."""
 
     def __init__(self, stage: Stage) -> None:
-        super().__init__(clock=stage.simulation.clock, deliveries=stage.transport.deliveries, pace=Pace(bounded=True))
+        super().__init__(
+            clock=stage.simulation.clock, deliveries=stage.transport.deliveries, pace=Pace(has_own_timeout=True)
+        )
         self.machine = Machine(stage.simulation)
         self.sending: set[str] = set()
 
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         self.sending.update(one.message.event_id for one in batch)
         if self.slow:
             await asyncio.Event().wait()
@@ -130,11 +132,11 @@ class Host(MachineTransport):
         return Process(relay, self.machine, self, asyncio.create_task(relay.run()))
 
 
-def test_relays_that_are_cut_off_one_after_another_and_come_back_convict_nobody() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_relays_that_disconnect_in_turn_and_return_dead_letter_no_message() -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = quarantined(simulation)
-        stage.record(Event("a", {}, event_id="innocent"))
-        hosts, processes = [Host(stage) for _ in range(MAX_CRASHES)], []
+        stage.record(Event("a", {}, event_id="other"))
+        hosts, processes = [Host(stage) for _ in range(MAX_RELAY_CRASHES)], []
         for number, host in enumerate(hosts, start=1):
             host.slow = True
             processes.append(host.run(stage))
@@ -153,13 +155,13 @@ def test_relays_that_are_cut_off_one_after_another_and_come_back_convict_nobody(
             await process.stop()
 
     for seed in range(5):
-        simulate(story, seed=seed)
+        simulate(scenario, seed=seed)
 
 
 def test_a_relay_that_stops_during_a_send_counts_for_nothing() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = quarantined(simulation)
-        stage.record(Event("a", {}, event_id="innocent"))
+        stage.record(Event("a", {}, event_id="other"))
         for _ in range(AGAIN_AND_AGAIN):
             host = Host(stage)
             host.slow = True
@@ -171,16 +173,16 @@ def test_a_relay_that_stops_during_a_send_counts_for_nothing() -> None:
         async with stage.running():
             await delivered_once_all_is_well(stage)
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
-def test_a_message_that_ends_its_relays_is_given_up_on_and_nobody_else() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_a_message_that_crashes_its_relays_is_the_only_dead_letter() -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = Stage(simulation)
         stage.store = MemoryStore(lanes=1, clock=simulation.clock)
         stage.record(Event("a", {}, event_id="killer", key="k"))
         stage.record(*(Event("a", {}, event_id=str(number), key=f"{number % 7}") for number in range(50)))
-        for _ in range(CRASHES_TO_QUARANTINE + MAX_CRASHES):
+        for _ in range(CRASHES_TO_QUARANTINE + MAX_RELAY_CRASHES):
             host = Host(stage)
             host.slow = True  # A settlement of another message would be progress and reset the count of crashes.
             process = host.run(stage)
@@ -188,21 +190,21 @@ def test_a_message_that_ends_its_relays_is_given_up_on_and_nobody_else() -> None
             await process.kill()
         async with stage.running():
             await stage.until(lambda: not stage.store._tables.waiting, within=5 * GRACE)
-        [letter] = await dead_letters(stage.store)
-        assert (letter.event_id, f"ended {MAX_CRASHES} times" in letter.error) == ("killer", True)
+        [dead_letter] = await dead_letters(stage.store)
+        assert (dead_letter.event_id, f"{MAX_RELAY_CRASHES} relays crashed" in dead_letter.error) == ("killer", True)
         assert set(ids(stage.transport.deliveries)) == {str(number) for number in range(50)}
 
     for seed in range(5):
-        simulate(story, seed=seed)
+        simulate(scenario, seed=seed)
 
 
 @pytest.mark.parametrize("what", ["attempt", "copies", "waiting"])
-def test_a_row_that_the_database_refuses_is_tried_again_after_a_pause(what: str) -> None:
-    async def story(simulation: Simulation) -> None:
+def test_a_row_that_the_database_rejects_is_retried_after_a_pause(what: str) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = quarantined(simulation) if what == "attempt" else Stage(simulation)
         names = ["left", "right"] if what == "copies" else ["left"]
         ways = {"destinations": {name: MemoryTransport.to(name) for name in names}, "routes": [Route(to=names)]}
-        verb = {"attempt": "note", "copies": "split", "waiting": "hold"}[what]
+        verb = {"attempt": "count_attempt", "copies": "split", "waiting": "hold"}[what]
         works, refusals, refuses = getattr(stage.store.writes, verb), 0, True
 
         async def refusing(epochs: Any, given: Any, *more: Any, **options: Any) -> Any:
@@ -215,15 +217,15 @@ def test_a_row_that_the_database_refuses_is_tried_again_after_a_pause(what: str)
         setattr(stage.store.writes, verb, refusing)
         if what == "waiting":
             stage.transport.fail_when(lambda one: one.message.event_id == "1", RejectedError("not now"))
-        async with stage.running(retry=FixedDelay(wait="60s", max_attempts=0), **ways):
+        async with stage.running(retry=FixedDelay(delay="60s", max_attempts="unlimited"), **ways):
             stage.record(Event("a", {}, event_id="1", key="k"))
             await stage.rest(1)
             stage.record(Event("a", {}, event_id="2", key="k"))
             await stage.rest(30)
-            assert 0 < refusals < 31 / 0.1 * 3, "it looks twice before it sleeps for a poll interval"
+            assert 0 < refusals < 31 / 0.1 * 3, "it fetches twice before it sleeps for a poll interval"
             refuses = False
             stage.transport.succeed()
             await stage.until(lambda: len(stage.transport.deliveries) == 2 * len(names), within=120)
         assert ids(stage.transport.delivered("left")) == ["1", "2"]
 
-    simulate(story, seed=1, max_steps=200_000)
+    simulate(scenario, seed=1, max_steps=200_000)

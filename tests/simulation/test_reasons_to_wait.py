@@ -21,7 +21,7 @@ from pillarbox.core.transport import Pace
 from pillarbox.relay.routing import Destination, Route
 from pillarbox.transports.memory import MemoryAddress, MemoryTransport
 from tests.simulation.stage import Stage, ids
-from tests.simulation.stalls import BOUND, LONG, SOON, faulty, ledger_fails, settle_fails, told, waiting
+from tests.simulation.stalls import BOUND, LONG, SOON, faulty, ledger_fails, run_scenario, settle_fails, waiting
 
 
 async def idle(stage: Stage) -> None:
@@ -69,7 +69,7 @@ async def blocked_key(stage: Stage) -> None:
 
 async def long_handlers(stage: Stage) -> None:
     """One send at a time, and the first never ends: others of its key and of other keys wait."""
-    pace = Pace(batch_size=1, concurrency=1, bounded=True)
+    pace = Pace(batch_size=1, concurrency=1, has_own_timeout=True)
     transport = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
     async with waiting(stage, transports={"memory": transport}, tuned={"drain_timeout": "1s"}):
         stage.record(*(Event("a", {}, event_id=f"{key}{number}", key=key) for key in "kl" for number in range(3)))
@@ -78,7 +78,9 @@ async def long_handlers(stage: Stage) -> None:
 
 async def long_calls_of_one_handler(stage: Stage) -> None:
     """The calls occupy the whole share of the threads of one handler; others would still find one."""
-    pace = Pace(batch_size=1, concurrency=8, bounded=True, window=lambda address, sending: 2 - sending.get(address, 0))
+    pace = Pace(
+        batch_size=1, concurrency=8, has_own_timeout=True, capacity=lambda address, sending: 2 - sending.get(address, 0)
+    )
     transport = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
     async with waiting(stage, transports={"memory": transport}, tuned={"drain_timeout": "1s"}):
         stage.record(*(Event("a", {}, event_id=str(number)) for number in range(5)))
@@ -88,7 +90,7 @@ async def long_calls_of_one_handler(stage: Stage) -> None:
 
 async def long_sends_beside_an_idle_transport(stage: Stage) -> None:
     """The idle transport has nothing to send."""
-    pace = Pace(batch_size=1, concurrency=1, bounded=True)
+    pace = Pace(batch_size=1, concurrency=1, has_own_timeout=True)
     slow = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
     options: dict[str, Any] = {
         "transports": {"idle": stage.transport, "slow": slow},
@@ -103,7 +105,7 @@ async def long_sends_beside_an_idle_transport(stage: Stage) -> None:
 
 async def one_long_handler(stage: Stage) -> None:
     """Senders are free, and the pending messages wait for the one in flight."""
-    pace = Pace(batch_size=1, concurrency=10, bounded=True)
+    pace = Pace(batch_size=1, concurrency=10, has_own_timeout=True)
     transport = MemoryTransport(clock=stage.simulation.clock, latency=4 * LONG, pace=pace)
     async with waiting(stage, transports={"memory": transport}, tuned={"drain_timeout": "1s"}):
         stage.record(*(Event("a", {}, event_id=str(number), key="k") for number in range(3)))
@@ -115,9 +117,9 @@ async def no_store(stage: Stage) -> None:
     over = asyncio.Event()
     over.set()
     for of, verbs in (
-        (stage.store.messages, ("read", "orphaned_queues", "parked_destinations")),
-        (stage.store.writes, ("settle", "carry_out")),
-        (stage.store.lanes, ("renew", "take", "join", "release")),
+        (stage.store.messages, ("fetch", "orphaned_queues", "parked_destinations")),
+        (stage.store.writes, ("settle", "execute_requests")),
+        (stage.store.lanes, ("renew", "acquire", "join", "release")),
         (stage.store.destinations, ("overrides",)),
     ):
         for verb in verbs:
@@ -161,7 +163,7 @@ async def draining(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    "story",
+    "scenario",
     [
         idle,
         paused,
@@ -178,5 +180,5 @@ async def draining(stage: Stage) -> None:
         draining,
     ],
 )
-def test_a_relay_with_a_reason_to_wait_is_not_stalled(story: Callable[[Stage], Awaitable[None]]) -> None:
-    told(story)
+def test_a_relay_with_a_reason_to_wait_is_not_stalled(scenario: Callable[[Stage], Awaitable[None]]) -> None:
+    run_scenario(scenario)

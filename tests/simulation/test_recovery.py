@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox import Event
 from pillarbox.core.errors import ConfigurationError, StoreUnavailableError, UnavailableError
-from pillarbox.core.lane import Session
+from pillarbox.core.lane import RelaySession
 from pillarbox.core.observations import (
     BreakerChanged,
     EventRetried,
@@ -21,14 +21,15 @@ from pillarbox.core.observations import (
     TransportConnected,
     TransportFailed,
 )
-from pillarbox.core.retry import LONGEST_PAUSE, FixedDelay
-from pillarbox.ops.flow import destinations_of, flow
+from pillarbox.core.retry import MAX_RECONNECT_PAUSE
+from pillarbox.ops.health import destinations_of, flow
 from pillarbox.relay.config import BreakerConfig
+from pillarbox.retry_policies import FixedDelay
 from pillarbox.testing.lookup import find_event
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.plan import Plan
 from tests.simulation.stage import Stage, ids
-from tests.simulation.test_ways_to_run import told
+from tests.simulation.test_ways_to_run import run_scenario
 from tests.simulation.world import World
 
 FLOWS_WITHIN = 3.0
@@ -37,27 +38,27 @@ SCHEDULES = 60
 
 
 def test_events_flow_within_three_seconds_after_the_broker_is_back() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         async with stage.running():
             stage.transport.outage()
             stage.record(*(Event("a", {}, event_id=str(number)) for number in range(10)))
-            await stage.rest(OUTAGE + stage.simulation.chance.random())
+            await stage.rest(OUTAGE + stage.simulation.rng.random())
             stage.transport.heal()
             healed = stage.now
             await stage.until(lambda: len(stage.transport.deliveries) == 10, within=FLOWS_WITHIN)
             assert stage.now - healed <= FLOWS_WITHIN
         probes = len(stage.seen(Sending)) + len(stage.seen(TransportFailed))
-        assert OUTAGE / LONGEST_PAUSE < probes < 4 * OUTAGE, "neither asleep nor in a hot loop"
+        assert OUTAGE / MAX_RECONNECT_PAUSE < probes < 4 * OUTAGE, "neither asleep nor in a hot loop"
 
-    told(story)
+    run_scenario(scenario)
 
 
 def test_a_breaker_that_probes_every_second_sends_a_second_after_the_broker_is_back() -> None:
-    async def story(stage: Stage) -> None:
-        async with stage.running(tuned={"breaker": BreakerConfig(probe="1s", max="1s", jitter="none")}):
+    async def scenario(stage: Stage) -> None:
+        async with stage.running(tuned={"breaker": BreakerConfig(first_delay="1s", max_delay="1s", jitter="none")}):
             stage.transport.outage()
             stage.record(Event("a", {}, event_id="1"))
-            await stage.rest(OUTAGE + stage.simulation.chance.random())
+            await stage.rest(OUTAGE + stage.simulation.rng.random())
             stage.transport.heal()
             healed = stage.now
             await stage.until(lambda: len(stage.transport.deliveries) == 1, within=FLOWS_WITHIN)
@@ -65,13 +66,13 @@ def test_a_breaker_that_probes_every_second_sends_a_second_after_the_broker_is_b
         # The first send and one probe each second: no more, and not many fewer, because each takes some time.
         assert OUTAGE * 0.9 < len(stage.seen(Sending)) <= OUTAGE + 3
 
-    told(story)
+    run_scenario(scenario)
 
 
 def test_a_reconnected_transport_closes_the_breaker_although_no_event_waits() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         # No probe would be sent for an hour.
-        async with stage.running(tuned={"breaker": BreakerConfig(probe="1h", max="1h")}):
+        async with stage.running(tuned={"breaker": BreakerConfig(first_delay="1h", max_delay="1h")}):
             stage.transport.outage()
             stage.record(Event("a", {}, event_id="1"))
             await stage.until(lambda: bool(stage.seen(BreakerChanged)))
@@ -83,11 +84,11 @@ def test_a_reconnected_transport_closes_the_breaker_although_no_event_waits() ->
             assert stage.seen(TransportConnected)[-1].seconds > 29
             await stage.until(lambda: ids(stage.transport.deliveries) == ["1"], within=FLOWS_WITHIN)
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_a_relay_waits_for_a_broker_that_is_not_there_yet_and_says_so_at_once() -> None:
-    async def story(stage: Stage) -> None:
+def test_a_relay_waits_for_a_broker_that_starts_later_and_reports_it_at_once() -> None:
+    async def scenario(stage: Stage) -> None:
         stage.transport.outage()
         async with stage.running() as relay:
             await stage.until(lambda: bool(stage.seen(TransportFailed)), within=1)
@@ -98,7 +99,7 @@ def test_a_relay_waits_for_a_broker_that_is_not_there_yet_and_says_so_at_once() 
             stage.record(Event("a", {}, event_id="1"))
             await stage.until(lambda: ids(stage.transport.deliveries) == ["1"], within=FLOWS_WITHIN)
 
-    told(story)
+    run_scenario(scenario)
 
 
 def unreachable_store(stage: Stage) -> asyncio.Event:
@@ -114,8 +115,8 @@ def unreachable_store(stage: Stage) -> asyncio.Event:
     return back
 
 
-def test_a_relay_waits_for_a_store_that_is_not_there_yet_and_says_so_at_once() -> None:
-    async def story(stage: Stage) -> None:
+def test_a_relay_waits_for_a_store_that_starts_later_and_reports_it_at_once() -> None:
+    async def scenario(stage: Stage) -> None:
         back = unreachable_store(stage)
         stage.record(Event("a", {}, event_id="1"))
         async with stage.running() as relay:
@@ -123,27 +124,27 @@ def test_a_relay_waits_for_a_store_that_is_not_there_yet_and_says_so_at_once() -
             assert relay.waits_for["store"] == "connection refused"
             await stage.rest(OUTAGE)
             assert stage.seen(RelayStarted) == []
-            assert OUTAGE / LONGEST_PAUSE < len(stage.seen(StoreFailed)) < 4 * OUTAGE
+            assert OUTAGE / MAX_RECONNECT_PAUSE < len(stage.seen(StoreFailed)) < 4 * OUTAGE
             back.set()
             await stage.until(lambda: ids(stage.transport.deliveries) == ["1"], within=FLOWS_WITHIN)
             assert len(stage.seen(StoreRestored)) == 1
             assert relay.waits_for == {}
 
-    told(story)
+    run_scenario(scenario)
 
 
 def test_a_relay_that_waits_for_its_store_can_be_stopped() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         unreachable_store(stage)
         async with stage.running():
             await stage.until(lambda: bool(stage.seen(StoreFailed)), within=1)
         assert stage.seen(RelayStarted) == []
 
-    told(story)
+    run_scenario(scenario)
 
 
 def test_fail_fast_waits_for_neither() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.transport.outage()
         with pytest.raises(UnavailableError, match="outage"):
             await stage.relay(fail_fast=True).run()
@@ -154,7 +155,7 @@ def test_fail_fast_waits_for_neither() -> None:
         with pytest.raises(StoreUnavailableError, match="refused"):
             await stage.relay().run_once()
 
-    told(story)
+    run_scenario(scenario)
 
 
 class CutOff(World):
@@ -165,63 +166,65 @@ class CutOff(World):
 
     async def _end_sessions(self) -> None:
         for _ in range(4):
-            await self.simulation.clock.sleep(self.simulation.chance.random() * 10)
+            await self.simulation.clock.sleep(self.simulation.rng.random() * 10)
             for process in self.processes:
                 # Every other relay may end its lease, and a heartbeat later it is too late.
-                if self.simulation.chance.random() < 0.7:
+                if self.simulation.rng.random() < 0.7:
                     self.faults += 1
                     self.expired.add(process.relay.id)
-                    await self.store.lanes.expire([Session(relay=process.relay.id, token="")])
+                    await self.store.lanes.expire([RelaySession(relay=process.relay.id, token="")])
 
 
-def test_a_living_relay_that_is_taken_for_dead_is_fenced_and_order_is_kept() -> None:
+def test_a_running_relay_whose_lease_expired_is_fenced_and_order_is_kept() -> None:
     taken = 0
     for seed in range(SCHEDULES):
 
-        async def story(simulation: Simulation) -> None:
+        async def scenario(simulation: Simulation) -> None:
             nonlocal taken
-            world = CutOff(simulation, Plan.drawn(simulation.chance))
+            world = CutOff(simulation, Plan.drawn(simulation.rng))
             await world.run()
             taken += sum(isinstance(one, LeaseLost) for one in world.observed)
 
         try:
-            simulate(story, seed=seed, max_time=86_400, max_steps=5_000_000)
+            simulate(scenario, seed=seed, max_time=86_400, max_steps=5_000_000)
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise
     assert taken > SCHEDULES / 4, "hardly any relay lost its lanes: the runs are void"
 
 
-@pytest.mark.parametrize("settings", [{"probe": "0s"}, {"probe": "5s"}, {"max": "never"}, {"jitter": "some"}])
-def test_probes_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "settings", [{"first_delay": "0s"}, {"first_delay": "5s"}, {"max_delay": "never"}, {"jitter": "some"}]
+)
+def test_invalid_probe_settings_are_rejected(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=f"BreakerConfig.*{next(iter(settings))}"):
         BreakerConfig(**settings)
 
 
 def test_an_outage_that_counts_is_shown_and_over_with_the_first_success() -> None:
-    async def story(stage: Stage) -> None:
-        policy = FixedDelay(wait="30s", max_attempts=0)
+    async def scenario(stage: Stage) -> None:
+        policy = FixedDelay(delay="30s", max_attempts="unlimited")
         async with stage.running(tuned={"outages": "count"}, retry=policy):
             stage.transport.outage()
             stage.record(Event("a", {}, event_id="1"))
             await stage.until(lambda: bool(stage.seen(EventRetried)))
             await stage.rest(3)
             overview = await stage.store.admin.inspection.overview()
-            steering = await stage.store.destinations.overrides()
-            shown = flow(overview, destinations_of(overview.relays, steering), paused=False)
+            overrides = await stage.store.destinations.overrides()
+            shown = flow(overview, destinations_of(overview.relays, overrides), paused=False)
             assert (shown.state, "outage" in shown.reason) == ("degraded", True)
             stage.transport.heal()
             await stage.until(lambda: ids(stage.transport.deliveries) == ["1"])
             await stage.rest(3)
             overview = await stage.store.admin.inspection.overview()
-            steering = await stage.store.destinations.overrides()
-            assert flow(overview, destinations_of(overview.relays, steering), paused=False).state == "flowing"
+            overrides = await stage.store.destinations.overrides()
+            assert flow(overview, destinations_of(overview.relays, overrides), paused=False).state == "flowing"
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_every_failed_send_of_an_outage_counts_and_only_the_first_ones_are_told_one_by_one() -> None:
-    async def story(stage: Stage) -> None:
+def test_every_failed_send_of_an_outage_counts_and_only_the_first_are_announced_individually() -> None:
+    async def scenario(stage: Stage) -> None:
         async with stage.running():
             stage.transport.outage()
             stage.record(*(Event("a", {}, event_id=str(number)) for number in range(3)))
@@ -233,11 +236,11 @@ def test_every_failed_send_of_an_outage_counts_and_only_the_first_ones_are_told_
             stage.transport.heal()
             await stage.until(lambda: len(stage.transport.deliveries) == 3, within=FLOWS_WITHIN)
 
-    told(story)
+    run_scenario(scenario)
 
 
 def test_an_event_recorded_during_an_outage_shows_the_state_of_its_destination() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         async with stage.running():
             stage.transport.outage()
             stage.record(Event("a", {}, event_id="before"))
@@ -252,4 +255,4 @@ def test_an_event_recorded_during_an_outage_shows_the_state_of_its_destination()
             stage.transport.heal()
             await stage.until(lambda: len(stage.transport.deliveries) == 2, within=FLOWS_WITHIN)
 
-    told(story)
+    run_scenario(scenario)

@@ -16,12 +16,12 @@ from pillarbox.testing.lookup import find_event
 from pillarbox.testing.simulation import Simulation, simulate
 from tests.simulation.stage import Stage
 
-CALM = RelayConfig(poll_interval="1s", lease="60s", heartbeat="20s", send_timeout="5s", wakeup="none")
+CALM = RelayConfig(poll_interval="1s", lease="60s", heartbeat_interval="20s", send_timeout="5s", wakeup="none")
 LATE = 1.5
 """A fetch is at most this late."""
 DAY = 86_400.0
-UNHURRIED = RelayConfig(
-    poll_interval="5m", lease="3h", heartbeat="30m", send_timeout="5s", stall_limit="3h", wakeup="none"
+LONG_INTERVALS = RelayConfig(
+    poll_interval="5m", lease="3h", heartbeat_interval="30m", send_timeout="5s", stall_limit="3h", wakeup="none"
 )
 """For days: fewer fetches, the same decisions."""
 
@@ -29,7 +29,7 @@ UNHURRIED = RelayConfig(
 def waits_between_sends(policy: RetryPolicy, *, sends: int) -> tuple[list[float], bool]:
     """Return the seconds between the sends of an event that is always rejected, and whether it was dead-lettered."""
 
-    async def story(simulation: Simulation) -> tuple[list[float], bool]:
+    async def scenario(simulation: Simulation) -> tuple[list[float], bool]:
         stage = Stage(simulation, CALM)
         at: list[float] = []
 
@@ -45,7 +45,7 @@ def waits_between_sends(policy: RetryPolicy, *, sends: int) -> tuple[list[float]
         waits = [after - before for before, after in pairwise(at)]
         return waits[: sends - 1], bool(stage.seen(EventDeadLettered))
 
-    return simulate(story, seed=1, max_time=2 * DAY, max_steps=50_000_000)
+    return simulate(scenario, seed=1, max_time=2 * DAY, max_steps=50_000_000)
 
 
 def assert_schedule(waits: list[float], expected: list[float], *, most: float = 0.0) -> None:
@@ -54,49 +54,49 @@ def assert_schedule(waits: list[float], expected: list[float], *, most: float = 
         assert shortest <= wait <= shortest + most + LATE
 
 
-def test_ten_seconds_doubling_up_to_an_hour_gives_up_after_eleven_sends() -> None:
-    policy = ExponentialBackoff(base="10s", multiplier=2, max="1h", jitter="none", max_attempts=11)
-    waits, died = waits_between_sends(policy, sends=100)
+def test_ten_seconds_doubling_up_to_an_hour_ends_after_eleven_sends() -> None:
+    policy = ExponentialBackoff(base="10s", multiplier=2, max_delay="1h", jitter="none", max_attempts=11)
+    waits, dead_lettered = waits_between_sends(policy, sends=100)
     assert_schedule(waits, [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600])
-    assert died
+    assert dead_lettered
 
 
 def test_one_second_doubling_up_to_a_minute() -> None:
-    policy = ExponentialBackoff(base="1s", multiplier=2, max="60s", jitter="none", max_attempts=0)
-    waits, died = waits_between_sends(policy, sends=10)
+    policy = ExponentialBackoff(base="1s", multiplier=2, max_delay="60s", jitter="none", max_attempts="unlimited")
+    waits, dead_lettered = waits_between_sends(policy, sends=10)
     assert_schedule(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60])
-    assert not died
+    assert not dead_lettered
 
 
 def test_thirty_seconds_doubling_up_to_half_an_hour_and_up_to_thirty_more() -> None:
-    policy = ExponentialBackoff(base="30s", multiplier=2, max="30m", jitter="additive", max_attempts=0)
-    waits, died = waits_between_sends(policy, sends=10)
+    policy = ExponentialBackoff(base="30s", multiplier=2, max_delay="30m", jitter="additive", max_attempts="unlimited")
+    waits, dead_lettered = waits_between_sends(policy, sends=10)
     assert_schedule(waits, [30, 60, 120, 240, 480, 960, 1800, 1800, 1800], most=30)
-    assert not died
+    assert not dead_lettered
     assert any(wait % 30 > 1 for wait in waits)
 
 
-def test_every_second_for_ever() -> None:
-    waits, died = waits_between_sends(FixedDelay(wait="1s", max_attempts=0), sends=200)
+def test_every_second_without_limit() -> None:
+    waits, dead_lettered = waits_between_sends(FixedDelay(delay="1s", max_attempts="unlimited"), sends=200)
     assert_schedule(waits, [1] * 199)
-    assert not died
+    assert not dead_lettered
 
 
 @pytest.mark.parametrize(("name", "retries"), [("development", 3), ("staging", 5), ("production", 10)])
-def test_a_preset_tries_again_as_often_as_it_says(name: str, retries: int) -> None:
-    waits, died = waits_between_sends(PRESETS[name].retry, sends=100)
+def test_a_preset_retries_as_often_as_documented(name: str, retries: int) -> None:
+    waits, dead_lettered = waits_between_sends(PRESETS[name].retry, sends=100)
     assert len(waits) == retries
-    assert died
+    assert dead_lettered
 
 
-def test_an_outage_of_a_day_kills_nothing_and_charges_nobody() -> None:
-    async def story(simulation: Simulation) -> None:
-        stage = Stage(simulation, UNHURRIED)
+def test_an_outage_of_a_day_uses_up_no_attempts_and_dead_letters_nothing() -> None:
+    async def scenario(simulation: Simulation) -> None:
+        stage = Stage(simulation, LONG_INTERVALS)
         stage.transport.outage()
         stage.record(*(Event("doc.uploaded", {}, event_id=f"{n}", key=f"{n % 3}") for n in range(9)))
         # Rare probes: this test does not test a day of them.
-        rarely = {"breaker": BreakerConfig(max="10m")}
-        async with stage.running(retry=ExponentialBackoff(base="1s", max="10s", max_attempts=3), tuned=rarely):
+        rarely = {"breaker": BreakerConfig(max_delay="10m")}
+        async with stage.running(retry=ExponentialBackoff(base="1s", max_delay="10s", max_attempts=3), tuned=rarely):
             await stage.rest(DAY)
             for n in range(9):
                 [row] = await find_event(stage.store, f"{n}")
@@ -107,4 +107,4 @@ def test_an_outage_of_a_day_kills_nothing_and_charges_nobody() -> None:
             stage.transport.heal()
             await stage.until(lambda: len(stage.transport.deliveries) == 9, within=3600)
 
-    simulate(story, seed=1, max_time=2 * DAY, max_steps=50_000_000)
+    simulate(scenario, seed=1, max_time=2 * DAY, max_steps=50_000_000)

@@ -19,7 +19,7 @@ from pillarbox.relay.relay import Relay
 from pillarbox.telemetry.logs import RelayLog
 from pillarbox.telemetry.prometheus import RelayMetrics
 from tests.simulation.stage import Stage
-from tests.simulation.stalls import BOUND, SOON, Fault, ledger_hangs, settle_fails, take_fails, told
+from tests.simulation.stalls import BOUND, SOON, Fault, ledger_hangs, run_scenario, settle_fails, take_fails
 from tests.unit.telemetry.exposed import value
 
 
@@ -35,7 +35,7 @@ def test_a_stall_shows_in_the_log_the_metrics_the_readiness_and_the_doctor(
         seen = StoreSnapshot(overview=await stage.store.admin.inspection.overview())
         return ready(seen, relay.waits_for, stalled=relay.stalled).yes
 
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         caplog.clear()
         over, metrics = asyncio.Event(), RelayMetrics()
         fault(stage, over)
@@ -54,4 +54,4 @@ def test_a_stall_shows_in_the_log_the_metrics_the_readiness_and_the_doctor(
         assert (wrong.levelname, right.levelname) == ("ERROR", "INFO")
 
     with caplog.at_level(logging.INFO, logger="pillarbox.relay"):
-        told(story)
+        run_scenario(scenario)

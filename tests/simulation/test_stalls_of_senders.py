@@ -18,7 +18,7 @@ from pillarbox.relay.routing import Route
 from pillarbox.relay.send import Sender
 from pillarbox.transports.memory import MemoryAddress, MemoryTransport
 from tests.simulation.stage import Stage, ids
-from tests.simulation.stalls import BOUND, LONG, SOON, told, waiting
+from tests.simulation.stalls import BOUND, LONG, SOON, run_scenario, waiting
 
 
 def never_woken(monkeypatch: pytest.MonkeyPatch, over: Callable[[], asyncio.Event]) -> None:
@@ -37,7 +37,7 @@ def test_a_free_sender_that_begins_no_send_is_a_stall(monkeypatch: pytest.Monkey
     over = asyncio.Event()
     never_woken(monkeypatch, lambda: over)
 
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         nonlocal over
         over = asyncio.Event()
         async with stage.running() as relay:
@@ -51,17 +51,15 @@ def test_a_free_sender_that_begins_no_send_is_a_stall(monkeypatch: pytest.Monkey
             await stage.until(lambda: bool(stage.seen(RelayStallEnded)), within=SOON)
             assert relay.stalled == ""
 
-    told(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("gone", ["lost with its lane", "let go of"])
-def test_a_sender_that_begins_no_send_because_what_it_had_is_gone_is_no_stall(
-    monkeypatch: pytest.MonkeyPatch, gone: str
-) -> None:
+def test_a_sender_whose_messages_were_removed_is_not_stalled(monkeypatch: pytest.MonkeyPatch, gone: str) -> None:
     over = asyncio.Event()
     never_woken(monkeypatch, lambda: over)
 
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         nonlocal over
         over = asyncio.Event()
         async with stage.running() as relay:
@@ -71,22 +69,22 @@ def test_a_sender_that_begins_no_send_because_what_it_had_is_gone_is_no_stall(
                 # It is released in order to be discarded, and is never fetched again.
                 await stage.store.admin.requests.add("discard", [("1", "")])
             else:
-                stage.store._tables.take_out(("1", ""))
+                stage.store._tables.remove(("1", ""))
                 await stage.store.lanes.release(relay.id)
             await stage.until(lambda: len(relay._context.in_flight) == 0, within=SOON)
             await stage.rest(LONG)
             assert stage.seen(RelayStalled) == []
             over.set()
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_a_sender_of_one_transport_that_stands_still_is_told_while_another_sends(
+def test_a_stalled_sender_of_one_transport_is_reported_while_another_sends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     collect = Sender._collect
 
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         still = MemoryTransport(clock=stage.simulation.clock)
 
         def one_collects(dispatch: Sender, transport: Any, sends: Any, **ways: Any) -> Any:
@@ -109,11 +107,11 @@ def test_a_sender_of_one_transport_that_stands_still_is_told_while_another_sends
             assert len(stage.transport.deliveries) > BOUND
             assert [one.stage for one in stage.seen(RelayStalled)] == ["send"]
 
-    told(story)
+    run_scenario(scenario)
 
 
 def test_a_sender_that_is_slow_but_sends_is_not_stalled(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         async def slowly(dispatch: Sender) -> None:
             await stage.rest(3)
 
@@ -129,4 +127,4 @@ def test_a_sender_that_is_slow_but_sends_is_not_stalled(monkeypatch: pytest.Monk
             pass
         assert 10 < len(transport.deliveries) < 100
 
-    told(story)
+    run_scenario(scenario)

@@ -24,11 +24,11 @@ from tests.simulation.stalls import (
     ledger_fails,
     ledger_hangs,
     requests_fail,
+    run_scenario,
     settle_fails,
     settle_hangs,
     take_fails,
     take_hangs,
-    told,
 )
 
 
@@ -39,14 +39,14 @@ from tests.simulation.stalls import (
         ("fetch", fetch_fails),
         ("settle", settle_hangs),
         ("settle", settle_fails),
-        ("tend", take_hangs),
-        ("tend", take_fails),
+        ("coordinate", take_hangs),
+        ("coordinate", take_fails),
         ("ledger", ledger_hangs),
         ("ledger", ledger_fails),
     ],
 )
 def test_a_store_that_renews_the_lease_but_does_not_work_is_a_stall(stage_name: str, fault: Fault) -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         over = asyncio.Event()
         fault(stage, over)
         stage.record(Event("a", {}, event_id="1"))
@@ -58,7 +58,7 @@ def test_a_store_that_renews_the_lease_but_does_not_work_is_a_stall(stage_name: 
             assert (stalled.relay, stalled.stage, stalled.reason) == (relay.id, stage_name, relay.stalled)
             assert BOUND < stalled.seconds < BOUND + SOON
             await stage.rest(SOON)
-            assert len(stage.seen(RelayStalled)) == 1, "it is told once"
+            assert len(stage.seen(RelayStalled)) == 1, "it is reported once"
             over.set()
             await stage.until(lambda: not relay.stalled, within=SOON)
             [ended] = stage.seen(RelayStallEnded)
@@ -67,31 +67,31 @@ def test_a_store_that_renews_the_lease_but_does_not_work_is_a_stall(stage_name: 
             await stage.rest(2 * BOUND)
             assert len(stage.seen(RelayStalled)) == 1
 
-    told(story)
+    run_scenario(scenario)
 
 
 def test_requests_that_are_never_carried_out_are_a_stall_although_events_flow() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         over = asyncio.Event()
         requests_fail(stage, over)
         async with stage.running() as relay:
             stage.record(Event("a", {}, event_id="1"))
             await stage.until(lambda: ids(stage.transport.deliveries) == ["1"], within=SOON)
             await stage.until(lambda: bool(relay.stalled), within=BOUND + SOON)
-            assert [one.stage for one in stage.seen(RelayStalled)] == ["tend"]
+            assert [one.stage for one in stage.seen(RelayStalled)] == ["coordinate"]
             over.set()
             await stage.until(lambda: not relay.stalled, within=SOON)
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_a_decision_whose_row_is_refused_is_a_stall_although_others_are_written() -> None:
-    async def story(stage: Stage) -> None:
+def test_a_decision_whose_row_is_rejected_is_a_stall_although_others_are_written() -> None:
+    async def scenario(stage: Stage) -> None:
         settle = stage.store.writes.settle
 
-        async def refusing(epochs: Any, verdicts: Any) -> Any:
-            written = await settle(epochs, [one for one in verdicts if one.message.event_id != "refused"])
-            if places := [one.message.position for one in verdicts if one.message.event_id == "refused"]:
+        async def refusing(epochs: Any, decisions: Any) -> Any:
+            written = await settle(epochs, [one for one in decisions if one.message.event_id != "refused"])
+            if places := [one.message.position for one in decisions if one.message.event_id == "refused"]:
                 # As stores do: after all others are written.
                 raise RowsRefusedError("a trigger says no", positions=places)
             return written
@@ -106,4 +106,4 @@ def test_a_decision_whose_row_is_refused_is_a_stall_although_others_are_written(
             assert (await stage.store.admin.inspection.overview()).backlog == 1
             assert sum(one.delivered for one in stage.seen(BatchSettled)) == len(stage.transport.deliveries) - 1
 
-    told(story)
+    run_scenario(scenario)

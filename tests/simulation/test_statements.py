@@ -16,7 +16,7 @@ from pillarbox.core.fetch import Due, Fetched, FetchQuery, Ready
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.outcome import Decision
 from pillarbox.relay.fetch import DUE_EVERY
-from pillarbox.relay.idle import LONGEST_FETCH_PAUSE
+from pillarbox.relay.fetch_loop import MAX_FETCH_PAUSE
 from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.writes import MemoryWrites
 from pillarbox.testing.simulation import Simulation, simulate
@@ -28,7 +28,7 @@ STATEMENT = 0.001
 CONFIRM = 0.001
 SETTLEMENTS = 50
 """Per second, while fewer than an eighth of the window wait for each."""
-LARGE = replace(CONFIG, batch_size=500, in_flight=3)
+LARGE = replace(CONFIG, batch_size=500, max_in_flight_batches=3)
 
 
 class Counted:
@@ -45,10 +45,10 @@ class Counted:
 class _Messages(MemoryMessages):
     counted: Counted
 
-    async def read(self, look: FetchQuery) -> Fetched:  # type: ignore[override] # to mypy an `async def` has another type
+    async def fetch(self, look: FetchQuery) -> Fetched:  # type: ignore[override] # to mypy an `async def` has another type
         self.counted.fetches[type(look)] += 1
         await asyncio.sleep(STATEMENT)
-        return await super().read(look)
+        return await super().fetch(look)
 
 
 class _Writes(MemoryWrites):
@@ -68,7 +68,7 @@ def staged(simulation: Simulation, *, confirm: float = CONFIRM) -> tuple[Stage, 
 
 @pytest.mark.parametrize("events", [800, 4_000], ids=["less than the window", "more than the window"])
 def test_a_hot_key_needs_few_statements_per_event(events: int) -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage, counted = staged(simulation)
         stage.record(*(Event("a", {}, key="hot") for _ in range(events)))
         began = stage.now
@@ -81,24 +81,24 @@ def test_a_hot_key_needs_few_statements_per_event(events: int) -> None:
         assert counted.fetches[Ready] <= events / 4
         assert counted.fetches[Due] <= took / DUE_EVERY + 5
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_a_hot_key_that_fills_the_window_is_fetched_ten_times_a_second() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage, counted = staged(simulation)
         stage.record(*(Event("a", {}, key="hot") for _ in range(4_000)))
         async with stage.running():
             await stage.until(lambda: len(stage.transport.deliveries) > 100)
             before, began = counted.fetches[Ready], stage.now
             await stage.until(lambda: len(stage.transport.deliveries) > 2_000)
-            assert counted.fetches[Ready] - before <= (stage.now - began) / LONGEST_FETCH_PAUSE + 1
+            assert counted.fetches[Ready] - before <= (stage.now - began) / MAX_FETCH_PAUSE + 1
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_a_backlog_of_many_keys_needs_three_statements_per_batch() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage, counted = staged(simulation, confirm=0.02)
         batches = 40
         stage.record(*(Event("a", {}, key=f"{number}") for number in range(batches * LARGE.batch_size)))
@@ -110,11 +110,11 @@ def test_a_backlog_of_many_keys_needs_three_statements_per_batch() -> None:
         # As soon as there is room for many: the window is empty and full again every 20 ms.
         assert stage.now - began <= 0.4
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_a_trickle_needs_one_fetch_per_event() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage, counted = staged(simulation)
         async with stage.running():
             await stage.rest(1)
@@ -125,11 +125,11 @@ def test_a_trickle_needs_one_fetch_per_event() -> None:
             assert len(stage.transport.deliveries) == events
             assert counted.fetches[Ready] - before <= 1.1 * events
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_a_trickle_is_settled_at_most_fifty_times_a_second() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage, counted = staged(simulation)
         async with stage.running():
             for number in range(400):
@@ -139,13 +139,13 @@ def test_a_trickle_is_settled_at_most_fifty_times_a_second() -> None:
         assert counted.settlements <= 400 * 0.002 * SETTLEMENTS + 5
         assert counted.fetches[Due] <= 400 * 0.002 / DUE_EVERY + 5
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_a_failure_is_written_at_once() -> None:
     """The rest of its key waits for it, and operators look for a dead letter."""
 
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage, _ = staged(simulation)
         stage.transport.fail_when(lambda one: one.message.event_id.startswith("bad"), PermanentError("no"))
         async with stage.running():
@@ -159,7 +159,7 @@ def test_a_failure_is_written_at_once() -> None:
                     dead = number // 7
                     await stage.until(lambda dead=dead: len(stage.store._tables.dead) == dead, within=4 * STATEMENT)  # type: ignore[misc]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_failure_is_written_at_once() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_settlement_that_others_wait_for_does_not_wait(what: str, size: int, most: float) -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage, _ = staged(simulation)
         events = 100
         if what == "in quarantine":
@@ -181,11 +181,11 @@ def test_a_settlement_that_others_wait_for_does_not_wait(what: str, size: int, m
             await stage.until(lambda: not stage.store._tables.waiting, within=2)
         assert (stage.now - began) / events * 1000 < most
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_the_pause_between_fetches_is_no_longer_than_the_poll_interval() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage, _ = staged(simulation)
         stage.transport.latch.close()
         other = MemoryTransport(clock=simulation.clock)
@@ -206,4 +206,4 @@ def test_the_pause_between_fetches_is_no_longer_than_the_poll_interval() -> None
                 await stage.until(lambda number=number: len(other.deliveries) > number, within=0.02)  # type: ignore[misc]
             stage.transport.latch.open()
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)

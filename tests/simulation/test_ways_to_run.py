@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 
 from pillarbox import Event, RetentionConfig
-from pillarbox.core.errors import ConfigurationError, PermanentError, RelayFailedError
+from pillarbox.core.errors import ConfigurationError, PermanentError, RejectedError, RelayFailedError
 from pillarbox.core.observations import (
     LanesReleased,
     LeaseLost,
-    OperatorRequestsApplied,
+    OperatorRequestsExecuted,
     Pruned,
     RelayDisabled,
     RelayStarted,
     RelayStopped,
     Sending,
 )
-from pillarbox.core.row import InboxRecord
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.rows import InboxRecord
+from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.relay.routing import Destination, Route
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.lookup import dead_letters, find_event
@@ -31,16 +31,16 @@ from pillarbox.transports.memory import MemoryTransport
 from tests.simulation.stage import Stage, ids
 
 
-def told(story: Callable[[Stage], Awaitable[None]]) -> None:
+def run_scenario(scenario: Callable[[Stage], Awaitable[None]]) -> None:
     async def staged(simulation: Simulation) -> None:
-        await story(Stage(simulation))
+        await scenario(Stage(simulation))
 
     for seed in range(5):
         simulate(staged, seed=seed)
 
 
-def test_once_carries_one_look_and_leaves_the_rest() -> None:
-    async def story(stage: Stage) -> None:
+def test_once_delivers_one_fetch_and_leaves_the_rest() -> None:
+    async def scenario(stage: Stage) -> None:
         stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(25)))
         relay = stage.relay(tuned={"batch_size": 10})
         assert await relay.run_once() == 10
@@ -51,21 +51,32 @@ def test_once_carries_one_look_and_leaves_the_rest() -> None:
         assert len(stage.transport.deliveries) == 25
         assert (await stage.store.admin.inspection.overview()).relays == []
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_once_carries_what_is_split_on_the_way() -> None:
-    async def story(stage: Stage) -> None:
+def test_once_counts_messages_whatever_their_outcome() -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.record(*(Event("a", {}, event_id=event_id) for event_id in ("delivered", "rejected", "dead")))
+        stage.transport.fail_when(lambda one: one.message.event_id == "rejected", RejectedError("not now"))
+        stage.transport.fail_when(lambda one: one.message.event_id == "dead", PermanentError("never"))
+        assert await stage.relay().run_once() == 3
+        assert ids(stage.transport.deliveries) == ["delivered"]
+
+    run_scenario(scenario)
+
+
+def test_once_delivers_the_copies_of_split_messages() -> None:
+    async def scenario(stage: Stage) -> None:
         stage.record(Event("a", {}, event_id="1"))
         places = {name: MemoryTransport.to(name) for name in ("left", "right")}
         assert await stage.relay(destinations=places, routes=[Route(to=list(places))]).run_once() == 2
         assert ids(stage.transport.delivered("left")) == ids(stage.transport.delivered("right")) == ["1"]
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_once_keeps_to_its_range() -> None:
-    async def story(stage: Stage) -> None:
+def test_once_delivers_only_its_time_range() -> None:
+    async def scenario(stage: Stage) -> None:
         stage.record(Event("a", {}, event_id="early"))
         await stage.rest(60)
         then = stage.simulation.clock.now()
@@ -74,27 +85,27 @@ def test_once_keeps_to_its_range() -> None:
         assert await stage.relay().run_once(recorded_after=then, recorded_before=then + timedelta(hours=1)) == 1
         assert ids(stage.transport.deliveries) == ["late"]
 
-    told(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize("way", ["run", "run_once", "run_until_empty"])
-def test_switched_off_it_carries_nothing_and_says_so(way: str) -> None:
-    async def story(stage: Stage) -> None:
+def test_a_disabled_relay_delivers_nothing_and_reports_it(way: str) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.record(Event("a", {}))
         await getattr(stage.relay(tuned={"enabled": False}), way)()
         assert stage.transport.deliveries == []
         assert len(stage.seen(RelayDisabled)) == 1
         assert stage.seen(RelayStarted) == []
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_a_relay_that_leaves_says_which_lanes_it_gave_back() -> None:
-    async def story(stage: Stage) -> None:
+def test_a_relay_that_leaves_reports_the_lanes_it_released() -> None:
+    async def scenario(stage: Stage) -> None:
         await stage.relay().run_until_empty()
         assert sorted(lane for one in stage.seen(LanesReleased) for lane in one.lanes) == list(range(8))
 
-    told(story)
+    run_scenario(scenario)
 
 
 class Faulty(MemoryTransport):
@@ -104,7 +115,7 @@ class Faulty(MemoryTransport):
         super().__init__(**options)
         self.faults = 0
 
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         self.faults += 1
         if self.faults == 1:
             raise KeyError("a mistake of its author")
@@ -113,28 +124,28 @@ class Faulty(MemoryTransport):
 
 
 def test_a_transport_that_breaks_its_contract_loses_nothing() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(3)))
         faulty = Faulty(clock=stage.simulation.clock)
         async with stage.running(transports={"faulty": faulty}):
             await stage.until(lambda: faulty.faults >= 2)
             [row] = await find_event(stage.store, "0")
             assert row.last_error is not None
-            assert row.last_error.startswith("UnavailableError: Faulty is at fault")
+            assert row.last_error.startswith("UnavailableError: transport Faulty raised an unexpected error")
             await stage.until(lambda: not stage.store._tables.waiting, within=120)
         assert list(dict.fromkeys(ids(faulty.deliveries))) == ["0", "1", "2"]
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_what_no_outage_explains_stops_the_relay_with_its_cause() -> None:
+def test_an_unexpected_error_stops_the_relay_with_its_cause() -> None:
     class Broken(MemoryStore):
         """Its fetches raise an error that no store may raise."""
 
         async def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
             raise ZeroDivisionError("a mistake of its author")
 
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         broken = Broken(lanes=8, clock=stage.simulation.clock)
         broken.messages.parked_destinations = broken.parked_destinations  # type: ignore[method-assign, assignment] # the fault
         stage.store = broken
@@ -143,11 +154,11 @@ def test_what_no_outage_explains_stops_the_relay_with_its_cause() -> None:
         assert isinstance(failed.value.__cause__, ZeroDivisionError)
         assert (await broken.admin.inspection.overview()).relays == []
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_what_was_put_aside_for_a_destination_nobody_met_is_found() -> None:
-    async def story(stage: Stage) -> None:
+def test_messages_parked_for_an_unknown_destination_are_found() -> None:
+    async def scenario(stage: Stage) -> None:
         stage.record(Event("open", {}, event_id="o"), Event("shut", {}, event_id="s"))
         await stage.store.admin.requests.override("shut", paused=True)
         async with stage.running():
@@ -160,11 +171,11 @@ def test_what_was_put_aside_for_a_destination_nobody_met_is_found() -> None:
         await stage.relay().run_until_empty()  # It has met no destination.
         assert sorted(ids(stage.transport.delivered("shut"))) == ["s", "t"]
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_a_slow_destination_does_not_fill_the_hand() -> None:
-    async def story(stage: Stage) -> None:
+def test_a_slow_destination_does_not_use_all_messages_in_flight() -> None:
+    async def scenario(stage: Stage) -> None:
         places: dict[str, Any] = {
             "slow": Destination(MemoryTransport.to("slow"), rate_limit="2/s"),
             "fast": MemoryTransport.to("fast"),
@@ -173,7 +184,9 @@ def test_a_slow_destination_does_not_fill_the_hand() -> None:
         stage.record(*(Event("slow", {}, event_id=f"s{n}", key=f"s{n % 5}") for n in range(100)))
         stage.record(*(Event("fast", {}, event_id=f"f{n}", key=f"f{n % 5}") for n in range(100)))
         began = stage.now
-        async with stage.running(destinations=places, routes=routes, tuned={"batch_size": 10, "in_flight": 2}):
+        async with stage.running(
+            destinations=places, routes=routes, tuned={"batch_size": 10, "max_in_flight_batches": 2}
+        ):
             await stage.until(lambda: len(stage.transport.delivered("fast")) == 100)
             assert len(stage.transport.delivered("slow")) <= 2 * (stage.now - began) + 3
             await stage.until(lambda: len(stage.transport.delivered("slow")) == 100, within=120)
@@ -181,11 +194,11 @@ def test_a_slow_destination_does_not_fill_the_hand() -> None:
             line = [one for one in ids(stage.transport.delivered("slow")) if int(one[1:]) % 5 == number]
             assert line == [f"s{n}" for n in range(number, 100, 5)]
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_a_pause_lets_go_of_what_waits_in_hand_and_does_not_hold_until_empty() -> None:
-    async def story(stage: Stage) -> None:
+def test_a_pause_releases_waiting_messages_in_flight_and_does_not_delay_until_empty() -> None:
+    async def scenario(stage: Stage) -> None:
         stage.transport.latch.close()
         stage.record(*(Event("a", {}, event_id=f"{n}", key="k") for n in range(5)))
         relay = stage.relay()
@@ -198,11 +211,11 @@ def test_a_pause_lets_go_of_what_waits_in_hand_and_does_not_hold_until_empty() -
         await stage.relay().run_until_empty()
         assert ids(stage.transport.deliveries) == ["0"]
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_an_outage_of_what_a_person_holds_closed_is_told_and_tried_ever_more_rarely() -> None:
-    async def story(stage: Stage) -> None:
+def test_an_outage_behind_a_breaker_forced_closed_is_reported_and_probed_less_and_less_often() -> None:
+    async def scenario(stage: Stage) -> None:
         stage.transport.outage()
         stage.record(Event("a", {}))
         await stage.store.admin.requests.override("a", breaker="closed")
@@ -216,11 +229,11 @@ def test_an_outage_of_what_a_person_holds_closed_is_told_and_tried_ever_more_rar
             await stage.rest(5)
         assert [row.last_error for row in await stage.store.destinations.overrides()] == [None]
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_what_a_relay_noted_that_is_gone_is_over_once_another_one_sends() -> None:
-    async def story(stage: Stage) -> None:
+def test_a_report_of_a_relay_that_left_ends_once_another_relay_sends() -> None:
+    async def scenario(stage: Stage) -> None:
         stage.record(Event("a", {}))
         await stage.store.admin.requests.override("a", breaker="closed")
         await stage.store.destinations.report("a", error="connection refused", next_attempt=5)
@@ -229,22 +242,22 @@ def test_what_a_relay_noted_that_is_gone_is_over_once_another_one_sends() -> Non
             await stage.rest(5)
         assert [row.last_error for row in await stage.store.destinations.overrides()] == [None]
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_it_waits_before_its_first_look_as_long_as_it_is_told() -> None:
-    async def story(stage: Stage) -> None:
+def test_it_waits_for_its_initial_delay_before_its_first_fetch() -> None:
+    async def scenario(stage: Stage) -> None:
         began = stage.now
         stage.record(Event("a", {}))
         async with stage.running(tuned={"initial_delay": "2s"}):
             await stage.until(lambda: bool(stage.transport.deliveries))
         assert 2 <= stage.now - began <= 3
 
-    told(story)
+    run_scenario(scenario)
 
 
 def test_a_cancelled_relay_drains() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.transport.latch.close()
         stage.record(Event("a", {}, event_id="1", key="k"), Event("a", {}, event_id="2", key="k"))
         running = asyncio.create_task(stage.relay().run())
@@ -259,11 +272,11 @@ def test_a_cancelled_relay_drains() -> None:
         assert (first.status, second.status) == ("PUBLISHED", "PENDING")
         assert (await stage.store.admin.inspection.overview()).relays == []
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_a_drain_waits_no_longer_than_it_may() -> None:
-    async def story(stage: Stage) -> None:
+def test_a_drain_ends_at_its_timeout() -> None:
+    async def scenario(stage: Stage) -> None:
         stage.transport.latch.close()
         stage.record(Event("a", {}, event_id="1"))
         async with stage.running(tuned={"drain_timeout": "3s"}):
@@ -275,12 +288,12 @@ def test_a_drain_waits_no_longer_than_it_may() -> None:
         [row] = await find_event(stage.store, "1")
         assert row.status == "PENDING"  # Nothing is lost: another relay sends it again.
 
-    told(story)
+    run_scenario(scenario)
 
 
 @pytest.mark.parametrize(("on_exhausted", "goes_on"), [("skip", True), ("block", False)])
-def test_after_a_death_the_key_goes_on_or_waits_for_a_person(on_exhausted: str, goes_on: bool) -> None:
-    async def story(stage: Stage) -> None:
+def test_after_a_dead_letter_the_key_continues_or_waits_for_an_operator(on_exhausted: str, goes_on: bool) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.transport.fail_when(lambda one: one.message.event_id == "bad", PermanentError("never"))
         stage.record(*(Event("a", {}, event_id=name, key="k") for name in ("bad", "next")))
         await stage.relay(tuned={"on_exhausted": on_exhausted}).run_until_empty()
@@ -292,21 +305,21 @@ def test_after_a_death_the_key_goes_on_or_waits_for_a_person(on_exhausted: str, 
             async with stage.running():
                 await stage.until(lambda: ids(stage.transport.deliveries) == ["next"])
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_what_people_ask_for_by_the_thousand_is_done_by_the_thousand() -> None:
-    async def story(stage: Stage) -> None:
+def test_thousands_of_operator_requests_are_executed_by_the_thousand() -> None:
+    async def scenario(stage: Stage) -> None:
         await stage.store.admin.requests.add("retry", [(f"gone {n}", "") for n in range(1500)], by="an operator")
         async with stage.running():
-            await stage.until(lambda: len(stage.seen(OperatorRequestsApplied)) == 2)
-        assert [seen.count for seen in stage.seen(OperatorRequestsApplied)] == [1000, 500]
+            await stage.until(lambda: len(stage.seen(OperatorRequestsExecuted)) == 2)
+        assert [seen.count for seen in stage.seen(OperatorRequestsExecuted)] == [1000, 500]
 
-    told(story)
+    run_scenario(scenario)
 
 
 def test_retention_drops_what_is_old_and_one_relay_does_it() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.transport.fail_when(lambda one: one.message.event_id == "bad", PermanentError("never"))
         stage.record(Event("a", {}, event_id="good"), Event("a", {}, event_id="bad"))
         kept = {"retention": RetentionConfig(history="2m", dead="5m"), "poll_interval": "2s"}
@@ -319,26 +332,26 @@ def test_retention_drops_what_is_old_and_one_relay_does_it() -> None:
             assert await dead_letters(stage.store) == []
         assert len({one.relay for one in stage.seen(Pruned)}) == 1
 
-    told(story)
+    run_scenario(scenario)
 
 
-def test_retention_goes_on_while_there_is_more_and_the_relay_with_its_work() -> None:
-    async def story(stage: Stage) -> None:
+def test_retention_continues_while_rows_are_expired_and_the_relay_keeps_delivering() -> None:
+    async def scenario(stage: Stage) -> None:
         old = stage.simulation.clock.now() - timedelta(days=1000)
-        receipts = stage.store._tables.inbox
-        receipts.update({InboxRecord(consumer="billing", event_id=f"{n}"): old for n in range(20_500)})
+        inbox_records = stage.store._tables.inbox
+        inbox_records.update({InboxRecord(consumer="billing", event_id=f"{n}"): old for n in range(20_500)})
         async with stage.running():
-            await stage.until(lambda: not receipts, within=10)
+            await stage.until(lambda: not inbox_records, within=10)
             stage.record(Event("a", {}, event_id="1"))
             await stage.until(lambda: ids(stage.transport.deliveries) == ["1"])
             assert sum(one.count for one in stage.seen(Pruned)) == 20_500
         assert stage.seen(LeaseLost) == []
 
-    told(story)
+    run_scenario(scenario)
 
 
 def test_one_relay_may_run_again_and_again() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         relay = stage.relay()
         for number in range(3):
             stage.record(Event("a", {}, event_id=f"{number}", key="k"))
@@ -350,16 +363,16 @@ def test_one_relay_may_run_again_and_again() -> None:
                 await stage.until(lambda: not stage.store._tables.waiting)
         assert len(stage.transport.deliveries) == 9
 
-    told(story)
+    run_scenario(scenario)
 
 
 def test_one_relay_does_not_run_twice_at_once() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         async with stage.running() as relay:
             await stage.until(lambda: bool(stage.seen(RelayStarted)))
-            with pytest.raises(ConfigurationError, match="runs already"):
+            with pytest.raises(ConfigurationError, match="is already running"):
                 await relay.run_once()
             stage.record(Event("a", {}))
             await stage.until(lambda: len(stage.transport.deliveries) == 1)
 
-    told(story)
+    run_scenario(scenario)

@@ -13,15 +13,15 @@ from datetime import timedelta
 from pillarbox import Event, Outbox
 from pillarbox.core.errors import PermanentError, RejectedError, SendError
 from pillarbox.core.observations import Observation
-from pillarbox.core.retry import ExponentialBackoff
-from pillarbox.core.transport import Outgoing, Pace, Result
+from pillarbox.core.transport import Outgoing, Pace, SendResult
 from pillarbox.relay.relay import Relay
 from pillarbox.relay.routing import Destination, Route
+from pillarbox.retry_policies import ExponentialBackoff
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.simulation import Simulation
 from pillarbox.transports.memory import MemoryTransport
-from tests.simulation.checker import judge, until_delivered
+from tests.simulation.checker import check, until_delivered
 from tests.simulation.hosts import Identity, Machine, MachineStore, MachineTransport, Process, identity
 from tests.simulation.plan import CONFIG, EDITED, Plan
 
@@ -89,17 +89,17 @@ class World:
         await until_delivered(self)
         for process in list(self.processes):
             await process.stop()
-        await judge(self)
+        await check(self)
 
     def start(self) -> None:
-        chance, clock = self.simulation.chance, self.simulation.clock
+        rng, clock = self.simulation.rng, self.simulation.clock
         machine = Machine(self.simulation, self.plan.store_latency)
         transport = MachineTransport(
             clock=clock,
-            latency=lambda: chance.random() * self.plan.latency,
+            latency=lambda: rng.random() * self.plan.latency,
             deliveries=self.deliveries,
             # Pipelined, a key has more in flight than one batch.
-            pace=Pace(batch_size=4 if self.plan.pipelined else 500, bounded=self.plan.slow, in_order=True),
+            pace=Pace(batch_size=4 if self.plan.pipelined else 500, has_own_timeout=self.plan.slow, in_order=True),
         )
         transport.machine = machine
         if self.plan.pipelined:
@@ -115,10 +115,10 @@ class World:
                 for name in self.names
             },
             routes=[Route(to=self.names)],
-            retry=ExponentialBackoff(base="1s", max=f"{LONGEST_RETRY}s", max_attempts=0),
+            retry=ExponentialBackoff(base="1s", max_delay=f"{LONGEST_RETRY}s", max_attempts="unlimited"),
             config=CONFIG,
             clock=clock,
-            chance=chance,
+            rng=rng,
             observers=[self.observed.append],
             threaded_heartbeat=False,
         )
@@ -133,7 +133,7 @@ class World:
             if left < LONGEST_SEND - 1e-6:
                 self.violations.append(f"lease: a send began with {left:.2f} s of lease left")
 
-    def _note_refused(self, batch: Sequence[Outgoing], answers: Sequence[Result]) -> None:
+    def _note_refused(self, batch: Sequence[Outgoing], answers: Sequence[SendResult]) -> None:
         """Pipelined, a rejected event arrives after those sent after it in its batch."""
         for position, answer in enumerate(answers):
             if isinstance(answer, RejectedError | PermanentError):
@@ -141,20 +141,20 @@ class World:
 
     def _loses(self, size: int) -> tuple[int, int] | None:
         """Lose the connection in every tenth send: some messages arrived, some of those are confirmed."""
-        chance = self.simulation.chance
-        if self.calm or chance.random() > 0.1:
+        rng = self.simulation.rng
+        if self.calm or rng.random() > 0.1:
             return None
         self.faults += 1
-        arrive = chance.randint(0, size)
-        return arrive, chance.randint(0, arrive)
+        arrive = rng.randint(0, size)
+        return arrive, rng.randint(0, arrive)
 
     def _refuses(self, one: Outgoing) -> SendError | None:
         """Reject a message a few times, or permanently; decided once per message and destination."""
         which = identity(one)
-        chance = self.simulation.chance
+        rng = self.simulation.rng
         if which not in self.refusals:
-            times = chance.randint(1, 3) if chance.random() < self.plan.rejected else 0
-            self.refusals[which] = -1 if chance.random() < self.plan.poisoned else times
+            times = rng.randint(1, 3) if rng.random() < self.plan.rejected else 0
+            self.refusals[which] = -1 if rng.random() < self.plan.poisoned else times
         left = self.refusals[which]
         if left == -1 and one.body != EDITED:
             return PermanentError("never")
@@ -165,15 +165,15 @@ class World:
 
     async def write(self, key: str) -> None:
         """Record events of one key: several in one transaction, some delayed, some rolled back."""
-        chance, clock = self.simulation.chance, self.simulation.clock
+        rng, clock = self.simulation.rng, self.simulation.clock
         total = self.plan.events // self.plan.keys + 1
         number = 0
         while number < total:
-            await clock.sleep(chance.random() * 2)
+            await clock.sleep(rng.random() * 2)
             events: list[Event] = []
-            for _ in range(min(chance.randint(1, self.plan.burst), total - number)):
-                late = chance.random() < self.plan.delayed
-                at = clock.now() + timedelta(seconds=chance.random() * 20) if late else None
+            for _ in range(min(rng.randint(1, self.plan.burst), total - number)):
+                late = rng.random() < self.plan.delayed
+                at = clock.now() + timedelta(seconds=rng.random() * 20) if late else None
                 event_id = f"{key}/{number}"
                 events.append(Event("thing.happened", {"n": number}, event_id=event_id, key=key, available_at=at))
                 number += 1
@@ -181,8 +181,8 @@ class World:
             try:
                 with self.store.transaction() as transaction:
                     self.outbox.record(transaction, *events)
-                    await clock.sleep(chance.random())
-                    if chance.random() < self.plan.rolled_back:
+                    await clock.sleep(rng.random())
+                    if rng.random() < self.plan.rolled_back:
                         raise LookupError
             except LookupError:
                 self.vanished.update(ids)
@@ -200,16 +200,16 @@ class World:
         self.moved.add(event_id)
 
     async def _pause(self, longest: float) -> None:
-        await self.simulation.clock.sleep(self.simulation.chance.random() * longest)
+        await self.simulation.clock.sleep(self.simulation.rng.random() * longest)
 
     async def _kill_some(self) -> None:
         for _ in range(self.plan.kills):
             await self._pause(20)
             if self.processes:
-                victim = self.processes.pop(self.simulation.chance.randrange(len(self.processes)))
+                victim = self.processes.pop(self.simulation.rng.randrange(len(self.processes)))
                 self.faults += 1
                 await victim.kill()
-            if self.simulation.chance.random() < 0.7:
+            if self.simulation.rng.random() < 0.7:
                 self.start()
 
     async def _cut_some(self) -> None:
@@ -227,7 +227,7 @@ class World:
     async def _join_some(self) -> None:
         for _ in range(self.plan.joins):
             await self._pause(20)
-            if self.simulation.chance.random() < 0.5 or len(self.processes) < 2:
+            if self.simulation.rng.random() < 0.5 or len(self.processes) < 2:
                 self.start()
             else:
                 leaver = self.processes.pop(0)
@@ -238,7 +238,7 @@ class World:
         for _ in range(self.plan.freezes):
             await self._pause(20)
             if self.processes:
-                victim = self.simulation.chance.choice(self.processes)
+                victim = self.simulation.rng.choice(self.processes)
                 self.faults += 1
                 victim.machine.freeze()
                 await self._pause(LONGEST_FAULT)
@@ -249,7 +249,7 @@ class World:
         for _ in range(self.plan.partitions):
             await self._pause(20)
             if self.processes:
-                victim = self.simulation.chance.choice(self.processes)
+                victim = self.simulation.rng.choice(self.processes)
                 self.faults += 1
                 victim.machine.cut_off = True
                 await self._pause(LONGEST_FAULT)
@@ -261,7 +261,7 @@ class World:
             await self._pause(8)
             if self.processes:
                 self.faults += 1
-                relay = self.simulation.chance.choice(self.processes).relay.id
+                relay = self.simulation.rng.choice(self.processes).relay.id
                 self.expired.add(relay)
                 self.store._tables.relays.pop(relay, None)
 
@@ -271,14 +271,12 @@ class World:
             pending = list(self.store._tables.waiting)
             if not pending:
                 continue
-            which = self.simulation.chance.choice(pending)
-            match self.simulation.chance.choice(["retry", "reschedule", "discard", "edit", "edit"]):
+            which = self.simulation.rng.choice(pending)
+            match self.simulation.rng.choice(["retry", "reschedule", "discard", "edit", "edit"]):
                 case "retry":
                     await self.store.admin.requests.add("retry", [which])
                 case "reschedule":
-                    await self.store.admin.requests.add(
-                        "reschedule", [which], delay=self.simulation.chance.random() * 5
-                    )
+                    await self.store.admin.requests.add("reschedule", [which], delay=self.simulation.rng.random() * 5)
                 case "discard":
                     await self._discard(which)
                 case _:
@@ -295,10 +293,10 @@ class World:
         self.moved.add(which[0])
         [request] = await self.store.admin.requests.add("dead_letter", [which])
         if await self._closed(request):
-            for letter in await dead_letters(self.store, limit=1000):
-                if (letter.event_id, letter.destination) == which and await self.store.admin.dead_letters.edit(
-                    letter.id, payload=EDITED
-                ):
+            edit = self.store.admin.dead_letters.edit
+            for dead_letter in await dead_letters(self.store, limit=1000):
+                is_it = (dead_letter.event_id, dead_letter.destination) == which
+                if is_it and await edit(dead_letter.id, payload=EDITED):
                     self.edited.add(which)
 
     async def _closed(self, request: int) -> bool:

@@ -12,15 +12,15 @@ import pytest
 
 from pillarbox import Event
 from pillarbox.core.fetch import Fetched, FetchQuery, Ready
-from pillarbox.relay.idle import (
+from pillarbox.relay.fetch_loop import (
+    ARRIVALS_PERIOD,
     AWAKE_FOR,
     AWAKE_PAUSE,
-    FIRST_PAUSE,
-    MOST_EMPTY,
-    MOST_NOTIFIED,
+    FIRST_FETCH_PAUSE,
+    MAX_EMPTY,
+    MAX_NOTIFIED,
     NOTIFIED_PAUSE,
-    WINDOW,
-    IdleWait,
+    FetchLoop,
 )
 from pillarbox.stores.memory.messages import MemoryMessages
 from pillarbox.stores.memory.wakeup import MemoryWakeup
@@ -30,7 +30,7 @@ from tests.unit.relay.contexts import relay_context
 
 
 class Watched(MemoryWakeup):
-    """A wake-up that records when the relay asked to be notified, and when no longer; answers take `latency`."""
+    """A wake-up that records when the relay asked to be notified, and when no longer; each call takes `latency`."""
 
     asleep: list[float]
     awake: list[float]
@@ -51,11 +51,11 @@ def watch(stage: Stage, simulation: Simulation) -> Watched:
 
 
 @asynccontextmanager
-async def waiting(simulation: Simulation) -> AsyncIterator[tuple[Stage, IdleWait, Watched]]:
+async def waiting(simulation: Simulation) -> AsyncIterator[tuple[Stage, FetchLoop, Watched]]:
     """An idle wait with its two tasks."""
     stage = Stage(simulation)
     wakeup = watch(stage, simulation)
-    idle = IdleWait(relay_context(stage.store, clock=simulation.clock, config=CONFIG))
+    idle = FetchLoop(relay_context(stage.store, clock=simulation.clock, config=CONFIG))
     tasks = [simulation.loop.create_task(work()) for work in (idle.listen, idle.tell_producers)]
     try:
         yield stage, idle, wakeup
@@ -64,7 +64,7 @@ async def waiting(simulation: Simulation) -> AsyncIterator[tuple[Stage, IdleWait
             task.cancel()
 
 
-async def fetch(idle: IdleWait, stage: Stage, *, until: float, found: int = 0, takes: float = 0.0) -> list[float]:
+async def fetch(idle: FetchLoop, stage: Stage, *, until: float, found: int = 0, takes: float = 0.0) -> list[float]:
     """Fetch repeatedly with one result; return the times of the fetches."""
     at = []
     while stage.now < until:
@@ -76,7 +76,7 @@ async def fetch(idle: IdleWait, stage: Stage, *, until: float, found: int = 0, t
 
 
 def test_an_idle_relay_asks_producers_to_notify_it_and_fetches_once_more() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         async with waiting(simulation) as (stage, idle, wakeup):
             wakeup.latency = 0.02
             began = stage.now
@@ -84,12 +84,12 @@ def test_an_idle_relay_asks_producers_to_notify_it_and_fetches_once_more() -> No
             assert round(wakeup.asleep[0] - began, 3) == 0.02
             assert [round(time - began, 3) for time in at] == [0, 0.002, 0.006, 0.014, 0.02]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 @pytest.mark.parametrize("notifies", [True, False], ids=["notified", "not notified"])
 def test_after_a_fetch_that_left_nothing_behind_it_waits_for_a_notification(notifies: bool) -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         async with waiting(simulation) as (stage, idle, wakeup):
             wakeup.notifies = notifies
             for pause in (0.03, None):
@@ -99,13 +99,13 @@ def test_after_a_fetch_that_left_nothing_behind_it_waits_for_a_notification(noti
                 if pause is not None:
                     simulation.loop.call_later(pause, stage.record, Event("a", {}))
                 await idle.after_fetch(1, took_all=True)
-                expected = (pause or NOTIFIED_PAUSE) if notifies else FIRST_PAUSE
+                expected = (pause or NOTIFIED_PAUSE) if notifies else FIRST_FETCH_PAUSE
                 assert round(stage.now - began, 6) == expected
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
-async def notified_fetch(idle: IdleWait, stage: Stage) -> None:
+async def notified_fetch(idle: FetchLoop, stage: Stage) -> None:
     """A fetch caused by a notification, until its end: it returns one event and leaves none."""
     stage.record(Event("a", {}))
     await stage.rest(0.001)
@@ -113,20 +113,20 @@ async def notified_fetch(idle: IdleWait, stage: Stage) -> None:
 
 
 def test_only_after_a_fetch_that_a_notification_caused_it_waits_for_the_next_one() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         async with waiting(simulation) as (stage, idle, _):
             await fetch(idle, stage, until=stage.now + 1)
             await stage.rest(0.001)
             idle.begin_fetch()
             began = stage.now
             await idle.after_fetch(1, took_all=True)
-            assert round(stage.now - began, 6) == FIRST_PAUSE
+            assert round(stage.now - began, 6) == FIRST_FETCH_PAUSE
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_the_long_pause_does_not_outlive_the_notifications() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         async with waiting(simulation) as (stage, idle, wakeup):
             await fetch(idle, stage, until=stage.now + 1)
             await notified_fetch(idle, stage)
@@ -136,17 +136,17 @@ def test_the_long_pause_does_not_outlive_the_notifications() -> None:
             idle.begin_fetch()
             began = stage.now
             await idle.after_fetch(0)
-            assert round(stage.now - began, 6) == FIRST_PAUSE
+            assert round(stage.now - began, 6) == FIRST_FETCH_PAUSE
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_it_does_not_wait_for_notifications_that_it_has_just_switched_off() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         async with waiting(simulation) as (stage, idle, wakeup):
             await fetch(idle, stage, until=stage.now + 1)
             wakeup.latency = 1.0
-            for _ in range(MOST_NOTIFIED + 1):
+            for _ in range(MAX_NOTIFIED + 1):
                 await notified_fetch(idle, stage)
                 began = stage.now
                 simulation.loop.call_later(0.0005, idle._wakeups.fetch)
@@ -154,13 +154,13 @@ def test_it_does_not_wait_for_notifications_that_it_has_just_switched_off() -> N
             await notified_fetch(idle, stage)
             began = stage.now
             await idle.after_fetch(1, took_all=True)
-            assert round(stage.now - began, 6) == FIRST_PAUSE
+            assert round(stage.now - began, 6) == FIRST_FETCH_PAUSE
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_after_a_fetch_that_left_events_behind_it_fetches_at_once() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         async with waiting(simulation) as (stage, idle, _):
             await fetch(idle, stage, until=stage.now + 1)
             began = stage.now
@@ -168,21 +168,21 @@ def test_after_a_fetch_that_left_events_behind_it_fetches_at_once() -> None:
             await idle.after_fetch(1, took_all=False)
             assert stage.now == began
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
-def test_the_fetch_loop_does_not_wait_for_the_statement_that_tells_producers() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_the_fetch_loop_does_not_wait_for_the_statement_that_informs_producers() -> None:
+    async def scenario(simulation: Simulation) -> None:
         async with waiting(simulation) as (stage, idle, wakeup):
             wakeup.latency = 3600
             at = await fetch(idle, stage, until=stage.now + 5)
             assert max(after - before for before, after in pairwise(at)) <= 0.1 + 1e-6
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
-def test_notified_in_vain_many_times_it_fetches_by_itself_for_a_while() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_after_many_empty_notifications_it_polls_for_a_while() -> None:
+    async def scenario(simulation: Simulation) -> None:
         async with waiting(simulation) as (stage, idle, wakeup):
             await fetch(idle, stage, until=stage.now + 1)
             recorded = 0
@@ -190,7 +190,7 @@ def test_notified_in_vain_many_times_it_fetches_by_itself_for_a_while() -> None:
                 stage.record(Event("another.relays", {}))
                 recorded += 1
                 await fetch(idle, stage, until=stage.now + 0.2)
-            assert MOST_EMPTY // 2 <= recorded <= MOST_EMPTY + 1  # The memory store may notify twice of one event.
+            assert MAX_EMPTY // 2 <= recorded <= MAX_EMPTY + 1  # The memory store may notify twice of one event.
             asked, since = len(wakeup.asleep), stage.now
             at = await fetch(idle, stage, until=since + AWAKE_FOR - 0.5)
             assert wakeup.awake
@@ -199,14 +199,14 @@ def test_notified_in_vain_many_times_it_fetches_by_itself_for_a_while() -> None:
             await fetch(idle, stage, until=stage.now + 2)
             assert len(wakeup.asleep) > asked
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
-def test_a_notification_that_brought_an_event_is_not_counted_as_one_in_vain() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_a_notification_with_an_event_is_not_counted_as_empty() -> None:
+    async def scenario(simulation: Simulation) -> None:
         async with waiting(simulation) as (stage, idle, wakeup):
             await fetch(idle, stage, until=stage.now + 1)
-            for _ in range(3 * MOST_EMPTY):
+            for _ in range(3 * MAX_EMPTY):
                 stage.record(Event("mine", {}))
                 await stage.rest(0.01)
                 idle.begin_fetch()
@@ -214,51 +214,51 @@ def test_a_notification_that_brought_an_event_is_not_counted_as_one_in_vain() ->
                 await fetch(idle, stage, until=stage.now + 0.1)
             assert not wakeup.awake
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
-def test_where_events_arrive_often_producers_are_told_not_to_notify_until_few_arrive() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_producers_of_frequent_events_do_not_notify_until_events_are_rare() -> None:
+    async def scenario(simulation: Simulation) -> None:
         async with waiting(simulation) as (stage, idle, wakeup):
             await fetch(idle, stage, until=stage.now + 1)
             assert not wakeup.awake
             await fetch(idle, stage, until=stage.now + 1, found=1, takes=0.001)
             assert len(wakeup.awake) == 1
             asked, since = len(wakeup.asleep), stage.now
-            await fetch(idle, stage, until=since + 4 * WINDOW, found=1, takes=0.005)
+            await fetch(idle, stage, until=since + 4 * ARRIVALS_PERIOD, found=1, takes=0.005)
             assert len(wakeup.asleep) == asked, "still more than those that bring them back"
-            await fetch(idle, stage, until=stage.now + 3 * WINDOW, found=1, takes=0.01)
+            await fetch(idle, stage, until=stage.now + 3 * ARRIVALS_PERIOD, found=1, takes=0.01)
             assert len(wakeup.asleep) > asked
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 def test_a_relay_with_a_backlog_is_not_notified() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         async with waiting(simulation) as (_, idle, wakeup):
             for _ in range(60):
                 idle.begin_fetch()
                 await asyncio.sleep(0.02)
                 await idle.after_fetch(500)
             assert len(wakeup.awake) == 1
-            assert max(wakeup.asleep) < wakeup.awake[0] < WINDOW
+            assert max(wakeup.asleep) < wakeup.awake[0] < ARRIVALS_PERIOD
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
-def test_told_to_it_fetches_at_a_fixed_delay_after_the_last_fetch() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_with_a_fixed_delay_it_fetches_that_long_after_the_last_fetch() -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = Stage(simulation)
         config = replace(CONFIG, poll_interval="2s", adaptive=False, wakeup="none")
-        idle = IdleWait(relay_context(stage.store, clock=simulation.clock, config=config))
+        idle = FetchLoop(relay_context(stage.store, clock=simulation.clock, config=config))
         at = await fetch(idle, stage, until=stage.now + 20)
         assert {round(after - before, 3) for before, after in pairwise(at)} == {2.0}
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
-def test_a_relay_at_a_fixed_delay_carries_everything() -> None:
-    async def story(simulation: Simulation) -> None:
+def test_a_relay_at_a_fixed_delay_delivers_everything() -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = Stage(simulation, replace(CONFIG, poll_interval="2s", adaptive=False, wakeup="none"))
         async with stage.running():
             for number in range(5):
@@ -266,7 +266,7 @@ def test_a_relay_at_a_fixed_delay_carries_everything() -> None:
                 await stage.rest(2.5)
         assert [one.message.event_id for one in stage.transport.deliveries] == [f"{number}" for number in range(5)]
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
 
 
 class Slow(MemoryMessages):
@@ -275,8 +275,8 @@ class Slow(MemoryMessages):
     latency = 0.0
     fetching: asyncio.Event
 
-    async def read(self, look: FetchQuery) -> Fetched:  # type: ignore[override] # to mypy an `async def` has another type
-        found = await super().read(look)
+    async def fetch(self, look: FetchQuery) -> Fetched:  # type: ignore[override] # to mypy an `async def` has another type
+        found = await super().fetch(look)
         if isinstance(look, Ready) and self.latency:
             self.fetching.set()
             await asyncio.sleep(self.latency)
@@ -291,7 +291,7 @@ def slow(stage: Stage) -> Slow:
 
 
 def test_a_notification_during_a_fetch_is_not_lost() -> None:
-    async def story(simulation: Simulation) -> None:
+    async def scenario(simulation: Simulation) -> None:
         stage = Stage(simulation, replace(CONFIG, poll_interval="60s"))
         messages = slow(stage)
         async with stage.running() as relay:
@@ -306,4 +306,4 @@ def test_a_notification_during_a_fetch_is_not_lost() -> None:
                 assert len(stage.transport.deliveries) == number + 1
                 messages.latency = 0.0
 
-    simulate(story, seed=1)
+    simulate(scenario, seed=1)
