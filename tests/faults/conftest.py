@@ -47,6 +47,12 @@ def stage(make_stage: MakeStage, postgres_url: str, rabbitmq_server: RabbitMQSer
     return make_stage(store=postgres_url, transport=rabbitmq_server.url())
 
 
+@pytest.fixture(params=["postgres", "mariadb"])
+def any_stage(request: pytest.FixtureRequest, make_stage: MakeStage, rabbitmq_server: RabbitMQServer) -> Stage:
+    """The same on each database."""
+    return make_stage(store=request.getfixturevalue(f"{request.param}_url"), transport=rabbitmq_server.url())
+
+
 @pytest.fixture(scope="package")
 def victim() -> Iterator[RabbitMQServer]:
     """A broker that tests may stop and kill; it is running and healthy at the start of each test."""
@@ -55,6 +61,6 @@ def victim() -> Iterator[RabbitMQServer]:
 
 
 @pytest.fixture
-def tormented(make_stage: MakeStage, postgres_url: str, victim: RabbitMQServer) -> Stage:
+def stage_with_broker(make_stage: MakeStage, postgres_url: str, victim: RabbitMQServer) -> Stage:
     """A stage on a broker that may be stopped and killed."""
     return make_stage(store=postgres_url, transport=victim.url())

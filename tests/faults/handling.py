@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 from pillarbox.transports.handlers import HandlerContext, Handlers, ReceivedEvent
-from tests.faults.relays import LEASE
+from tests.servers.waiting import wait_until
 
 NOTES = Path("notes.txt")
 BLOCKING = Path("blocking.txt")
@@ -40,11 +39,9 @@ async def refuse(event: ReceivedEvent, context: HandlerContext) -> None:
 
 
 def block() -> None:
-    """Block for longer than a lease, and until the test continues."""
+    """Block the event loop until the test continues."""
     BLOCKING.touch()
-    time.sleep(LEASE + 2)
-    while not ENOUGH.exists():
-        time.sleep(0.01)
+    wait_until(ENOUGH.exists, bound=300, what="the test continues")
 
 
 def note(event_id: str) -> None:

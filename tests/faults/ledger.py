@@ -47,7 +47,7 @@ class Findings(NamedTuple):
 SOUND = Findings(lost=[], phantom=[], out_of_order=[], stale=[], duplicates=0)
 
 
-def judge(ledger: Ledger, received: Sequence[str], *, dead: Iterable[str] = (), stale: Iterable[str] = ()) -> Findings:
+def check(ledger: Ledger, received: Sequence[str], *, dead: Iterable[str] = (), stale: Iterable[str] = ()) -> Findings:
     """Compare what arrived, in order of arrival, with what was committed.
 
     dead: dead letters. stale: what the witness in the database recorded.

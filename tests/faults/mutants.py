@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
+from unittest.mock import ANY
 
 from pillarbox import statements
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.lane import LANES, Epochs
+from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.relay.in_flight import InFlight, Item
+from pillarbox.stores.mariadb.writes import MariaDBWrites
 from pillarbox.transports.rabbitmq import RabbitMQTransport, publisher
 
 Guard = Literal["mandatory", "confirm", "epoch", "lane-lock", "held-back"]
@@ -27,9 +30,9 @@ def without_mandatory() -> None:
 def without_confirm() -> None:
     """Settle a message as soon as it is sent."""
     send = RabbitMQTransport.send
-    on_their_way: set[asyncio.Task[list[Result]]] = set()
+    on_their_way: set[asyncio.Task[list[SendResult]]] = set()
 
-    async def send_and_hope(self: RabbitMQTransport, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send_and_hope(self: RabbitMQTransport, batch: Sequence[Outgoing]) -> list[SendResult]:
         task = asyncio.create_task(send(self, batch))
         on_their_way.add(task)
         task.add_done_callback(on_their_way.discard)
@@ -41,6 +44,12 @@ def without_confirm() -> None:
 def without_epoch() -> None:
     """The owner of a lane is not checked."""
     _cut_from_fence(" AND l.epoch = e.epoch")
+    in_own_lanes = MariaDBWrites._in_own_lanes
+
+    def in_all_lanes(self: MariaDBWrites, _: Epochs, *arguments: Any, **more: Any) -> Any:
+        return in_own_lanes(self, dict.fromkeys(range(LANES), ANY), *arguments, **more)
+
+    _replace(MariaDBWrites, "_in_own_lanes", in_all_lanes)
 
 
 def without_lane_lock() -> None:
@@ -71,7 +80,7 @@ def _cut_from_fence(guard: str) -> None:
         return "".join([before, heading, fence.replace(guard, ""), blank, after])
 
     _replace(statements, "text", cut)
-    statements.load.cache_clear()
+    statements.load_statements.cache_clear()
 
 
 def _replace(owner: object, name: str, by: object) -> None:

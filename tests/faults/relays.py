@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
 
@@ -16,47 +16,50 @@ from tests.servers.processes import Started
 LEASE = 4.0
 BATCH_SIZE = 100
 IN_FLIGHT = 2
-IN_HAND = BATCH_SIZE * IN_FLIGHT
+MAX_IN_FLIGHT = BATCH_SIZE * IN_FLIGHT
 """Messages that one crash may send again, at most."""
 
 _SETTINGS = {
+    "LOGGING__EVENTS": "true",
     "RELAY__BATCH_SIZE": str(BATCH_SIZE),
-    "RELAY__IN_FLIGHT": str(IN_FLIGHT),
+    "RELAY__MAX_IN_FLIGHT_BATCHES": str(IN_FLIGHT),
     "RELAY__LEASE": f"{LEASE:g}s",
-    "RELAY__HEARTBEAT": "500ms",
+    "RELAY__HEARTBEAT_INTERVAL": "500ms",
     "RELAY__SEND_TIMEOUT": "2s",
     "RELAY__POLL_INTERVAL": "200ms",
     "RELAY__DRAIN_TIMEOUT": "20s",
     "RELAY__RETRY__BASE": "100ms",
-    "RELAY__RETRY__MAX": "1s",
-    "RELAY__RETRY__MAX_ATTEMPTS": "0",
+    "RELAY__RETRY__MAX_DELAY": "1s",
+    "RELAY__RETRY__MAX_ATTEMPTS": "unlimited",
 }
 SHORT_LEASE = {
     "RELAY__LEASE": "2s",
-    "RELAY__HEARTBEAT": "200ms",
+    "RELAY__HEARTBEAT_INTERVAL": "200ms",
     "RELAY__SEND_TIMEOUT": "500ms",
 }
 _numbers = count(1)
 _CONFIRMED = re.compile("delivered event: event_id=([^ ]+) ")
-_TAIL = 2 * IN_HAND * 300
+_TAIL = 2 * MAX_IN_FLIGHT * 300
 """Bytes of log: lines about twice as many events."""
-
-
-def _named(store: str, name: str) -> str:
-    """The URL of the store, with the name under which PostgreSQL knows the relay."""
-    return store if store.startswith("sqlite:") else f"{store}?faults.relay={name}"
 
 
 class RelayProcess:
     """One process; its name is its label in `outbox_relay` and its name for the witness.
 
-    As a mutant it lacks one of its guards.
+    As a mutant it lacks one of its guards. `name_session` adds its name to the URL of the store.
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, str], *, without: Guard | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, str],
+        *,
+        without: Guard | None = None,
+        name_session: Callable[[str, str], str] = lambda url, _: url,
+    ) -> None:
         self.name = f"relay-{next(_numbers)}"
         self.log = folder / f"{self.name}.log"
-        named = {"STORE": _named(settings["STORE"], self.name)}
+        named = {"STORE": name_session(settings["STORE"], self.name)}
         environment = {f"PILLARBOX_{name}": value for name, value in (_SETTINGS | dict(settings) | named).items()}
         environment |= {"PATH": os.defpath}
         self._flag = folder / f"{self.name}.freeze"

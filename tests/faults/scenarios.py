@@ -11,13 +11,13 @@ from pathlib import Path
 
 import psycopg
 
-from tests.faults import far_side
+from tests.faults import receiving
 from tests.faults.ledger import Findings
 from tests.faults.relays import LEASE, SHORT_LEASE
 from tests.faults.stage import Stage
 from tests.servers.rabbitmq import RabbitMQServer
 
-NOBODY = "amqp://guest:guest@127.0.0.1:1/"
+UNREACHABLE = "amqp://guest:guest@127.0.0.1:1/"
 """A broker that is unavailable: no server listens on the first port."""
 BOUND = """
 [transports.rabbit]
@@ -52,7 +52,7 @@ FENCED = "another relay owns"
 
 
 def wait_for_outage(stage: Stage, *, probes: int) -> None:
-    """Wait until the breaker is open and so many probes have failed, or until no event is pending.
+    """Wait until the breaker is open and that many probes have failed, or until no event is pending.
 
     The first failure and each failed probe set another time for the next one.
     """
@@ -72,11 +72,11 @@ def unbind_the_queue(stage: Stage, *, events: int) -> Findings:
     relay = stage.start({"CONFIG": str(settings), "TRANSPORT": ""})
     with stage.under_load():
         stage.freeze_unsettled(relay)
-        far_side.unbind(stage.transport, stage.event_type)
+        receiving.unbind(stage.transport, stage.event_type)
         relay.thaw()
     stage.write(events)
     stage.wait_drained()
-    return stage.judge()
+    return stage.check()
 
 
 def kill_a_silent_broker(stage: Stage, broker: RabbitMQServer, *, events: int) -> Findings:
@@ -98,57 +98,55 @@ def kill_a_silent_broker(stage: Stage, broker: RabbitMQServer, *, events: int) -
     wait_for_outage(stage, probes=1)
     broker.start()
     stage.wait_drained()
-    return stage.judge()
+    return stage.check()
 
 
-def come_back_from_the_dead(stage: Stage, *, events: int, leases: int, heir_works: bool) -> Findings:
+def resume_after_its_lease(stage: Stage, *, events: int, leases: int, successor_works: bool) -> Findings:
     """A relay freezes until another one owns its lanes, and then settles what it had sent.
 
     The rows are unchanged because its successor cannot send; the lanes return to it because its successor cannot work.
     """
-    zombie = stage.start()
+    stale_relay = stage.start()
     with stage.under_load():
-        stage.freeze_unsettled(zombie)
-    [(frozen_at,)] = stage.query("SELECT now()")
-    if not heir_works:
+        stage.freeze_unsettled(stale_relay)
+    [(frozen_at,)] = stage.query(f"SELECT {stage.database.now}")
+    if not successor_works:
         # Otherwise the successor would send the same events first and note that, and the settlement would miss the row.
         stage.pause()
-    heir = stage.start({} if heir_works else {"TRANSPORT": NOBODY})
-    stage.wait_until(lambda: stage.lanes_of(heir) == 64, what="the heir has every lane")
-    assert not stage.lives(zombie)
-    overdue = "SELECT (now() > %s::timestamptz + %s * interval '1 second')::int"
-    stage.wait_until(lambda: stage.number(overdue, frozen_at, leases * LEASE) == 1, what=f"{leases} leases went by")
+    successor = stage.start({} if successor_works else {"TRANSPORT": UNREACHABLE})
+    stage.wait_until(lambda: stage.lanes_of(successor) == 64, what="the successor has every lane")
+    assert not stage.lives(stale_relay)
+    stage.wait_until(lambda: stage.is_past(frozen_at, leases * LEASE), what=f"{leases} leases went by")
     stage.write(events)
-    with psycopg.connect(stage.store) as meddler:
+    with stage.database.relays_locked():
         # No heartbeat reports it before it has settled.
-        meddler.execute("LOCK TABLE outbox_relay IN SHARE MODE")
-        zombie.thaw()
-        stage.wait_until(lambda: zombie.said(FENCED) or stage.stale() != [], what="it settles what it had sent")
+        stale_relay.thaw()
+        stage.wait_until(lambda: stale_relay.said(FENCED) or stage.stale() != [], what="it settles what it had sent")
     stage.resume()
-    stage.wait_until(lambda: stage.lanes_of(zombie) >= 32, what="it joins anew and gets its share")
+    stage.wait_until(lambda: stage.lanes_of(stale_relay) >= 32, what="it joins anew and gets its share")
     stage.wait_drained()
-    return stage.judge()
+    return stage.check()
 
 
-def hold_up_a_settlement(stage: Stage, *, events: int) -> Findings:
+def delay_a_settlement(stage: Stage, *, events: int) -> Findings:
     """A settlement waits for a lock of another session while its relay is frozen and its lease ends."""
     stage.write(events)
-    with psycopg.connect(stage.store) as meddler:
-        meddler.execute(WAIT_FOR_LOCKS)
-        meddler.commit()
-        meddler.execute("SELECT FROM outbox_message FOR UPDATE")
-        zombie = stage.start(SHORT_LEASE)
-        held_up = """SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
+    with psycopg.connect(stage.store) as other_session:
+        other_session.execute(WAIT_FOR_LOCKS)
+        other_session.commit()
+        other_session.execute("SELECT FROM outbox_message FOR UPDATE")
+        stale_relay = stage.start(SHORT_LEASE)
+        delayed = """SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
                      AND application_name = 'pillarbox' AND datname = current_database()"""
-        stage.wait_until(lambda: stage.number(held_up) > 0, what="its settlement waits for the lock")
-        zombie.freeze()
+        stage.wait_until(lambda: stage.number(delayed) > 0, what="its settlement waits for the lock")
+        stale_relay.freeze()
         stage.start(wait=False)
-        stage.wait_until(lambda: not stage.lives(zombie), what="another relay expires it")
-        assert stage.number(held_up) > 0, "the settlement did not wait"
+        stage.wait_until(lambda: not stage.lives(stale_relay), what="another relay expires it")
+        assert stage.number(delayed) > 0, "the settlement did not wait"
     stage.wait_drained()
-    zombie.thaw()
-    stage.wait_until(lambda: stage.lanes_of(zombie) == 32, what="it joins anew and gets its share")
-    return stage.judge()
+    stale_relay.thaw()
+    stage.wait_until(lambda: stage.lanes_of(stale_relay) == 32, what="it joins anew and gets its share")
+    return stage.check()
 
 
 def refuse_now_and_then(stage: Stage, notes: Path, *, events: int) -> Findings:
@@ -158,4 +156,4 @@ def refuse_now_and_then(stage: Stage, notes: Path, *, events: int) -> Findings:
     stage.wait_drained()
     assert stage.counted() > 0, "nothing was refused"
     stage.stop_all()
-    return stage.judge_by(notes.read_text().split())
+    return stage.check_against(notes.read_text().split())

@@ -8,31 +8,30 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event
 from typing import Any
 
-import psycopg
-
 from pillarbox.core.store import EVERYWHERE
-from pillarbox.stores.postgres import PostgresStore
-from tests.faults import far_side
-from tests.faults.ledger import SOUND, Findings, Ledger, judge
+from pillarbox.schemes import open_store
+from tests.faults import receiving
+from tests.faults.databases import database_at
+from tests.faults.ledger import SOUND, Findings, Ledger, check
 from tests.faults.mutants import Guard
 from tests.faults.relays import RelayProcess
 from tests.faults.workload import Workload
 from tests.servers.waiting import wait_until
 
 TIMES = int(os.environ.get("FAULTS_TIMES", "1"))
-"""Multiplies the number of events: `make faults` sets it."""
+"""Multiplies the number of events: `make soak` sets it."""
 DELIVERED_WITHIN = 60.0
 """Seconds after a fault within which every deliverable event is delivered; generous, for a busy machine."""
-WITNESS = Path(__file__).with_name("witness.sql")
 A_FEW = 200
 PACE = 0.5
 """Seconds between two writes under load: the relays stay busy, and the CPU is not saturated."""
 PLENTY = 1_000
-"""The load pauses while so many events are pending."""
+"""The load pauses while that many events are pending."""
 
 
 class Stage:
@@ -50,26 +49,26 @@ class Stage:
     ) -> None:
         seed = int(os.environ.get("FAULTS_SEED", random.randrange(2**32)))
         print(f"FAULTS_SEED={seed}")
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.store = store
         self.transport = transport
         self.event_type = event_type
         self.ledger = Ledger()
-        self.workload = Workload(store, event_type, self.ledger, keys=keys, seed=seed)
+        self.database = database_at(store)
+        self.workload = Workload(self.database, event_type, self.ledger, keys=keys, seed=seed)
         self.relays: list[RelayProcess] = []
         self.arrived: list[str] = []
         self.folder = folder
         self._without = without
-        self._asking = Lock()
-        self._connection = psycopg.connect(store, autocommit=True)
-        self._connection.execute(WITNESS.read_bytes())
 
     # -- relays and load ------------------------------------------------------------------------------------------
 
     def start(self, settings: Mapping[str, str] = {}, *, wait: bool = True) -> RelayProcess:
-        """Start a relay; return once it has a lease, unless told not to wait."""
+        """Start a relay; return once it has a lease, unless `wait` is false."""
         ways = {"STORE": self.store, "TRANSPORT": self.transport}
-        relay = RelayProcess(self.folder, ways | dict(settings), without=self._without)
+        relay = RelayProcess(
+            self.folder, ways | dict(settings), without=self._without, name_session=self.database.named
+        )
         self.relays.append(relay)
         if wait:
             self.wait_until(lambda: self.lives(relay) or not relay.running, what=f"{relay.name} joins")
@@ -81,19 +80,20 @@ class Stage:
 
     def pause(self) -> None:
         """Block all sends from now on."""
-        self._steer(paused=True)
+        self._override(paused=True)
 
     def resume(self) -> None:
         """Allow sends again."""
-        self._steer(paused=False)
+        self._override(paused=False)
 
-    def _steer(self, *, paused: bool) -> None:
-        async def steer() -> None:
-            store = PostgresStore(self.store)
+    def _override(self, *, paused: bool) -> None:
+        async def override() -> None:
+            store = open_store(self.store)
+            assert store.admin is not None
             await store.admin.requests.override(EVERYWHERE, paused=paused, by="test")
             await store.aclose()
 
-        asyncio.run(steer())
+        asyncio.run(override())
 
     @contextmanager
     def under_load(self) -> Iterator[None]:
@@ -117,19 +117,14 @@ class Stage:
     # -- what can be known ----------------------------------------------------------------------------------------
 
     def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
-        """Query over one connection for the whole test: a wait polls a hundred times per second."""
-        with self._asking:
-            try:
-                return self._connection.execute(statement, parameters).fetchall()
-            except psycopg.OperationalError:
-                if not self._connection.closed:
-                    raise
-                # The server crashed and runs again.
-                self._connection = psycopg.connect(self.store, autocommit=True)
-                return self._connection.execute(statement, parameters).fetchall()
+        return self.database.query(statement, *parameters)
 
     def number(self, statement: str, *parameters: object) -> int:
         return int(self.query(statement, *parameters)[0][0])
+
+    def is_past(self, since: datetime, seconds: float) -> bool:
+        """Return whether that many seconds have passed on the clock of the database."""
+        return self.database.is_past(since, seconds)
 
     def ids(self, statement: str, *parameters: object) -> list[str]:
         return [str(row[0]) for row in self.query(statement, *parameters)]
@@ -159,7 +154,7 @@ class Stage:
         """Return the attempts counted for all events, delivered or pending."""
         return self.number("SELECT sum(attempts) FROM outbox_event")
 
-    def tried_in_vain(self) -> int:
+    def failed_sends(self) -> int:
         """Return the deferrals of all events, delivered or pending."""
         return self.number("SELECT sum(retry_count - attempts) FROM outbox_event")
 
@@ -215,27 +210,27 @@ class Stage:
         assert set(codes.values()) <= {0}, codes
         assert [relay.name for relay in self.relays if relay.wait() == 0 and self.lives(relay)] == []
 
-    def judge(self) -> Findings:
+    def check(self) -> Findings:
         """Drain the relays and compare both ledgers; there are no dead letters."""
         self.stop_all()
         assert self.ids("SELECT event_id FROM outbox_dead_letter") == []
         self.collect()
-        far_side.delete(self.transport, self.event_type)
-        return self.judge_by(self.arrived)
+        receiving.delete(self.transport, self.event_type)
+        return self.check_against(self.arrived)
 
-    def judge_by(self, received: Sequence[str], *, dead: Iterable[str] = ()) -> Findings:
+    def check_against(self, received: Sequence[str], *, dead: Iterable[str] = ()) -> Findings:
         """Compare what a consumer received, and what the witness recorded, with what was committed."""
-        return judge(self.ledger, received, dead=dead, stale=self.stale())
+        return check(self.ledger, received, dead=dead, stale=self.stale())
 
     def collect(self) -> None:
         """Read the queue until no more messages arrive."""
-        while taken := far_side.take(self.transport, self.event_type):
+        while taken := receiving.take(self.transport, self.event_type):
             self.arrived += taken
 
     def close(self) -> None:
         for relay in self.relays:
             relay.end()
-        self._connection.close()
+        self.database.close()
 
 
 def assert_sound(findings: Findings, *, duplicates: range) -> None:

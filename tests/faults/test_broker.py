@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.faults.relays import IN_HAND
+from tests.faults.relays import MAX_IN_FLIGHT
 from tests.faults.scenarios import kill_a_silent_broker, unbind_the_queue, wait_for_outage
 from tests.faults.stage import Stage, assert_sound
 from tests.servers.rabbitmq import RabbitMQServer
@@ -24,44 +24,44 @@ def low_on_memory(broker: RabbitMQServer) -> Iterator[None]:
 
 def assert_waited_for(stage: Stage, *, because: str) -> None:
     """Check that sends failed for this reason, and that no attempt was counted."""
-    assert stage.tried_in_vain() > 0
+    assert stage.failed_sends() > 0
     assert stage.counted() == 0
     assert any(relay.said(because) for relay in stage.relays)
 
 
-def test_a_stopped_broker_burns_no_attempts(tormented: Stage, victim: RabbitMQServer) -> None:
-    relay = tormented.start()
-    with tormented.under_load():
-        tormented.freeze_unsettled(relay)
-    tormented.write(EVENTS)
+def test_a_stopped_broker_uses_up_no_attempts(stage_with_broker: Stage, victim: RabbitMQServer) -> None:
+    relay = stage_with_broker.start()
+    with stage_with_broker.under_load():
+        stage_with_broker.freeze_unsettled(relay)
+    stage_with_broker.write(EVENTS)
     victim.stop()
     relay.thaw()
-    wait_for_outage(tormented, probes=3)
-    assert tormented.waiting() > 0
+    wait_for_outage(stage_with_broker, probes=3)
+    assert stage_with_broker.waiting() > 0
     victim.start()
-    tormented.wait_drained()
-    assert_waited_for(tormented, because="cannot connect to RabbitMQ")
-    assert_sound(tormented.judge(), duplicates=range(IN_HAND + 1))
+    stage_with_broker.wait_drained()
+    assert_waited_for(stage_with_broker, because="cannot connect to RabbitMQ")
+    assert_sound(stage_with_broker.check(), duplicates=range(MAX_IN_FLIGHT + 1))
 
 
-def test_a_killed_broker_burns_no_attempts(tormented: Stage, victim: RabbitMQServer) -> None:
-    findings = kill_a_silent_broker(tormented, victim, events=EVENTS)
-    assert_waited_for(tormented, because="lost the connection to RabbitMQ")
-    assert_sound(findings, duplicates=range(IN_HAND + 1))
+def test_a_killed_broker_uses_up_no_attempts(stage_with_broker: Stage, victim: RabbitMQServer) -> None:
+    findings = kill_a_silent_broker(stage_with_broker, victim, events=EVENTS)
+    assert_waited_for(stage_with_broker, because="lost the connection to RabbitMQ")
+    assert_sound(findings, duplicates=range(MAX_IN_FLIGHT + 1))
 
 
-def test_a_memory_alarm_is_waited_for(tormented: Stage, victim: RabbitMQServer) -> None:
-    relay = tormented.start()
-    with tormented.under_load():
-        tormented.freeze_unsettled(relay)
-    tormented.write(EVENTS)
+def test_the_relay_waits_out_a_memory_alarm(stage_with_broker: Stage, victim: RabbitMQServer) -> None:
+    relay = stage_with_broker.start()
+    with stage_with_broker.under_load():
+        stage_with_broker.freeze_unsettled(relay)
+    stage_with_broker.write(EVENTS)
     with low_on_memory(victim):
         relay.thaw()
-        wait_for_outage(tormented, probes=1)
-        assert tormented.waiting() > 0
-    tormented.wait_drained()
-    assert_waited_for(tormented, because="is blocked (low on memory)")
-    assert_sound(tormented.judge(), duplicates=range(IN_HAND + 1))
+        wait_for_outage(stage_with_broker, probes=1)
+        assert stage_with_broker.waiting() > 0
+    stage_with_broker.wait_drained()
+    assert_waited_for(stage_with_broker, because="is blocked (low on memory)")
+    assert_sound(stage_with_broker.check(), duplicates=range(MAX_IN_FLIGHT + 1))
 
 
 def test_a_queue_unbound_under_load_loses_nothing(stage: Stage) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.faults.ledger import SOUND, Ledger, judge
+from tests.faults.ledger import SOUND, Ledger, check
 
 
 def ledger() -> Ledger:
@@ -13,25 +13,25 @@ def ledger() -> Ledger:
 
 
 def test_a_run_in_order_is_fine_however_the_keys_mix() -> None:
-    assert judge(ledger(), ["a", "b", "x", "c"]) == SOUND
+    assert check(ledger(), ["a", "b", "x", "c"]) == SOUND
 
 
-def test_what_did_not_arrive_is_lost_unless_it_is_dead() -> None:
-    assert judge(ledger(), ["a", "x", "c"]).lost == ["b"]
-    assert judge(ledger(), ["a", "x", "c"], dead=["b"]).lost == []
+def test_a_missing_event_is_lost_unless_it_is_a_dead_letter() -> None:
+    assert check(ledger(), ["a", "x", "c"]).lost == ["b"]
+    assert check(ledger(), ["a", "x", "c"], dead=["b"]).lost == []
 
 
-def test_what_was_rolled_back_or_never_recorded_is_a_phantom() -> None:
-    assert judge(ledger(), ["a", "x", "b", "c", "undone", "stranger"]).phantom == ["undone", "stranger"]
+def test_an_event_rolled_back_or_never_recorded_is_a_phantom() -> None:
+    assert check(ledger(), ["a", "x", "b", "c", "undone", "other_session"]).phantom == ["undone", "other_session"]
 
 
 def test_a_first_delivery_that_overtakes_another_is_out_of_order() -> None:
-    assert judge(ledger(), ["a", "c", "x", "b"]).out_of_order == ["k"]
+    assert check(ledger(), ["a", "c", "x", "b"]).out_of_order == ["k"]
 
 
 def test_a_repeat_counts_as_a_duplicate_and_not_against_the_order() -> None:
-    assert judge(ledger(), ["a", "b", "a", "x", "c", "b"]) == SOUND._replace(duplicates=2)
+    assert check(ledger(), ["a", "b", "a", "x", "c", "b"]) == SOUND._replace(duplicates=2)
 
 
-def test_what_the_witness_saw_is_found() -> None:
-    assert judge(ledger(), ["a", "b", "x", "c"], stale=["b"]) == SOUND._replace(stale=["b"])
+def test_stale_writes_seen_by_the_witness_are_found() -> None:
+    assert check(ledger(), ["a", "b", "x", "c"], stale=["b"]) == SOUND._replace(stale=["b"])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.databases import cloned, make_template
 from tests.faults.conftest import MakeStage
-from tests.faults.relays import IN_HAND, RelayProcess
+from tests.faults.relays import MAX_IN_FLIGHT, RelayProcess
 from tests.faults.stage import Stage, assert_sound
 from tests.servers.availability import available
 from tests.servers.postgres import PostgresServer
@@ -59,10 +59,10 @@ def test_a_database_that_crashes_under_load(shaky: Stage, database: PostgresServ
     shaky.write(EVENTS)
     relays = [start_slowly(shaky), start_slowly(shaky)]
     crash_at_work(shaky, database)
-    assert_sound(shaky.judge(), duplicates=range(len(relays) * IN_HAND + 1))
+    assert_sound(shaky.check(), duplicates=range(len(relays) * MAX_IN_FLIGHT + 1))
 
 
-def test_a_database_that_crashes_while_lanes_change_hands(shaky: Stage, database: PostgresServer) -> None:
+def test_a_database_that_crashes_while_lanes_change_owners(shaky: Stage, database: PostgresServer) -> None:
     shaky.write(EVENTS)
     first = start_slowly(shaky)
     shaky.wait_until(lambda: shaky.lanes_of(first) == 64, what="one has every lane")
@@ -70,4 +70,4 @@ def test_a_database_that_crashes_while_lanes_change_hands(shaky: Stage, database
     assert shares(shaky) != [32, 32]
     crash_at_work(shaky, database)
     shaky.wait_until(lambda: shares(shaky) == [32, 32], what="each has its share")
-    assert_sound(shaky.judge(), duplicates=range(2 * IN_HAND + 1))
+    assert_sound(shaky.check(), duplicates=range(2 * MAX_IN_FLIGHT + 1))

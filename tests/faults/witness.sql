@@ -1,5 +1,5 @@
 -- A witness in the database: it records every session that changes or removes a message of a lane that another relay owns.
--- Every relay says its name in the setting `faults.relay`; what a relay is called is kept when its lease is buried.
+-- Every relay says its name in the setting `faults.relay`; what a relay is called is kept after its row is deleted.
 CREATE TABLE fault_relay (id text PRIMARY KEY, name text NOT NULL);
 CREATE TABLE fault_stale (event_id text NOT NULL, written_by text NOT NULL, owned_by text NOT NULL);
 

@@ -6,9 +6,8 @@ import random
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-import psycopg
-
 from pillarbox import Event, Outbox
+from tests.faults.databases import Database, Writer
 from tests.faults.ledger import Ledger
 
 WRITERS = 2
@@ -20,8 +19,8 @@ Noted = list[tuple[str, str]]
 class Workload:
     """Writes events of one type over `keys` keys. Each key belongs to one writer, so that its commits have an order."""
 
-    def __init__(self, url: str, event_type: str, ledger: Ledger, *, keys: int, seed: int) -> None:
-        self._url = url
+    def __init__(self, database: Database, event_type: str, ledger: Ledger, *, keys: int, seed: int) -> None:
+        self._database = database
         self._event_type = event_type
         self._ledger = ledger
         self._outbox = Outbox()
@@ -36,28 +35,28 @@ class Workload:
                 done.result()
 
     def _write(self, writer: int, count: int) -> None:
-        with psycopg.connect(self._url) as connection:
+        with self._database.writer() as connected:
             while count > 0:
-                count -= self._transaction(connection, self._chances[writer], self._keys[writer])
+                count -= self._transaction(connected, self._chances[writer], self._keys[writer])
 
-    def _transaction(self, connection: psycopg.Connection, chance: random.Random, keys: Sequence[str]) -> int:
+    def _transaction(self, writer: Writer, rng: random.Random, keys: Sequence[str]) -> int:
         kept: Noted = []
         undone: Noted = []
-        rolled_back = chance.random() < 0.1
-        with connection.transaction(force_rollback=rolled_back):
+        rolled_back = rng.random() < 0.1
+        with writer.transaction(rolled_back=rolled_back):
             for _ in range(2):
-                kept += self._record(connection, chance, keys)
-            if chance.random() < 0.5:
-                with connection.transaction(force_rollback=True):
-                    undone += self._record(connection, chance, keys)
-            kept += self._record(connection, chance, keys)
+                kept += self._record(writer, rng, keys)
+            if rng.random() < 0.5:
+                with writer.savepoint():
+                    undone += self._record(writer, rng, keys)
+            kept += self._record(writer, rng, keys)
         self._ledger.roll_back(undone + (kept if rolled_back else []))
         if rolled_back:
             return 0
         self._ledger.commit(kept)
         return len(kept)
 
-    def _record(self, connection: psycopg.Connection, chance: random.Random, keys: Sequence[str]) -> Noted:
-        chosen = chance.choices(keys, k=chance.randint(1, MOST_PER_TRANSACTION))
+    def _record(self, writer: Writer, rng: random.Random, keys: Sequence[str]) -> Noted:
+        chosen = rng.choices(keys, k=rng.randint(1, MOST_PER_TRANSACTION))
         events = [Event(self._event_type, {"filler": "x" * 200}, key=key) for key in chosen]
-        return list(zip(chosen, self._outbox.record(connection, *events), strict=True))
+        return list(zip(chosen, self._outbox.record(writer.connection, *events), strict=True))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pika
 import pika.exceptions
 
-from tests.integration.rabbitmq.consumer import channel
+from tests.integration.rabbitmq.consumer import channel, publish_confirmed
 
 _LAST = "the-end"
-_PATIENCE = 30.0
+_TIMEOUT = 30.0
 
 
 def take(url: str, queue: str) -> list[str]:
@@ -21,13 +21,13 @@ def take(url: str, queue: str) -> list[str]:
         source.confirm_delivery()
         try:
             last = pika.BasicProperties(message_id=_LAST, delivery_mode=2)
-            source.basic_publish("", queue, b"", last, mandatory=True)
+            publish_confirmed(source, "", queue, b"", last)
         except pika.exceptions.UnroutableError:
             return []
         source.basic_qos(prefetch_count=1000)
-        for method, properties, _ in source.consume(queue, auto_ack=True, inactivity_timeout=_PATIENCE):
+        for method, properties, _ in source.consume(queue, auto_ack=True, inactivity_timeout=_TIMEOUT):
             if method is None or properties is None:
-                raise AssertionError(f"{queue}: the last message did not come within {_PATIENCE:g} s")
+                raise AssertionError(f"{queue}: the last message did not come within {_TIMEOUT:g} s")
             if properties.message_id == _LAST:
                 break
             ids.append(str(properties.message_id))

@@ -1,0 +1,192 @@
+"""What a stage needs of its database: queries, writers with savepoints, a witness, and a name for each relay."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from datetime import datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import psycopg
+import pymysql
+
+from tests.integration.record.mariadb_ways import connect_arguments
+
+_FOLDER = Path(__file__).parent
+
+
+class Writer(ABC):
+    """A connection of a writer."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    @abstractmethod
+    def transaction(self, *, rolled_back: bool) -> AbstractContextManager[object]:
+        """Commit at the end of the block, or roll back."""
+
+    @abstractmethod
+    def savepoint(self) -> AbstractContextManager[object]:
+        """A savepoint inside a transaction, to which the block is rolled back."""
+
+
+class Database(ABC):
+    """One database. Its one connection is for queries: a wait polls a hundred times per second."""
+
+    now: str
+    """An expression: the current time."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._asking = Lock()
+        self._connection = self._connect()
+        self._install_witness()
+
+    @abstractmethod
+    def writer(self) -> AbstractContextManager[Writer]: ...
+
+    @abstractmethod
+    def named(self, url: str, relay: str) -> str:
+        """The URL of the store, with the name under which the witness knows the relay."""
+
+    @abstractmethod
+    def relays_locked(self) -> AbstractContextManager[object]:
+        """Let no relay renew its lease while the block is open."""
+
+    @abstractmethod
+    def is_past(self, since: datetime, seconds: float) -> bool:
+        """Return whether that many seconds have passed on the clock of the database."""
+
+    @abstractmethod
+    def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]: ...
+
+    def close(self) -> None:
+        self._connection.close()
+
+    @abstractmethod
+    def _connect(self) -> Any: ...
+
+    @abstractmethod
+    def _install_witness(self) -> None: ...
+
+
+class PostgresWriter(Writer):
+    def transaction(self, *, rolled_back: bool) -> AbstractContextManager[object]:
+        found: AbstractContextManager[object] = self.connection.transaction(force_rollback=rolled_back)
+        return found
+
+    def savepoint(self) -> AbstractContextManager[object]:
+        return self.transaction(rolled_back=True)
+
+
+class PostgresDatabase(Database):
+    now = "now()"
+
+    @contextmanager
+    def writer(self) -> Iterator[Writer]:
+        with psycopg.connect(self.url) as connection:
+            yield PostgresWriter(connection)
+
+    def named(self, url: str, relay: str) -> str:
+        return f"{url}?faults.relay={relay}"
+
+    @contextmanager
+    def relays_locked(self) -> Iterator[None]:
+        with psycopg.connect(self.url) as other_session:
+            other_session.execute("LOCK TABLE outbox_relay IN SHARE MODE")
+            yield
+
+    def is_past(self, since: datetime, seconds: float) -> bool:
+        [(past,)] = self.query("SELECT now() > %s::timestamptz + %s * interval '1 second'", since, seconds)
+        return bool(past)
+
+    def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
+        with self._asking:
+            try:
+                return list(self._connection.execute(statement, parameters).fetchall())
+            except psycopg.OperationalError:
+                if not self._connection.closed:
+                    raise
+                # The server crashed and runs again.
+                self._connection = self._connect()
+                return list(self._connection.execute(statement, parameters).fetchall())
+
+    def _connect(self) -> Any:
+        return psycopg.connect(self.url, autocommit=True)
+
+    def _install_witness(self) -> None:
+        self._connection.execute((_FOLDER / "witness.sql").read_bytes())
+
+
+class MariaDBWriter(Writer):
+    @contextmanager
+    def transaction(self, *, rolled_back: bool) -> Iterator[None]:
+        self.connection.begin()
+        yield
+        self.connection.rollback() if rolled_back else self.connection.commit()
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        with self.connection.cursor() as cursor:
+            cursor.execute("SAVEPOINT undone")
+            yield
+            cursor.execute("ROLLBACK TO SAVEPOINT undone")
+
+
+class MariaDBDatabase(Database):
+    """Each relay is a user of its own: the witness sees the user of a session, and no setting of it."""
+
+    now = "utc_timestamp(6)"
+
+    def __init__(self, url: str) -> None:
+        self._users: list[str] = []
+        super().__init__(url)
+
+    @contextmanager
+    def writer(self) -> Iterator[Writer]:
+        with closing(pymysql.connect(**connect_arguments(self.url))) as connection:
+            yield MariaDBWriter(connection)
+
+    def named(self, url: str, relay: str) -> str:
+        database = url.rpartition("/")[2]
+        self.query(f"CREATE USER `{relay}`")
+        self._users.append(relay)
+        self.query(f"GRANT ALL ON `{database}`.* TO `{relay}`")
+        return url.replace("root@", f"{relay}@")
+
+    @contextmanager
+    def relays_locked(self) -> Iterator[None]:
+        with self.writer() as other, other.connection.cursor() as cursor:
+            cursor.execute("LOCK TABLES outbox_relay READ")  # row locks would not stop a relay whose row is deleted
+            yield
+
+    def is_past(self, since: datetime, seconds: float) -> bool:
+        [(past,)] = self.query(f"SELECT {self.now} > %s + INTERVAL %s SECOND", since, seconds)
+        return bool(past)
+
+    def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
+        with self._asking, self._connection.cursor() as cursor:
+            cursor.execute(statement, parameters or None)
+            return list(cursor.fetchall())
+
+    def close(self) -> None:
+        super().close()
+        server = connect_arguments(self.url) | {"database": None}  # the database may be dropped already
+        with closing(pymysql.connect(**server)) as connection, connection.cursor() as cursor:
+            for user in self._users:
+                cursor.execute(f"DROP USER `{user}`")
+
+    def _connect(self) -> Any:
+        return pymysql.connect(**connect_arguments(self.url), autocommit=True)
+
+    def _install_witness(self) -> None:
+        for statement in (_FOLDER / "witness_mariadb.sql").read_text().split(";\n"):
+            if statement.strip():
+                self.query(statement)
+
+
+def database_at(url: str) -> Database:
+    return MariaDBDatabase(url) if url.startswith("mariadb:") else PostgresDatabase(url)
