@@ -1,4 +1,4 @@
-"""The far side of the broker, seen with a client that is not ours."""
+"""The receiving side of the broker, read with pika itself."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
+from pika.exceptions import NackError
+
+from tests.servers.waiting import wait_until
 
 
 class Taken(NamedTuple):
@@ -19,13 +22,28 @@ class Taken(NamedTuple):
 
 @contextmanager
 def channel(url: str) -> Iterator[BlockingChannel]:
-    """A channel of a connection of its own, to look and meddle with.
+    """A channel of its own connection, to inspect and change the broker.
 
-    Ask for confirms (`confirm_delivery`) before you publish more than one message: when the channel closes behind
-    unconfirmed ones, a quorum queue may keep the first and lose the others.
+    Ask for confirms (`confirm_delivery`, `publish_confirmed`) before you publish more than one message: when the
+    channel closes behind unconfirmed ones, a quorum queue may keep the first and lose the others.
     """
     with pika.BlockingConnection(pika.URLParameters(url)) as connection:
         yield connection.channel()
+
+
+def publish_confirmed(
+    broker: BlockingChannel, exchange: str, key: str, body: bytes, properties: pika.BasicProperties | None = None
+) -> None:
+    """Publish with `confirm_delivery` until the broker accepts: a new quorum queue may have no leader."""
+
+    def is_accepted() -> bool:
+        try:
+            broker.basic_publish(exchange, key, body, properties, mandatory=True)
+        except NackError:
+            return False
+        return True
+
+    wait_until(is_accepted, bound=60, what=f"{key} accepts a message")
 
 
 def take_all(url: str, queue: str) -> list[Taken]:

@@ -12,10 +12,10 @@ _NARROW = 2048
 
 
 class Proxy:
-    """Listens on a port of its own. What passes through it is not looked at."""
+    """Listens on its own port and forwards bytes without parsing them."""
 
     def __init__(self, port: int, *, rate: float | None = None) -> None:
-        """`rate`: bytes per second that pass on the way to the broker; what waits for that lies with the sender."""
+        """`rate`: bytes per second forwarded to the broker; the rest stays in the buffers of the sender."""
         self._target = port
         self._rate = rate
         self._server: asyncio.Server | None = None
@@ -60,19 +60,19 @@ class Proxy:
         await self.reset()
 
     async def reset(self) -> None:
-        """Break every connection; new ones are welcome."""
+        """Break every connection; accept new ones."""
         self._speaking.set()
         for end in self._ends:
             end.transport.abort()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def lead_to(self, port: int) -> None:
+    def forward_to(self, port: int) -> None:
         """Lead new connections to another server; those that are open stay where they are."""
         self._target = port
 
     def silence(self) -> None:
-        """Hold back whatever the broker says from now on; what is said to it still arrives."""
+        """Hold back all bytes of the broker from now on; bytes to the broker still arrive."""
         self._speaking.clear()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

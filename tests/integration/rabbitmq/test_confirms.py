@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from pillarbox.core.errors import NackedError, PermanentError, RejectedError
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQTransport
@@ -23,16 +23,16 @@ async def test_a_full_queue_nacks_and_keeps_exactly_what_was_accepted(
     make: MakeTransport, url: str, queue: str, batch: Batch, kind: QueueType
 ) -> None:
     transport = make(queues=[Queue(name=queue, type=kind, max_length=5)])
-    answers: dict[str, Result] = {}
+    results: dict[str, SendResult] = {}
 
     async def full() -> bool:
-        sent = batch(20, f"{len(answers)}-")
-        answers.update(zip([one.message.event_id for one in sent], await transport.send(sent), strict=True))
-        return any(answers.values())
+        sent = batch(20, f"{len(results)}-")
+        results.update(zip([one.message.event_id for one in sent], await transport.send(sent), strict=True))
+        return any(results.values())
 
     await eventually(full)
-    accepted = {event_id for event_id, answer in answers.items() if answer is None}
-    assert {type(answer) for answer in answers.values()} == {type(None), NackedError}
+    accepted = {event_id for event_id, result in results.items() if result is None}
+    assert {type(result) for result in results.values()} == {type(None), NackedError}
     assert {taken.properties.message_id for taken in take_all(url, queue)} == accepted
 
     async def takes_again() -> bool:
@@ -49,10 +49,10 @@ async def test_an_unroutable_message_is_rejected_and_its_neighbours_are_not(
     to = RabbitMQTransport.to(exchange=exchange)
     types = ["taken.a", "lost.a", "taken.b", "lost.b", "taken.c"] * 20
     sent = [outgoing(f"e{n}", to, event_type=event_type) for n, event_type in enumerate(types)]
-    answers = await transport.send(sent)
+    results = await transport.send(sent)
     expected = [RejectedError if event_type.startswith("lost") else type(None) for event_type in types]
-    assert [type(answer) for answer in answers] == expected
-    assert f"exchange '{exchange}', routing key 'lost.a'" in str(answers[1])
+    assert [type(result) for result in results] == expected
+    assert f"exchange '{exchange}', routing key 'lost.a'" in str(results[1])
     assert len(take_all(url, queue)) == 60
 
 
@@ -60,8 +60,8 @@ async def test_two_copies_of_an_event_in_one_batch_have_a_result_each(
     make: MakeTransport, queue: str, batch: Batch
 ) -> None:
     [good], bad = batch(1, "same"), RabbitMQTransport.to(exchange="amq.direct", routing_key=f"{queue}-unbound")
-    answers = await make().send([good._replace(address=bad), good, good._replace(address=bad), good])
-    assert [type(answer) for answer in answers] == [RejectedError, type(None), RejectedError, type(None)]
+    results = await make().send([good._replace(address=bad), good, good._replace(address=bad), good])
+    assert [type(result) for result in results] == [RejectedError, type(None), RejectedError, type(None)]
 
 
 async def test_a_routing_key_that_is_too_long_fails_permanently_and_alone(
@@ -70,8 +70,8 @@ async def test_a_routing_key_that_is_too_long_fails_permanently_and_alone(
     before, long, after = batch(3)
     to = RabbitMQTransport.to(exchange="amq.topic", routing_key="{aggregate_type}.{event_type}")
     long = long._replace(address=to, message=long.message._replace(event_type="x" * 250))
-    answers = await make().send([before, long, after])
-    assert [type(answer) for answer in answers] == [type(None), PermanentError, type(None)]
+    results = await make().send([before, long, after])
+    assert [type(result) for result in results] == [type(None), PermanentError, type(None)]
     assert len(take_all(url, queue)) == 2
 
 
@@ -82,8 +82,8 @@ async def test_headers_larger_than_a_frame_fail_permanently_and_keep_the_connect
     before, heavy, after = batch(3)
     await transport.send(batch(1, "first"))
     heavy = heavy._replace(headers={f"h{n}": "x" * 8192 for n in range(16)})
-    answers = await transport.send([before, heavy, after])
-    assert [type(answer) for answer in answers] == [type(None), PermanentError, type(None)]
+    results = await transport.send([before, heavy, after])
+    assert [type(result) for result in results] == [type(None), PermanentError, type(None)]
     assert len(take_all(url, queue)) == 3
     assert proxy.accepted == 1
 
@@ -103,8 +103,8 @@ async def test_a_batch_larger_than_the_window_arrives_complete_and_in_order(
 
 async def test_many_batches_share_a_small_window(make: MakeTransport, url: str, queue: str, batch: Batch) -> None:
     transport = make(window=50)
-    answers = await asyncio.gather(*(transport.send(batch(40, f"{n}-")) for n in range(10)))
-    assert answers == [[None] * 40] * 10
+    results = await asyncio.gather(*(transport.send(batch(40, f"{n}-")) for n in range(10)))
+    assert results == [[None] * 40] * 10
     assert len({taken.properties.message_id for taken in take_all(url, queue)}) == 400
 
 

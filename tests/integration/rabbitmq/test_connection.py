@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from pillarbox.core.errors import UnavailableError
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import RabbitMQTransport
 from tests.integration.rabbitmq.conftest import MakeTransport
@@ -42,14 +42,14 @@ async def test_connect_errors_name_endpoint_and_reason_and_never_the_password(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     transport = make(address.format(canary=CANARY, port=rabbitmq_server.port, closed=free_port()))
-    [answer] = await transport.send(batch(1))
-    assert isinstance(answer, UnavailableError)
-    assert named in str(answer)
-    assert "cannot connect to RabbitMQ at" in str(answer)
+    [result] = await transport.send(batch(1))
+    assert isinstance(result, UnavailableError)
+    assert named in str(result)
+    assert "cannot connect to RabbitMQ at" in str(result)
     with pytest.raises(UnavailableError) as raised:
         await transport.ping()
-    told = [repr(transport), repr(answer), *traceback.format_exception(raised.value), caplog.text]
-    assert CANARY not in "\n".join(told)
+    shown = [repr(transport), repr(result), *traceback.format_exception(raised.value), caplog.text]
+    assert CANARY not in "\n".join(shown)
 
 
 async def test_a_broker_that_does_not_confirm_in_time_is_unavailable_and_its_connection_dropped(
@@ -58,9 +58,9 @@ async def test_a_broker_that_does_not_confirm_in_time_is_unavailable_and_its_con
     transport = make(proxied, send_timeout="300ms")
     await transport.send(batch(1, "first"))
     proxy.silence()
-    answers = await transport.send(batch(3))
-    assert {type(answer) for answer in answers} == {UnavailableError}
-    assert "within 0.3 s" in str(answers[0])
+    results = await transport.send(batch(3))
+    assert {type(result) for result in results} == {UnavailableError}
+    assert "within 0.3 s" in str(results[0])
     # The late confirms pass now, and must not count.
     await proxy.heal()
     assert await transport.send(batch(3, "again")) == [None] * 3
@@ -74,9 +74,9 @@ async def test_a_broker_that_does_not_complete_the_handshake_in_time_is_unavaila
 ) -> None:
     proxy.silence()
     transport = make(proxied, connect_timeout="300ms")
-    [answer] = await transport.send(batch(1))
-    assert isinstance(answer, UnavailableError)
-    assert "within 0.3 s" in str(answer)
+    [result] = await transport.send(batch(1))
+    assert isinstance(result, UnavailableError)
+    assert "within 0.3 s" in str(result)
     await proxy.heal()
     assert await transport.send(batch(1)) == [None]
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
@@ -89,9 +89,9 @@ async def test_a_lost_connection_fails_unconfirmed_messages_and_is_replaced(
     await transport.send(batch(1, "first"))
     sending = await unconfirmed(transport, proxy, url, queue, batch)
     await proxy.reset()
-    answers = await sending
-    assert {type(answer) for answer in answers} == {UnavailableError}
-    assert "lost the connection" in str(answers[0])
+    results = await sending
+    assert {type(result) for result in results} == {UnavailableError}
+    assert "lost the connection" in str(results[0])
     assert await transport.send(batch(5)) == [None] * 5
 
 
@@ -101,14 +101,14 @@ async def test_a_cancelled_send_affects_no_other_and_leaves_nothing_open(
     transport = make(proxied)
     # Two at once, because a third channel could not be opened in silence.
     await asyncio.gather(transport.send(batch(1, "first")), transport.send(batch(1, "second")))
-    doomed = await unconfirmed(transport, proxy, url, queue, batch)
-    beside = asyncio.create_task(transport.send(batch(5, "beside")))
+    target = await unconfirmed(transport, proxy, url, queue, batch)
+    concurrent = asyncio.create_task(transport.send(batch(5, "concurrent")))
     await eventually(lambda: in_queue(url, queue, 12))
-    doomed.cancel()
+    target.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await doomed
+        await target
     await proxy.heal()
-    assert await beside == [None] * 5
+    assert await concurrent == [None] * 5
     assert await transport.send(batch(5, "after")) == [None] * 5
     assert proxy.accepted == 1
 
@@ -118,11 +118,11 @@ async def test_cancelled_while_connecting_it_drops_the_connection(
 ) -> None:
     proxy.silence()
     transport = make(proxied)
-    doomed = asyncio.create_task(transport.send(batch(1)))
+    target = asyncio.create_task(transport.send(batch(1)))
     await eventually(lambda: has_connections(proxy, 1))
-    doomed.cancel()
+    target.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await doomed
+        await target
     await proxy.heal()
     await eventually(lambda: has_connections(proxy, 0))
     assert await transport.send(batch(1)) == [None]
@@ -137,9 +137,9 @@ async def test_closed_while_connecting_it_fails_the_send_and_drops_the_connectio
     sending = [asyncio.create_task(transport.send(batch(1))) for _ in range(3)]
     await eventually(lambda: has_connections(proxy, 1))
     await transport.aclose()
-    for answers in await asyncio.gather(*sending):
-        assert [type(answer) for answer in answers] == [UnavailableError]
-        assert "is closed" in str(answers[0])
+    for results in await asyncio.gather(*sending):
+        assert [type(result) for result in results] == [UnavailableError]
+        assert "is closed" in str(results[0])
     await proxy.heal()
     await eventually(lambda: has_connections(proxy, 0))
 
@@ -151,7 +151,7 @@ async def test_closed_while_the_broker_is_silent_it_fails_the_send_and_cuts_the_
     await transport.send(batch(1, "first"))
     sending = await unconfirmed(transport, proxy, url, queue, batch)
     await transport.aclose()
-    assert {str(answer) for answer in await sending} == {f"the transport to RabbitMQ at {place(proxy)} is closed"}
+    assert {str(result) for result in await sending} == {f"the transport to RabbitMQ at {place(proxy)} is closed"}
     with pytest.raises(UnavailableError, match="is closed"):
         await transport.send(batch(1))
     with pytest.raises(UnavailableError, match="is closed"):
@@ -172,7 +172,7 @@ def place(proxy: Proxy) -> str:
 
 async def unconfirmed(
     transport: RabbitMQTransport, proxy: Proxy, url: str, queue: str, batch: Batch
-) -> "asyncio.Task[list[Result]]":
+) -> "asyncio.Task[list[SendResult]]":
     """A send whose five messages are in the queue, and whose confirms are held back."""
     proxy.silence()
     before = count(url, queue)

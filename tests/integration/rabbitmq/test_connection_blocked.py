@@ -1,4 +1,4 @@
-"""A broker short of memory or disk blocks its publishers: the transport notices at once, and continues by itself."""
+"""A broker short of memory or disk blocks its publishers: the transport notices, and resumes after the alarm."""
 
 from collections.abc import Callable, Iterator
 
@@ -33,12 +33,12 @@ async def test_an_alarm_and_its_end_are_noticed(
         transport = make(f"amqp://guest:guest@127.0.0.1:{proxy.port}/", send_timeout="60s")
         assert await transport.send(batch(5, "before")) == [None] * 5
         alarm(healed)
-        answers = await transport.send(batch(5, "noticed"))
-        assert {type(answer) for answer in answers} == {UnavailableError}
-        assert f"is blocked ({reason})" in str(answers[0])
+        results = await transport.send(batch(5, "noticed"))
+        assert {type(result) for result in results} == {UnavailableError}
+        assert f"is blocked ({reason})" in str(results[0])
         with pytest.raises(UnavailableError, match="is blocked"):
             await transport.ping()
-        assert {type(answer) for answer in await transport.send(batch(5, "refused"))} == {UnavailableError}
+        assert {type(result) for result in await transport.send(batch(5, "refused"))} == {UnavailableError}
 
         end(healed)
 
@@ -56,6 +56,6 @@ async def test_a_transport_to_a_blocked_broker_can_be_closed(
     await transport.send(batch(1))
     alarm, _ = MEMORY
     alarm(healed)
-    [answer] = await transport.send(batch(1))
-    assert isinstance(answer, UnavailableError)
+    [result] = await transport.send(batch(1))
+    assert isinstance(result, UnavailableError)
     await transport.aclose()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from pillarbox.core.errors import UnavailableError
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Binding, Exchange, Queue, RabbitMQTransport
@@ -27,7 +27,7 @@ async def test_a_killed_broker_loses_nothing_that_it_accepted(
     await transport.declare_topology()
     # RabbitMQ persists a new quorum queue half a second after it confirms the declaration, and loses it until then.
     victim.evaluate("[dets:sync(Table) || Table <- dets:all()]")
-    answers: dict[str, Result] = {}
+    outcomes: dict[str, SendResult] = {}
     over = asyncio.Event()
 
     async def up() -> bool:
@@ -39,18 +39,18 @@ async def test_a_killed_broker_loses_nothing_that_it_accepted(
 
     async def stream(name: str) -> None:
         while not over.is_set():
-            sent = [outgoing(f"{name}-{len(answers)}-{n}", RabbitMQTransport.to(exchange=exchange)) for n in range(50)]
+            sent = [outgoing(f"{name}-{len(outcomes)}-{n}", RabbitMQTransport.to(exchange=exchange)) for n in range(50)]
             results = await transport.send(sent)
-            answers.update(zip([one.message.event_id for one in sent], results, strict=True))
+            outcomes.update(zip([one.message.event_id for one in sent], results, strict=True))
             if any(results):
                 await eventually(up, within=60)
 
-    async def some(answer: type, since: int) -> int:
+    async def some(outcome: type, since: int) -> int:
         async def seen() -> bool:
-            return any(type(one) is answer for one in list(answers.values())[since:])
+            return any(type(one) is outcome for one in list(outcomes.values())[since:])
 
         await eventually(seen, within=60)
-        return len(answers)
+        return len(outcomes)
 
     async with asyncio.TaskGroup() as group:
         group.create_task(stream("a"))
@@ -61,6 +61,6 @@ async def test_a_killed_broker_loses_nothing_that_it_accepted(
         await asyncio.to_thread(victim.start)
         await some(type(None), since=down)
         over.set()
-    assert {type(answer) for answer in answers.values()} == {type(None), UnavailableError}
-    accepted = {event_id for event_id, answer in answers.items() if answer is None}
+    assert {type(outcome) for outcome in outcomes.values()} == {type(None), UnavailableError}
+    accepted = {event_id for event_id, outcome in outcomes.items() if outcome is None}
     assert accepted <= {str(taken.properties.message_id) for taken in take_all(victim.url(), queue)}

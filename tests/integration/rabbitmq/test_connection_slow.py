@@ -19,10 +19,10 @@ from tests.integration.rabbitmq.consumer import take_all
 from tests.integration.rabbitmq.proxy import Proxy
 from tests.servers.rabbitmq import RabbitMQServer
 
-SLOW = 50_000.0
+SLOW = 40_000.0
 """Bytes per second."""
-SHORT = "500ms"
-"""In which the slow link carries a tenth of what is sent."""
+SHORT = "1.5s"
+"""In which the slow link carries a quarter of what is sent; longer than a busy machine pauses a process."""
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ async def test_a_send_that_makes_progress_is_not_timed_out(
     make: MakeTransport, url: str, slow: Proxy, queue: str, count: int, size: int
 ) -> None:
     transport = make(f"amqp://127.0.0.1:{slow.port}", send_timeout=SHORT)
-    answers = await transport.send(heavy(queue, count, size))
-    assert answers == [None] * count
+    results = await transport.send(heavy(queue, count, size))
+    assert results == [None] * count
     assert slow.accepted == 1
     assert len(take_all(url, queue)) == count
 
@@ -51,12 +51,12 @@ async def test_a_send_without_progress_times_out(make: MakeTransport, proxy: Pro
     transport = make(proxied, send_timeout=SHORT)
     await transport.send(heavy(queue, 1, 1))
     proxy.silence()
-    [answer] = await transport.send(heavy(queue, 1, 1000))
-    assert isinstance(answer, UnavailableError)
-    assert "did not answer within 0.5 s" in str(answer)
+    [result] = await transport.send(heavy(queue, 1, 1000))
+    assert isinstance(result, UnavailableError)
+    assert "did not respond within 1.5 s" in str(result)
 
 
-async def test_a_relay_sends_nothing_twice_over_a_slow_link(
+async def test_a_relay_sends_nothing_twice_over_a_slow_connection(
     make: MakeTransport, url: str, slow: Proxy, queue: str, postgres_url: str
 ) -> None:
     sql = await asyncpg.connect(postgres_url)

@@ -62,9 +62,9 @@ async def test_a_broker_with_an_untrusted_certificate_receives_nothing(
     make: MakeTransport, secure: Secure, batch: Batch
 ) -> None:
     port, _ = secure
-    [answer] = await make(f"amqps://localhost:{port}/").send(batch(1))
-    assert isinstance(answer, UnavailableError)
-    assert "certificate verify failed" in str(answer)
+    [result] = await make(f"amqps://localhost:{port}/").send(batch(1))
+    assert isinstance(result, UnavailableError)
+    assert "certificate verify failed" in str(result)
 
 
 async def test_a_broker_with_a_certificate_of_another_host_receives_nothing(
@@ -72,6 +72,6 @@ async def test_a_broker_with_a_certificate_of_another_host_receives_nothing(
 ) -> None:
     port, authority = secure
     tls = ssl.create_default_context(cafile=str(authority))
-    [answer] = await make(f"amqps://127.0.0.1:{port}/", tls=tls).send(batch(1))
-    assert isinstance(answer, UnavailableError)
-    assert "IP address mismatch" in str(answer)
+    [result] = await make(f"amqps://127.0.0.1:{port}/", tls=tls).send(batch(1))
+    assert isinstance(result, UnavailableError)
+    assert "IP address mismatch" in str(result)

@@ -11,7 +11,7 @@ from tests.integration.rabbitmq.proxy import Proxy
 
 
 class ByHand(SystemClock):
-    """A clock that moves when it is told to."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.at = 1000.0
@@ -28,7 +28,7 @@ def watching(proxied: str, queue: str, folder: Path, clock: ByHand) -> QueueDept
     return QueueDepths(settings, destinations=set, clock=clock)
 
 
-async def test_a_depth_is_kept_for_a_while_after_the_broker_is_gone(
+async def test_a_depth_is_kept_for_a_while_after_the_broker_stopped(
     url: str, proxy: Proxy, proxied: str, queue: str, tmp_path: Path
 ) -> None:
     with channel(url) as broker:

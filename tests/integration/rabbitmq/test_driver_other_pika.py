@@ -60,7 +60,7 @@ async def test_every_kind_of_result_is_returned_and_the_fallback_is_logged_once(
     assert "ShortStringTooLong" in str(too_long)
 
     async def full() -> bool:
-        return any(isinstance(answer, NackedError) for answer in await second.send(batch(300, "more")))
+        return any(isinstance(result, NackedError) for result in await second.send(batch(300, "more")))
 
     await eventually(full)
     assert [taken.properties.message_id for taken in take_all(url, queue)][:300] == [f"e{n}" for n in range(300)]

@@ -5,8 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pillarbox import Destination, Event, Outbox, Relay, Route
 from pillarbox.core.transport import Outgoing
-from pillarbox.relay.envelope import outgoing_headers
+from pillarbox.relay.envelope import CloudEvents, outgoing_headers
+from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import Queue, RabbitMQTransport
 from tests.integration.rabbitmq.conftest import MakeTransport
@@ -29,7 +31,7 @@ def full(queue: str) -> Outgoing:
         causation_id="evt-000",
         trace_id=TRACE,
         occurred_at=WHEN,
-        headers_json='{"tenant": "acme", "replayof": "evt-000"}',
+        headers_json='{"tenant": "acme", "replayof": "evt-000", "tracestate": "shop=7"}',
     )
     return with_headers(made._replace(message=message))
 
@@ -65,6 +67,7 @@ async def test_every_property_is_as_documented(make: MakeTransport, url: str, qu
             "schemaVersion": 3,
             "causationId": "evt-000",
             "traceparent": TRACE,
+            "tracestate": "shop=7",
             "tenant": "acme",
             "replayof": "evt-000",
         },
@@ -94,7 +97,7 @@ async def test_properties_without_a_value_are_left_out(make: MakeTransport, url:
         f"00-0af7651916cd43dd8448eb211c80319c-{'0' * 16}-01",
     ],
 )
-async def test_a_trace_id_that_is_no_traceparent_is_not_passed_on_as_one(
+async def test_an_invalid_traceparent_is_not_sent_as_one(
     make: MakeTransport, url: str, queue: str, trace_id: str
 ) -> None:
     one = full(queue)
@@ -108,3 +111,37 @@ async def test_a_header_of_the_producer_does_not_replace_one_of_ours(make: MakeT
     forged = with_headers(one._replace(message=one.message._replace(headers_json=given)))
     headers = (await sent(make, url, queue, forged)).properties.headers or {}
     assert (headers["eventType"], headers["schemaVersion"], headers["mine"]) == ("order.placed", 3, "kept")
+
+
+async def test_a_cloudevent_in_binary_mode_is_its_payload_with_attributes_in_headers(
+    make: MakeTransport, url: str, queue: str
+) -> None:
+    transport = make(queues=[Queue(name=queue, type="classic")])
+    await transport.declare_topology()
+    store, body = MemoryStore(), CloudEvents(source="/shop/orders", mode="binary")
+    with store.transaction() as transaction:
+        Outbox().record(
+            transaction,
+            Event("order.placed", {"größe": 7}, event_id="evt-001", aggregate_type="ORDER", aggregate_id="42 %"),
+        )
+    destination = Destination(RabbitMQTransport.to(routing_key=queue), body=body)
+    relay = Relay(
+        store=store, transports={"rabbit": transport}, destinations={"shop": destination}, routes=[Route(to=["shop"])]
+    )
+    await relay.run_until_empty()
+    [taken] = take_all(url, queue)
+    assert taken.body == '{"größe":7}'.encode()
+    assert taken.properties.content_type == "application/json"
+    headers = taken.properties.headers
+    assert headers is not None
+    prefixed = {name: value for name, value in headers.items() if name.startswith("cloudEvents_")}
+    assert prefixed.pop("cloudEvents_time") == headers["occurredAt"]
+    assert prefixed == {
+        "cloudEvents_specversion": "1.0",
+        "cloudEvents_id": "evt-001",
+        "cloudEvents_type": "order.placed",
+        "cloudEvents_source": "/shop/orders",
+        "cloudEvents_subject": "ORDER/42 %",
+        "cloudEvents_partitionkey": "ORDER:42 %",
+        "cloudEvents_schemaversion": "1",
+    }

@@ -12,8 +12,9 @@ from pillarbox.core.transport import Outgoing
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import Exchange, Queue, RabbitMQTransport, connection, transport
-from pillarbox.transports.rabbitmq.driver import Channel, Second, declare
+from pillarbox.transports.rabbitmq import Exchange, Queue, RabbitMQTransport, transport
+from pillarbox.transports.rabbitmq.declaring import OnExisting, SecondDeclaration, declare
+from pillarbox.transports.rabbitmq.driver import Channel
 from pillarbox.transports.rabbitmq.topology import Declaration
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import channel, take_all
@@ -38,7 +39,9 @@ class Declares:
         self.may_go_on.set()
         self.before: Callable[[], Awaitable[None]] = _nothing
 
-    async def __call__(self, over: Channel, declarations: Sequence[Declaration | Second]) -> list[Declaration | Second]:
+    async def __call__(
+        self, over: Channel, declarations: Sequence[Declaration | SecondDeclaration], on_existing: OnExisting
+    ) -> list[Declaration | SecondDeclaration]:
         self.names += [one.name for one in declarations if isinstance(one, Queue)]
         self.channels.add(over)
         self.at_once += 1
@@ -46,7 +49,7 @@ class Declares:
         await self.before()
         await self.may_go_on.wait()
         try:
-            return await declare(over, declarations)
+            return await declare(over, declarations, on_existing)
         finally:
             self.at_once -= 1
 
@@ -54,7 +57,7 @@ class Declares:
 @pytest.fixture
 def declares(monkeypatch: pytest.MonkeyPatch) -> Declares:
     seen = Declares()
-    monkeypatch.setattr(connection, "declare", seen)
+    monkeypatch.setattr(transport, "declare", seen)
     return seen
 
 
@@ -68,8 +71,8 @@ async def test_new_queues_are_declared_several_at_a_time_over_a_few_channels(
     names = [new_name() for _ in range(20)]
     assert await make().send(batch_for(names)) == [None] * 20
     assert sorted(declares.names) == sorted(names)
-    assert 1 < declares.most_at_once <= connection.CHANNELS
-    assert len(declares.channels) <= connection.CHANNELS
+    assert 1 < declares.most_at_once <= transport.CHANNELS
+    assert len(declares.channels) <= transport.CHANNELS
 
 
 async def test_messages_for_known_queues_do_not_wait_for_new_ones(
@@ -149,8 +152,8 @@ async def test_a_connection_lost_among_many_new_queues_keeps_the_earlier_ones(
             await proxy.cut()
 
     declares.before = cut
-    answers = await broker.send(batch_for(names))
-    assert [type(answer) for answer in answers] == [type(None)] * 2 + [UnavailableError] * 3
+    results = await broker.send(batch_for(names))
+    assert [type(result) for result in results] == [type(None)] * 2 + [UnavailableError] * 3
     assert [len(take_all(url, name)) for name in names[:2]] == [1, 1]
     await proxy.heal()
 
@@ -166,8 +169,8 @@ async def test_an_unroutable_event_declares_no_queue_again(
     broker, names = make(exchanges=[Exchange(name=exchange)]), [new_name() for _ in range(3)]
     assert await broker.send(batch_for(names)) == [None] * 3
     declares.names.clear()
-    answers = await broker.send([outgoing("lost", RabbitMQTransport.to(exchange=exchange)), *batch_for(names)])
-    assert [type(answer) for answer in answers] == [RejectedError] + [type(None)] * 3
+    results = await broker.send([outgoing("lost", RabbitMQTransport.to(exchange=exchange)), *batch_for(names)])
+    assert [type(result) for result in results] == [RejectedError] + [type(None)] * 3
     assert await broker.send(batch_for(names)) == [None] * 3
     assert declares.names == []
 
@@ -180,13 +183,13 @@ async def test_only_the_deleted_queue_is_declared_again(
     declares.names.clear()
     with channel(url) as administrator:
         administrator.queue_delete(names[1])
-    assert [type(answer) for answer in await broker.send(batch_for(names))] == [type(None), RejectedError, type(None)]
+    assert [type(result) for result in await broker.send(batch_for(names))] == [type(None), RejectedError, type(None)]
     assert await broker.send(batch_for(names)) == [None] * 3
     assert declares.names == [names[1]]
 
 
 async def test_an_invalid_queue_name_fails_only_its_own_message(make: MakeTransport, queue: str) -> None:
     bad = outgoing("bad", RabbitMQTransport.to(), event_type="line\nbreak")
-    answers = await make().send([bad, *batch_for([queue])])
-    assert [type(answer) for answer in answers] == [UnavailableError, type(None)]
-    assert "control character" in str(answers[0])
+    results = await make().send([bad, *batch_for([queue])])
+    assert [type(result) for result in results] == [UnavailableError, type(None)]
+    assert "control character" in str(results[0])

@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox import Destination, Event, Outbox, Relay, Route
 from pillarbox.core.observations import Observation, Sending
-from pillarbox.core.retry import FixedDelay
+from pillarbox.retry_policies import FixedDelay
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Exchange, Queue, RabbitMQTransport
@@ -23,8 +23,8 @@ SLOW = 250_000.0
 """Bytes per second, of which a batch has 500,000."""
 
 
-class DeliveryStatistics:
-    """A store with events of one key, and the batches that a relay made of them."""
+class OutcomeStatistics:
+    """A store with events of one key, and the batches in which a relay sent them."""
 
     def __init__(self) -> None:
         self.store = MemoryStore()
@@ -44,7 +44,7 @@ class DeliveryStatistics:
             transports={"rabbit": transport},
             destinations={"hot": Destination(address, ordering="pipelined")},
             routes=[Route(to=["hot"])],
-            retry=FixedDelay(wait="100ms", max_attempts=0),
+            retry=FixedDelay(delay="100ms", max_attempts="unlimited"),
             observers=[self._observe],
         ):
             yield
@@ -101,7 +101,7 @@ def limited(rabbitmq_server: RabbitMQServer, queue: str) -> Iterator[str]:
 
 
 async def test_the_events_of_a_key_go_in_one_batch_in_order(make: MakeTransport, url: str, queue: str) -> None:
-    carried, names = DeliveryStatistics(), [f"{number:03}" for number in range(300)]
+    carried, names = OutcomeStatistics(), [f"{number:03}" for number in range(300)]
     carried.record(*events(names))
     async with carried.relay(make(queues=[Queue(name=queue)]), routing_key=queue):
         await carried.delivered(len(names))
@@ -112,7 +112,7 @@ async def test_the_events_of_a_key_go_in_one_batch_in_order(make: MakeTransport,
 async def test_a_connection_lost_in_the_middle_keeps_first_deliveries_in_order(
     make: MakeTransport, url: str, rabbitmq_server: RabbitMQServer, queue: str
 ) -> None:
-    carried, names = DeliveryStatistics(), [f"{number:03}" for number in range(100)]
+    carried, names = OutcomeStatistics(), [f"{number:03}" for number in range(100)]
     carried.record(
         *(Event("thing.happened", bytes(5_000), event_id=name, key=KEY, content_type="x/y") for name in names)
     )
@@ -139,7 +139,7 @@ async def test_a_connection_lost_in_the_middle_keeps_first_deliveries_in_order(
 async def test_a_nacked_event_arrives_after_its_batch_and_before_all_others(
     make: MakeTransport, url: str, rabbitmq_server: RabbitMQServer, limited: str
 ) -> None:
-    carried, names = DeliveryStatistics(), ["1", "2", "large", "4", "5"]
+    carried, names = OutcomeStatistics(), ["1", "2", "large", "4", "5"]
     carried.record(
         *(
             Event(
@@ -162,7 +162,7 @@ async def test_a_nacked_event_arrives_after_its_batch_and_before_all_others(
 async def test_a_returned_event_arrives_after_its_batch_and_before_all_others(
     make: MakeTransport, url: str, queue: str, exchange: str
 ) -> None:
-    carried, wanted = DeliveryStatistics(), {"wanted": "yes"}
+    carried, wanted = OutcomeStatistics(), {"wanted": "yes"}
     carried.record(*events(["1", "2"], headers=wanted), *events(["stray"]), *events(["4", "5"], headers=wanted))
     transport = make(exchanges=[Exchange(name=exchange, type="headers")], queues=[Queue(name=queue)])
     with channel(url) as broker:
@@ -179,10 +179,10 @@ async def test_a_returned_event_arrives_after_its_batch_and_before_all_others(
     assert take(url, queue) == ["1", "2", "4", "5", "stray", "6", "7"]
 
 
-async def test_an_event_whose_queue_may_not_be_declared_is_overtaken_by_its_own_batch_only(
+async def test_an_event_whose_queue_cannot_be_declared_is_overtaken_by_its_own_batch_only(
     make: MakeTransport, rabbitmq_server: RabbitMQServer, queue: str
 ) -> None:
-    carried = DeliveryStatistics()
+    carried = OutcomeStatistics()
     rabbitmq_server.add_user(queue, "secret")
     rabbitmq_server.ctl("set_permissions", queue, "^(?!.*locked)", ".*", ".*")
     try:
@@ -196,10 +196,10 @@ async def test_an_event_whose_queue_may_not_be_declared_is_overtaken_by_its_own_
             await carried.refused("locked 0")
             tried = [batch for batch in carried.batches if "locked 0" in batch]
 
-            async def tried_again() -> bool:
+            async def retried() -> bool:
                 return sum("locked 0" in batch for batch in carried.batches) > len(tried) + 1
 
-            await eventually(tried_again)
+            await eventually(retried)
     finally:
         rabbitmq_server.delete_user(queue)
     delivered = {

@@ -32,8 +32,8 @@ async def test_a_message_over_the_size_limit_fails_permanently_and_alone(
 ) -> None:
     sent = batch(50)
     sent[20] = sent[20]._replace(body=b"x" * 1001)
-    answers = await make(strict.url()).send(sent)
-    failed = {place: answer for place, answer in enumerate(answers) if answer is not None}
+    results = await make(strict.url()).send(sent)
+    failed = {place: result for place, result in enumerate(results) if result is not None}
     assert set(failed) == {20}
     assert isinstance(failed[20], PermanentError)
     assert "e20" in str(failed[20])
@@ -43,28 +43,28 @@ async def test_a_message_over_the_size_limit_fails_permanently_and_alone(
     assert arrived == {f"e{n}" for n in range(50) if n != 20}
 
 
-async def test_several_refused_messages_of_one_batch_are_all_found(
+async def test_several_rejected_messages_of_one_batch_are_all_found(
     make: MakeTransport, url: str, batch: Batch, queue: str
 ) -> None:
     sent = batch(30)
     for place in (0, 7, 8, 29):
         sent[place] = sent[place]._replace(headers=CC)
-    answers = await make().send(sent)
-    assert [place for place, answer in enumerate(answers) if answer is not None] == [0, 7, 8, 29]
-    assert {type(answers[place]) for place in (0, 7, 8, 29)} == {PermanentError}
+    results = await make().send(sent)
+    assert [place for place, result in enumerate(results) if result is not None] == [0, 7, 8, 29]
+    assert {type(results[place]) for place in (0, 7, 8, 29)} == {PermanentError}
     arrived = {taken.properties.message_id for taken in take_all(url, queue)}
     assert arrived == {f"e{n}" for n in range(30)} - {"e0", "e7", "e8", "e29"}
 
 
-async def test_a_batch_sent_beside_one_with_a_refused_message_has_no_duplicates(
+async def test_a_batch_concurrent_with_a_refused_message_has_no_duplicates(
     make: MakeTransport, url: str, batch: Batch, queue: str
 ) -> None:
     transport = make()
     good, bad = batch(30, "good"), batch(30, "bad")
     bad[10] = bad[10]._replace(headers=CC)
     await transport.send(batch(1, "first"))
-    answers, others = await asyncio.gather(transport.send(good), transport.send(bad))
-    assert answers == [None] * 30
+    results, others = await asyncio.gather(transport.send(good), transport.send(bad))
+    assert results == [None] * 30
     assert others.count(None) == 29
     arrived = [str(taken.properties.message_id) for taken in take_all(url, queue)]
     assert sorted(name for name in arrived if name.startswith("good")) == sorted(f"good{n}" for n in range(30))
@@ -75,10 +75,10 @@ async def test_a_missing_exchange_is_an_outage_of_that_destination_only(
 ) -> None:
     transport, nowhere = make(), RabbitMQTransport.to(exchange=exchange)
     sent = [one._replace(address=nowhere) if n % 2 else one for n, one in enumerate(batch(20))]
-    answers = await transport.send(sent)
-    assert answers[::2] == [None] * 10
-    assert {type(answer) for answer in answers[1::2]} == {UnavailableError}
-    assert f"no exchange '{exchange}'" in str(answers[1])
+    results = await transport.send(sent)
+    assert results[::2] == [None] * 10
+    assert {type(result) for result in results[1::2]} == {UnavailableError}
+    assert f"no exchange '{exchange}'" in str(results[1])
     assert len({taken.properties.message_id for taken in take_all(url, queue)}) == 10
     with channel(url) as broker:
         broker.exchange_declare(exchange, "fanout")
@@ -86,27 +86,27 @@ async def test_a_missing_exchange_is_an_outage_of_that_destination_only(
     assert await transport.send(sent) == [None] * 20
 
 
-async def test_an_exchange_that_may_not_be_published_to_is_an_outage_of_that_destination_only(
+async def test_an_exchange_without_write_access_is_an_outage_of_that_destination_only(
     make: MakeTransport, url: str, batch: Batch, exchange: str
 ) -> None:
     with channel(url) as broker:
         broker.exchange_declare(exchange, "fanout", internal=True)
     sent = batch(9)
     sent[4] = sent[4]._replace(address=RabbitMQTransport.to(exchange=exchange))
-    answers = await make().send(sent)
-    assert [place for place, answer in enumerate(answers) if answer is not None] == [4]
-    assert isinstance(answers[4], UnavailableError)
-    assert not isinstance(answers[4], NackedError)
-    assert "ACCESS_REFUSED" in str(answers[4])
+    results = await make().send(sent)
+    assert [place for place, result in enumerate(results) if result is not None] == [4]
+    assert isinstance(results[4], UnavailableError)
+    assert not isinstance(results[4], NackedError)
+    assert "ACCESS_REFUSED" in str(results[4])
 
 
-async def test_a_refused_message_does_not_cost_the_connection(
+async def test_a_rejected_message_does_not_close_the_connection(
     make: MakeTransport, proxy: Proxy, proxied: str, batch: Batch
 ) -> None:
     transport = make(proxied)
     [culprit] = batch(1)
     for _ in range(3):
-        [answer] = await transport.send([culprit._replace(headers=CC)])
-        assert isinstance(answer, PermanentError)
+        [result] = await transport.send([culprit._replace(headers=CC)])
+        assert isinstance(result, PermanentError)
     assert await transport.send(batch(5)) == [None] * 5
     assert proxy.accepted == 1

@@ -1,0 +1,391 @@
+"""A stream as a source: crashed and slow consumers, groups, trimmed entries, a server without memory."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from pillarbox import ConfigurationError, UnavailableError, open_source
+from pillarbox.testing.conformance.sources.receive import take, take_through_outages, taken_ids
+from pillarbox.testing.waiting import eventually
+from pillarbox.transports.redis import RedisSource
+from tests.integration.rabbitmq.proxy import Proxy
+from tests.integration.redis.conftest import MakeSource
+from tests.integration.redis.reading import entries
+from tests.servers import processes
+from tests.servers.redis import RedisServer
+
+SCRIPT = Path(__file__).with_name("consumer_process.py")
+Start = Callable[[int], "subprocess.Popen[str]"]
+
+
+def put(server: RedisServer, stream: str, *ids: str, **fields: str) -> None:
+    with server.client() as client:
+        for event_id in ids:
+            client.xadd(stream, {"id": event_id, "type": "t", "body": "{}", **fields})
+
+
+def pending(server: RedisServer, stream: str, group: str = "pillarbox") -> list[dict[str, Any]]:
+    """Each with message_id, consumer, time_since_delivered and times_delivered."""
+    with server.client() as client:
+        found: Any = client.xpending_range(stream, group, "-", "+", 100)
+        return list(found)
+
+
+def consumers(server: RedisServer, stream: str, group: str = "pillarbox") -> int:
+    with server.client() as client:
+        return len(client.xinfo_consumers(stream, group))
+
+
+@pytest.fixture
+def start(redis_server: RedisServer, stream: str) -> Iterator[Start]:
+    """Processes that receive that many messages of the test's stream; killed when the test ends."""
+    started: list[processes.Started] = []
+
+    def start_one(count: int) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, str(SCRIPT), redis_server.url(), stream, str(count)],
+            env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.defpath},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        started.append(processes.Started(name="consumer", process=process, log=SCRIPT, ports=()))
+        processes.registry.processes.append(started[-1])
+        return process
+
+    yield start_one
+    for one in started:
+        one.kill()
+        one.process.wait(30)
+        processes.forget(one)
+
+
+async def test_messages_of_a_killed_consumer_are_delivered_to_another(
+    redis_server: RedisServer, consume: MakeSource, stream: str, start: Start
+) -> None:
+    put(redis_server, stream, "a", "b")
+    process = start(2)
+    assert process.stdout is not None
+    assert [await asyncio.to_thread(process.stdout.readline) for _ in range(2)] == ["a\n", "b\n"]
+    process.kill()
+    process.wait(30)
+    process.stdout.close()
+    source = consume(claim_after="100ms")
+    received = [await take(source) for _ in range(2)]
+    assert [one.incoming.event_id for one in received] == ["a", "b"]
+    assert [one["times_delivered"] for one in pending(redis_server, stream)] == [2, 2]
+    for one in received:
+        await one.ack()
+    assert pending(redis_server, stream) == []
+
+
+async def test_a_message_stays_with_a_slow_consumer(
+    redis_server: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    put(redis_server, stream, "slow")
+    first, second = consume(claim_after="150ms"), consume(claim_after="150ms")
+    held = await take(first)
+    waiting = asyncio.create_task(second.receive())
+    idle, restarts = 0, 0
+
+    async def kept_three_times() -> bool:
+        nonlocal idle, restarts
+        [one] = await asyncio.to_thread(pending, redis_server, stream)
+        before, idle = idle, one["time_since_delivered"]
+        restarts += idle < before
+        return bool(restarts >= 9)  # three times claim_after
+
+    await eventually(kept_three_times)
+    put(redis_server, stream, "next")
+    assert (await waiting).incoming.event_id == "next"
+    await held.ack()
+    assert [one["times_delivered"] for one in pending(redis_server, stream)] == [1]
+
+
+async def test_a_consumer_that_lost_its_message_to_another_cannot_retry_it(
+    redis_server: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    put(redis_server, stream, "a")
+    slow = await take(consume(claim_after="1h"))
+    other = await take(consume(claim_after="1ms"))
+    assert other.incoming.event_id == "a"
+    with pytest.raises(UnavailableError, match="another consumer"):
+        await slow.retry(delay=0, reason="not yet")
+    with pytest.raises(UnavailableError, match="acknowledged before"):
+        await slow.reject("too late")
+    await other.ack()
+    assert pending(redis_server, stream) == []
+    assert entries(redis_server, f"{stream}.pillarbox.delayed") == []
+    assert entries(redis_server, f"{stream}.dlq") == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_consumers_that_come_and_go_leave_no_message_behind(
+    redis_server: RedisServer, consume: MakeSource, proxy: Proxy, proxied: str, stream: str, seed: int
+) -> None:
+    """No message is lost, whatever happens to its consumers. A message counts as processed before its acknowledgement,
+    whose reply may be lost."""
+    random = Random(seed)
+    names = {f"e{n}" for n in range(200)}
+    put(redis_server, stream, *names)
+    processed: set[str] = set()
+    rejected: set[str] = set()
+
+    async def consume_some() -> None:
+        while len(processed | rejected) < len(names):
+            source = consume(random.choice((None, proxied)), claim_after="200ms", prefetch=random.randint(1, 20))
+            with suppress(UnavailableError, TimeoutError):
+                async with asyncio.timeout(0.5):
+                    for _ in range(random.randint(1, 60)):
+                        delivery = await source.receive()
+                        name, chance = str(delivery.incoming.event_id), random.random()
+                        if chance < 0.6:
+                            processed.add(name)
+                            await delivery.ack()
+                        elif chance < 0.8:
+                            await delivery.retry(delay=random.random() / 10, reason="again")
+                        elif chance < 0.9:
+                            rejected.add(name)
+                            await delivery.reject("enough")
+            await source.aclose()
+            if random.random() < 0.1:
+                await proxy.reset()
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        for _ in range(3):
+            group.create_task(consume_some())
+    last = consume(claim_after="1ms", prefetch=1)
+    while await asyncio.to_thread(remaining, redis_server, stream):  # such as those whose acknowledgement was lost
+        delivery = await take(last)
+        processed.add(str(delivery.incoming.event_id))
+        await delivery.ack()
+    dead = {one.text("id") for one in entries(redis_server, f"{stream}.dlq")}
+    assert processed | dead == names
+    assert dead <= rejected
+
+
+def remaining(server: RedisServer, stream: str) -> int:
+    """Messages that the group has not acknowledged."""
+    with server.client() as client:
+        [group] = client.xinfo_groups(stream)
+        own = sum(client.xlen(f"{stream}.pillarbox.{name}") for name in ("delayed", "retry", "quarantine"))
+        return int(group["pending"] + group["lag"] + own)
+
+
+async def test_a_crash_counts_only_for_the_message_that_was_handled_alone(
+    redis_server: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    put(redis_server, stream, "poison", "b", "c")
+    for _ in range(2):
+        source = consume()
+        assert sorted([str((await take(source)).incoming.event_id) for _ in range(3)]) == ["b", "c", "poison"]
+        await source.aclose()  # three messages were in flight
+    for crashes in range(4):
+        source = consume()
+        alone = await take(source)
+        assert (alone.incoming.event_id, alone.quarantined, alone.crashes) == ("poison", True, crashes)
+        await source.aclose()
+    source = consume()
+    poison = await take(source)
+    next_one = asyncio.create_task(source.receive())
+    put(redis_server, stream, "new")
+    assert (await next_one).incoming.event_id == "new"
+    await poison.reject("it crashes consumers")
+    for name in ("b", "c"):
+        alone = await take(source)
+        assert (alone.incoming.event_id, alone.quarantined, alone.crashes) == (name, True, 0)
+        await alone.ack()
+
+
+async def test_every_group_receives_every_message_and_only_its_own_retries(
+    redis_server: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    put(redis_server, stream, "a", "b")
+    billing, search = consume(group="billing"), consume(group="search")
+    await (await take(billing)).retry(delay=0, reason="not yet")
+    assert await taken_ids(search, 2) == ["a", "b"]
+    assert sorted(str(one) for one in await taken_ids(billing, 2)) == ["a", "b"]
+    put(redis_server, stream, "last")
+    assert await taken_ids(search, 1) == ["last"]
+    assert len(entries(redis_server, stream)) == 3, "an acknowledged entry stays for groups that come later"
+    assert entries(redis_server, f"{stream}.billing.retry") == []
+    assert entries(redis_server, f"{stream}.billing.delayed") == []
+
+
+async def test_entries_that_were_trimmed_while_pending_are_reported(
+    redis_server: RedisServer, consume: MakeSource, stream: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(redis_server, stream, "a", "b", "c")
+    first = consume()
+    for _ in range(3):
+        await take(first)
+    await first.aclose()
+    ids = [one.entry_id for one in entries(redis_server, stream)]
+    with redis_server.client() as client:
+        client.xtrim(stream, maxlen=1, approximate=False)
+    second = consume()
+    with caplog.at_level(logging.WARNING, "pillarbox.redis"):
+        assert await taken_ids(second, 1) == ["c"]
+    assert second.deleted == 2
+    [line] = [record.getMessage() for record in caplog.records]
+    assert ids[0] in line
+    assert ids[1] in line
+    assert pending(redis_server, stream) == []
+
+
+async def test_a_message_that_was_trimmed_in_flight_can_be_retried(
+    redis_server: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    put(redis_server, stream, "a")
+    source = consume(claim_after="100ms")
+    delivery = await take(source)
+    with redis_server.client() as client:
+        client.xtrim(stream, maxlen=0, approximate=False)
+
+    async def forgotten() -> bool:
+        return not await asyncio.to_thread(pending, redis_server, stream)
+
+    await eventually(forgotten)  # Redis drops it when its idle time is restarted
+    await delivery.retry(delay=0, reason="not yet")
+    again = await take(source)
+    assert (again.incoming.event_id, again.incoming.attempts) == ("a", 1)
+
+
+async def test_a_retry_waits_for_memory_and_is_not_lost(
+    private_redis: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    put(private_redis, stream, "a")
+    source = consume(private_redis.url())
+    delivery = await take(source)
+    with private_redis.client() as client:
+        client.config_set("maxmemory", 1)
+        retrying = asyncio.create_task(delivery.retry(delay=0, reason="not yet"))
+        refused = client.info("errorstats").get("errorstat_OOM")
+
+        async def refused_again() -> bool:
+            return bool(client.info("errorstats").get("errorstat_OOM") != refused)
+
+        await eventually(refused_again)
+        assert not retrying.done()
+        client.config_set("maxmemory", 0)
+    await retrying
+    again = await take(source)
+    assert (again.incoming.event_id, again.incoming.attempts) == ("a", 1)
+
+
+async def test_delayed_messages_survive_a_killed_server(
+    private_redis: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    put(private_redis, stream, "a")
+    source = consume(private_redis.url())
+    await (await take(source)).retry(delay=0.5, reason="first")
+    await asyncio.to_thread(private_redis.kill)
+    await asyncio.to_thread(private_redis.start)
+    again = await take_through_outages(source)
+    assert (again.incoming.event_id, again.incoming.attempts) == ("a", 1)
+    await again.ack()
+    assert entries(private_redis, f"{stream}.pillarbox.retry") == []
+
+
+async def test_a_deleted_stream_is_reported_and_consumed_again(
+    redis_server: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    source = consume()
+    waiting = asyncio.create_task(source.receive())
+    await eventually(lambda: asyncio.to_thread(_exists, redis_server, stream))
+    with redis_server.client() as client:
+        client.delete(stream)
+    with pytest.raises(UnavailableError):
+        await waiting
+    put(redis_server, stream, "a")
+    assert (await take_through_outages(source)).incoming.event_id == "a"
+
+
+def _exists(server: RedisServer, stream: str) -> bool:
+    with server.client() as client:
+        return bool(client.exists(stream)) and bool(client.xinfo_groups(stream))
+
+
+async def test_a_key_of_another_type_is_an_error_of_the_settings(
+    redis_server: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    with redis_server.client() as client:
+        client.set(stream, "not a stream")
+    with pytest.raises(ConfigurationError, match="not a stream"):
+        await consume().receive()
+
+
+@pytest.mark.parametrize("action", ["retry", "reject"])
+async def test_a_message_with_thousands_of_fields_can_be_moved(
+    redis_server: RedisServer, consume: MakeSource, stream: str, action: str
+) -> None:
+    put(redis_server, stream, "a", **{f"header:{n}": "x" for n in range(5_000)})
+    source = consume()
+    delivery = await take(source)
+    assert len(delivery.incoming.headers) == 5_000
+    if action == "reject":
+        await delivery.reject("too many")
+        [moved] = entries(redis_server, f"{stream}.dlq")
+        assert (moved.text("id"), moved.text("pillarbox-reason")) == ("a", "too many")
+    else:
+        await delivery.retry(delay=0, reason="too many")
+        again = await take(source)
+        assert (again.incoming.event_id, again.incoming.attempts) == ("a", 1)
+
+
+async def test_a_closed_source_leaves_no_consumer_behind(
+    redis_server: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    put(redis_server, stream, "a")
+    source = consume()
+    await (await take(source)).ack()
+    assert consumers(redis_server, stream) == 1
+    await source.aclose()
+    assert consumers(redis_server, stream) == 0
+
+
+async def test_a_user_without_administrative_commands_can_consume(
+    redis_server: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    put(redis_server, stream, "a", "b")
+    with redis_server.client() as client:
+        allowed = ("+@stream", "+@sortedset", "+@scripting", "+time")
+        client.execute_command("ACL", "SETUSER", stream, "on", ">secret", f"~{stream}*", *allowed, "-@admin")
+    try:
+        source = consume(f"redis://{stream}:secret@127.0.0.1:{redis_server.port}")
+        await (await take(source)).retry(delay=0, reason="not yet")
+        assert sorted(str(one) for one in await taken_ids(source, 2)) == ["a", "b"]
+        waiting = asyncio.create_task(source.receive())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await source.aclose()
+    finally:
+        with redis_server.client() as client:
+            client.acl_deluser(stream)
+
+
+def test_settings_that_cannot_work_are_refused() -> None:
+    for wrong in ({"prefetch": 0}, {"claim_after": 0}, {"check_interval": "0s"}, {"stream": ""}, {"group": ""}):
+        with pytest.raises(ConfigurationError):
+            RedisSource("redis://cache", **{"stream": "a", **wrong})  # type: ignore[arg-type]
+
+
+async def test_a_source_is_opened_by_its_url(redis_server: RedisServer, stream: str) -> None:
+    put(redis_server, stream, "a")
+    source = open_source(redis_server.url(), stream, group="billing", prefetch=1)
+    try:
+        await (await take(source)).ack()
+    finally:
+        await source.aclose()
+    assert pending(redis_server, stream, "billing") == []
