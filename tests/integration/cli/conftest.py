@@ -15,7 +15,7 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
-from pillarbox.core.statistics import DeliveryStatistics
+from pillarbox.core.statistics import OutcomeStatistics
 from pillarbox.record import Outbox
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
@@ -87,7 +87,7 @@ class Stock:
             for event_id, (outcome, destination) in outcomes.items():
                 await owner.settle(outcome, found[event_id], to=destination)
             await store.statistics.add(
-                owner.relay, {destination: DeliveryStatistics() for _, destination in outcomes.values()}
+                owner.relay, {destination: OutcomeStatistics() for _, destination in outcomes.values()}
             )
             await store.lanes.release(owner.relay)
 

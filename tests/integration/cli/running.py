@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -21,6 +20,7 @@ from typing import IO, NoReturn
 
 from pillarbox.ops.cli import main
 from pillarbox.ops.cli.root import COMMANDS
+from tests.servers.waiting import wait_until
 
 BOUND = 120.0
 PAUSE = 0.002
@@ -58,16 +58,21 @@ def fresh_pillarbox(*arguments: str, cwd: Path | None = None, **variables: str) 
 
 
 def _ended(child: int, command: Sequence[str]) -> int:
-    deadline = time.monotonic() + BOUND
-    while True:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            raise subprocess.TimeoutExpired(list(command), BOUND)
-        time.sleep(PAUSE)
+    found: list[int] = []
+
+    def has_ended() -> bool:
+        process, status = os.waitpid(child, os.WNOHANG)
+        if process:
+            found.append(os.waitstatus_to_exitcode(status))
+        return bool(found)
+
+    try:
+        wait_until(has_ended, bound=BOUND, what=f"{command} ends", pause=PAUSE)
+    except TimeoutError as error:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise subprocess.TimeoutExpired(list(command), BOUND) from error
+    return found[0]
 
 
 def _become(

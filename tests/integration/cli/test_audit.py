@@ -10,7 +10,7 @@ from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 
 
-def told(stock: Stock, *arguments: str) -> dict[str, Any]:
+def json_of(stock: Stock, *arguments: str) -> dict[str, Any]:
     done = pillarbox("audit", "list", *arguments, "--json", PILLARBOX_STORE=stock.url)
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -25,7 +25,7 @@ def did(stock: Stock) -> None:
 
 def test_entries_are_listed_newest_first(with_dead_letters: Stock) -> None:
     did(with_dead_letters)
-    entries = told(with_dead_letters)["audit"]
+    entries = json_of(with_dead_letters)["audit"]
     assert [(entry["what"], entry["subject"], entry["count"]) for entry in entries] == [
         ("replay", "", 1),
         ("discard", "dead2", 1),
@@ -47,13 +47,13 @@ def test_entries_are_listed_newest_first(with_dead_letters: Stock) -> None:
 )
 def test_entries_can_be_filtered(shop: Stock, arguments: list[str], found: list[str]) -> None:
     did(shop)
-    assert [entry["subject"] for entry in told(shop, *arguments)["audit"]] == found
+    assert [entry["subject"] for entry in json_of(shop, *arguments)["audit"]] == found
 
 
 def test_pages_continue_after_a_number(shop: Stock) -> None:
     did(shop)
-    first = told(shop, "--limit", "2")
-    second = told(shop, "--limit", "2", "--after", str(first["after"]))
+    first = json_of(shop, "--limit", "2")
+    second = json_of(shop, "--limit", "2", "--after", str(first["after"]))
     assert [entry["what"] for entry in (*first["audit"], *second["audit"])] == ["replay", "discard", "retry"]
     assert second["after"] is None
 

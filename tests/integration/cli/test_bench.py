@@ -35,7 +35,7 @@ def queues(server: RabbitMQServer) -> int:
 
 
 @pytest.fixture
-def powerless(postgres_url: str) -> Iterator[str]:
+def unprivileged_url(postgres_url: str) -> Iterator[str]:
     """A role without the privilege to create tables."""
     with psycopg.connect(postgres_url, autocommit=True) as database:
         database.execute("CREATE ROLE bench_reader LOGIN")
@@ -68,20 +68,20 @@ def test_bench_on_servers_reports_json_and_removes_tables_and_queue(
         "bench", "--seconds", "1", "--json", PILLARBOX_STORE=postgres_url, PILLARBOX_TRANSPORT=rabbitmq_server.url()
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["store"] == "postgresql"
-    assert told["events"] >= 500
-    assert told["rate"] > 0
-    assert told["cpu_us_per_event"] > 0
-    assert 0 < told["latency_ms"]["p50"] <= told["latency_ms"]["p99"] <= told["latency_ms"]["max"]
-    assert told["limits"].keys() == {"relay", "store", "transport"}
-    assert told["limited_by"] == min(told["limits"], key=told["limits"].get)
+    reported = json.loads(done.stdout)
+    assert reported["store"] == "postgresql"
+    assert reported["events"] >= 500
+    assert reported["rate"] > 0
+    assert reported["cpu_us_per_event"] > 0
+    assert 0 < reported["latency_ms"]["p50"] <= reported["latency_ms"]["p99"] <= reported["latency_ms"]["max"]
+    assert reported["limits"].keys() == {"relay", "store", "transport"}
+    assert reported["limited_by"] == min(reported["limits"], key=reported["limits"].get)
     assert (left(postgres_url), queues(rabbitmq_server)) == ([], 0)
     assert stock.ask("SELECT count(*) FROM outbox_message") == [(1,)]
 
 
-def test_a_missing_privilege_to_create_tables_is_an_error(powerless: str, postgres_url: str) -> None:
-    done = pillarbox("bench", PILLARBOX_STORE=powerless)
+def test_a_missing_privilege_to_create_tables_is_an_error(unprivileged_url: str, postgres_url: str) -> None:
+    done = pillarbox("bench", PILLARBOX_STORE=unprivileged_url)
     assert done.returncode == 1
     assert done.stderr.startswith("pillarbox: the benchmark cannot create its tables: ")
     assert "permission denied" in done.stderr

@@ -29,12 +29,12 @@ def audited(stock: Stock) -> list[dict[str, Any]]:
 
 def test_a_bulk_action_is_one_audit_entry_that_relays_update(with_dead_letters: Stock) -> None:
     assert NO_RELAY in did(with_dead_letters, "dead", "discard", "--type", "order.placed", "--yes")
-    entry = {"what": "discard", "subject": "type order.placed", "count": 2, "detail": {"left": 1}}
+    entry = {"what": "discard", "subject": "type order.placed", "count": 2, "detail": {"remaining": 1}}
     assert audited(with_dead_letters) == [entry]
     relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_dead_letters.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
     assert with_dead_letters.states("stuck") == [""]
-    assert audited(with_dead_letters) == [entry | {"count": 3, "detail": {"left": 0}}]
+    assert audited(with_dead_letters) == [entry | {"count": 3, "detail": {"remaining": 0}}]
 
 
 def test_a_bulk_request_for_pending_events_is_one_entry(with_dead_letters: Stock) -> None:
@@ -42,10 +42,10 @@ def test_a_bulk_request_for_pending_events_is_one_entry(with_dead_letters: Stock
     assert NO_RELAY in did(with_dead_letters, "events", "reschedule", "fresh", "other", "--in", "1h")
     entry = {"what": "reschedule", "subject": "2 events", "count": 0}
     detail = {"delay": 3600, "event_ids": ["fresh", "other"]}
-    assert audited(with_dead_letters) == [entry | {"detail": {"left": 2, **detail}}]
+    assert audited(with_dead_letters) == [entry | {"detail": {"remaining": 2, **detail}}]
     relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_dead_letters.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
-    assert audited(with_dead_letters) == [entry | {"count": 2, "detail": {"left": 0, **detail}}]
+    assert audited(with_dead_letters) == [entry | {"count": 2, "detail": {"remaining": 0, **detail}}]
 
 
 GROUP = fingerprint("t", "mail", "refused")

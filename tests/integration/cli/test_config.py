@@ -30,17 +30,17 @@ def shop(tmp_path: Path) -> Path:
 
 
 def test_show_prints_each_value_and_its_source(shop: Path) -> None:
-    done = pillarbox("--set", "relay.name=till", "config", "show", cwd=shop, PILLARBOX_RELAY__IN_FLIGHT="2")
+    done = pillarbox("--set", "relay.name=till", "config", "show", cwd=shop, PILLARBOX_RELAY__MAX_IN_FLIGHT_BATCHES="2")
     assert done.returncode == 0, done.stderr
     shown = {line.split(" = ")[0]: line.split(" = ")[1].rsplit("  # ", 1) for line in done.stdout.splitlines()}
-    told = {key: (value.strip(), origin) for key, (value, origin) in shown.items()}
-    assert told["relay.name"] == ('"till"', "--set relay.name")
-    assert told["relay.in_flight"] == ("2", "PILLARBOX_RELAY__IN_FLIGHT")
-    assert told["relay.batch_size"] == ("7", "pillarbox.toml")
-    assert told["relay.poll_interval"] == ('"5s"', "preset production")
-    assert told["relay.lease"] == ('"15s"', "default")
-    assert told["store.url"] == ('"postgresql://app:***@db/shop"', "pillarbox.toml")
-    assert told["transports.out.url"] == ('"stdout://"', "pillarbox.toml")
+    reported = {key: (value.strip(), origin) for key, (value, origin) in shown.items()}
+    assert reported["relay.name"] == ('"till"', "--set relay.name")
+    assert reported["relay.max_in_flight_batches"] == ("2", "PILLARBOX_RELAY__MAX_IN_FLIGHT_BATCHES")
+    assert reported["relay.batch_size"] == ("7", "pillarbox.toml")
+    assert reported["relay.poll_interval"] == ('"5s"', "preset production")
+    assert reported["relay.lease"] == ('"15s"', "default")
+    assert reported["store.url"] == ('"postgresql://app:***@db/shop"', "pillarbox.toml")
+    assert reported["transports.out.url"] == ('"stdout://"', "pillarbox.toml")
 
 
 def test_show_prints_json(shop: Path) -> None:
@@ -62,8 +62,8 @@ def test_check_prints_json(shop: Path) -> None:
     assert (fine["ok"], fine["problems"], len(fine["notes"])) == (True, [], 1)
     wrong = pillarbox("config", "check", "--json", cwd=shop, PILLARBOX_RELAY__LEASE="soon", PILLARBOX_RELAY__NAM="a")
     assert wrong.returncode == 2
-    told = json.loads(wrong.stdout)
-    assert (told["ok"], len(told["problems"])) == (False, 2)
+    reported = json.loads(wrong.stdout)
+    assert (reported["ok"], len(reported["problems"])) == (False, 2)
 
 
 def test_check_creates_the_configured_objects(shop: Path) -> None:

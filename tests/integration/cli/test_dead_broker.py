@@ -9,7 +9,7 @@ import sys
 import pika
 import pytest
 
-from pillarbox.ops.requeue import WINDOW
+from pillarbox.ops.requeue import PREFETCH
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import environment, pillarbox
 from tests.integration.cli.terminal import at_terminal
@@ -45,7 +45,7 @@ def test_listing_changes_nothing(work_queue: WorkQueue) -> None:
     work_queue.dead_letter(*ids)
     for limit, shown in (("5", 5), ("60", 60), ("100", 60)):
         found = work_queue.json_output("list", "--limit", limit)["dead_letters"]
-        assert [letter["event_id"] for letter in found] == ids[:shown]
+        assert [dead_letter["event_id"] for dead_letter in found] == ids[:shown]
         work_queue.wait_for(work_queue.dead, 60)
     assert work_queue.take(work_queue.dead) == ids
 
@@ -57,13 +57,13 @@ def test_a_message_dead_lettered_by_the_broker_has_its_reason(work_queue: WorkQu
         order = pika.BasicProperties(message_id="e1", type="order.placed")
         broker.basic_publish("", f"{work_queue.work}.quarantine", b"{}", order)
     work_queue.wait_for(work_queue.dead, 1)
-    [letter] = work_queue.json_output("list")["dead_letters"]
-    assert (letter["reason"], letter["attempts"], letter["original_queue"]) == (
+    [dead_letter] = work_queue.json_output("list")["dead_letters"]
+    assert (dead_letter["reason"], dead_letter["attempts"], dead_letter["original_queue"]) == (
         "expired",
         1,
         f"{work_queue.work}.quarantine",
     )
-    assert letter["dead_lettered_at"].endswith("Z")
+    assert dead_letter["dead_lettered_at"].endswith("Z")
 
 
 def test_the_payload_is_shown_on_request(work_queue: WorkQueue) -> None:
@@ -114,9 +114,9 @@ def test_an_unknown_queue_is_not_found(work_queue: WorkQueue) -> None:
 
 def test_any_message_can_be_listed(work_queue: WorkQueue) -> None:
     work_queue.dead_letter_strange(*FOUND)
-    letters = work_queue.json_output("list", "--payload", "--limit", "100")["dead_letters"]
-    assert len(letters) == len(FOUND)
-    assert letters[-1]["event_id"] is None
+    listed = work_queue.json_output("list", "--payload", "--limit", "100")["dead_letters"]
+    assert len(listed) == len(FOUND)
+    assert listed[-1]["event_id"] is None
     work_queue.wait_for(work_queue.dead, len(FOUND))
     assert work_queue.run("dead", "broker", "list", "--limit", "100").returncode == 0
 
@@ -160,7 +160,7 @@ def test_a_requeue_is_audited(work_queue: WorkQueue, sqlite_url: str) -> None:
     entries = Stock(sqlite_url).ask("SELECT who, what, subject, count, detail FROM outbox_audit")
     [(who, what, subject, count, detail)] = entries
     assert (who, what, subject, count) == (getpass.getuser(), "requeue", work_queue.dead, 2)
-    assert json.loads(detail) == {"moved": {work_queue.work: 2}, "left": 0}
+    assert json.loads(detail) == {"moved": {work_queue.work: 2}, "remaining": 0}
 
 
 def test_a_requeue_works_without_a_store(work_queue: WorkQueue) -> None:
@@ -181,14 +181,14 @@ def test_a_limit_requeues_the_first_messages(work_queue: WorkQueue) -> None:
 
 
 def test_many_dead_letters_are_requeued_in_order(work_queue: WorkQueue) -> None:
-    ids = work_queue.dead_letter_many(4 * WINDOW)
-    assert work_queue.json_output("requeue", "--all", "--yes")["done"] == 4 * WINDOW
+    ids = work_queue.dead_letter_many(4 * PREFETCH)
+    assert work_queue.json_output("requeue", "--all", "--yes")["done"] == 4 * PREFETCH
     assert work_queue.take(work_queue.work) == ids
     assert ready(work_queue.url, work_queue.dead) == 0
 
 
 def test_one_dead_letter_is_found_among_many(work_queue: WorkQueue) -> None:
-    *others, last = work_queue.dead_letter_many(4 * WINDOW)
+    *others, last = work_queue.dead_letter_many(4 * PREFETCH)
     assert work_queue.json_output("requeue", "--event-id", last)["done"] == 1
     work_queue.wait_for(work_queue.dead, len(others))
     assert (work_queue.take(work_queue.work), work_queue.take(work_queue.dead)) == ([last], others)
@@ -346,4 +346,4 @@ def test_an_unconfigured_queue_can_be_listed_by_name(work_queue: WorkQueue) -> N
         *("dead", "broker", "list", "--queue", f"{work_queue.work}.quarantine", "--json"),
         PILLARBOX_TRANSPORT=work_queue.url,
     )
-    assert [letter["event_id"] for letter in json.loads(done.stdout)["dead_letters"]] == ["e1"]
+    assert [dead_letter["event_id"] for dead_letter in json.loads(done.stdout)["dead_letters"]] == ["e1"]

@@ -20,7 +20,7 @@ OLD = b'{"id":1,"price":"free"}'
 NEW = b'{"id": 1, "price": 1.10}'
 
 
-def grave(stock: Stock) -> Stock:
+def add_dead_letter(stock: Stock) -> Stock:
     stock.record(
         Event("order.placed", json.loads(OLD), event_id="bad", key="k", headers={"tenant": "acme", "debug": "1"}),
         Event("order.placed", {}, event_id="stuck", key="s"),
@@ -32,13 +32,13 @@ def grave(stock: Stock) -> Stock:
 @pytest.fixture
 def spoilt(stock: Stock) -> Stock:
     """A dead letter with an invalid price, on each engine."""
-    return grave(stock)
+    return add_dead_letter(stock)
 
 
 @pytest.fixture
 def one(sqlite_url: str) -> Stock:
     """The same on SQLite, for tests that do not depend on the engine."""
-    return grave(Stock(sqlite_url))
+    return add_dead_letter(Stock(sqlite_url))
 
 
 @pytest.fixture
@@ -64,15 +64,15 @@ def test_a_dead_letter_is_retried_with_the_payload_of_a_file(spoilt: Stock, corr
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
-    figures = {
+    change = {
         "old": {"sha256": sha256(OLD).hexdigest(), "bytes": len(OLD)},
         "new": {"sha256": sha256(NEW).hexdigest(), "bytes": len(NEW)},
     }
-    letter = answer.pop("dead_letter_id")
+    dead_letter = answer.pop("dead_letter_id")
     assert answer == {
         "event_id": "bad",
         "destination": "orders",
-        "payload": figures,
+        "payload": change,
         "headers": {"set": ["tenant"], "removed": ["debug"]},
         "changed": True,
         "done": True,
@@ -82,13 +82,13 @@ def test_a_dead_letter_is_retried_with_the_payload_of_a_file(spoilt: Stock, corr
     assert content(spoilt) == (NEW, {"tenant": "umbrella", "amended": sha256(OLD).hexdigest()})
     kept = json.loads(before.read_text())
     assert (kept["dead_letter_id"], kept["payload"], kept["headers"]) == (
-        letter,
+        dead_letter,
         json.loads(OLD),
         {"tenant": "acme", "debug": "1"},
     )
     audit = json.loads(pillarbox("audit", "list", "--what", "edit", "--json", PILLARBOX_STORE=spoilt.url).stdout)
     [entry] = audit["audit"]
-    assert (entry["subject"], entry["count"], entry["detail"]["payload"]) == ("bad", 1, figures)
+    assert (entry["subject"], entry["count"], entry["detail"]["payload"]) == ("bad", 1, change)
     assert "free" not in json.dumps(entry)
 
 
@@ -141,16 +141,16 @@ def test_without_a_terminal_yes_is_required(one: Stock, corrected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["--payload", "/dev/null"], "not JSON"),
         (["--header", "tenant"], "NAME=VALUE"),
         (["--remove-header", "other"], "no header 'other'"),
     ],
 )
-def test_an_invalid_payload_is_rejected(one: Stock, arguments: list[str], told: str) -> None:
+def test_an_invalid_payload_is_rejected(one: Stock, arguments: list[str], reported: str) -> None:
     done = pillarbox("dead", "edit", "bad", *arguments, "--yes", PILLARBOX_STORE=one.url)
-    assert (done.returncode in (1, 2), told in done.stderr) == (True, True), done.stderr
+    assert (done.returncode in (1, 2), reported in done.stderr) == (True, True), done.stderr
     assert one.states("bad") == ["FAILED"]
 
 
@@ -185,7 +185,7 @@ def test_a_dead_letter_whose_event_is_pending_stays(one: Stock, corrected: str) 
     assert (done.returncode, "already pending" in done.stderr) == (1, True)
 
 
-@pytest.mark.parametrize(("event_id", "told"), [("unknown", "no such dead letter"), ("stuck", "blocks its key")])
-def test_an_unknown_dead_letter_is_not_found(one: Stock, corrected: str, event_id: str, told: str) -> None:
+@pytest.mark.parametrize(("event_id", "reported"), [("unknown", "no such dead letter"), ("stuck", "blocks its key")])
+def test_an_unknown_dead_letter_is_not_found(one: Stock, corrected: str, event_id: str, reported: str) -> None:
     done = pillarbox("dead", "edit", event_id, "--payload", corrected, "--yes", PILLARBOX_STORE=one.url)
-    assert (done.returncode, told in done.stderr) == (4, True), done.stderr
+    assert (done.returncode, reported in done.stderr) == (4, True), done.stderr

@@ -19,7 +19,7 @@ from tests.integration.cli.terminal import at_terminal
 from tests.servers.waiting import wait_until
 
 
-def told(stock: Stock, *arguments: str) -> Any:
+def json_of(stock: Stock, *arguments: str) -> Any:
     done = pillarbox(*arguments, "--json", PILLARBOX_STORE=stock.url)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -41,34 +41,34 @@ def running_relay(stock: Stock, *, name: str = "") -> Iterator[subprocess.Popen[
 
 
 def test_a_paused_destination_receives_nothing_until_it_is_resumed(stock: Stock) -> None:
-    assert told(stock, "destinations", "pause", "stdout", "--force")["done"] == "paused"
+    assert json_of(stock, "destinations", "pause", "stdout", "--force")["done"] == "paused"
     stock.record(Event("order.placed", {}, event_id="held"))
     for expected in ("PENDING", "PUBLISHED"):
         relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="stdout://")
         assert relay.returncode == 0, relay.stderr
         assert stock.states("held") == [expected]
-        told(stock, "destinations", "resume", "stdout")
+        json_of(stock, "destinations", "resume", "stdout")
     assert audited(stock)[:2] == [("override", "stdout"), ("override", "stdout")]
 
 
 def test_all_destinations_can_be_paused_at_once(stock: Stock) -> None:
     done = pillarbox("destinations", "pause", PILLARBOX_STORE=stock.url)
     assert (done.returncode, "--yes" in done.stderr, "--dry-run" in done.stderr) == (2, True, False)
-    told(stock, "destinations", "pause", "--yes")
-    assert told(stock, "destinations", "list")["paused"] is True
-    assert told(stock, "status")["reason"] != ""
-    told(stock, "destinations", "resume")
-    assert told(stock, "destinations", "list")["paused"] is False
+    json_of(stock, "destinations", "pause", "--yes")
+    assert json_of(stock, "destinations", "list")["paused"] is True
+    assert json_of(stock, "status")["reason"] != ""
+    json_of(stock, "destinations", "resume")
+    assert json_of(stock, "destinations", "list")["paused"] is False
 
 
 def test_limits_and_breakers_are_set_and_cleared(stock: Stock) -> None:
-    told(stock, "destinations", "limit", "orders", "30/m", "--force")
-    told(stock, "destinations", "breaker", "orders", "open")
-    [orders] = told(stock, "destinations", "list")["destinations"]
+    json_of(stock, "destinations", "limit", "orders", "30/m", "--force")
+    json_of(stock, "destinations", "breaker", "orders", "open")
+    [orders] = json_of(stock, "destinations", "list")["destinations"]
     assert (orders["rate_limit"], orders["state"], orders["forced"]) == (0.5, "open", True)
-    told(stock, "destinations", "limit", "orders", "off")
-    told(stock, "destinations", "breaker", "orders", "auto")
-    left = told(stock, "destinations", "list")["destinations"]
+    json_of(stock, "destinations", "limit", "orders", "off")
+    json_of(stock, "destinations", "breaker", "orders", "auto")
+    left = json_of(stock, "destinations", "list")["destinations"]
     assert [(one["rate_limit"], one["forced"]) for one in left] in ([], [(None, False)])
 
 
@@ -100,8 +100,8 @@ def test_an_unknown_name_is_rejected_with_the_known_ones(with_dead_letters: Stoc
         "--force accepts a destination that does not exist yet\n",
     )
     assert audited(with_dead_letters) == []
-    told(with_dead_letters, "destinations", "pause", "ordres", "--force")
-    told(with_dead_letters, "destinations", "resume", "ordres")
+    json_of(with_dead_letters, "destinations", "pause", "ordres", "--force")
+    json_of(with_dead_letters, "destinations", "resume", "ordres")
     assert audited(with_dead_letters) == [("override", "ordres")] * 2
 
 
@@ -119,14 +119,14 @@ def test_an_invalid_rate_is_rejected(shop: Stock, rate: str) -> None:
 
 def test_a_relay_can_be_drained(stock: Stock) -> None:
     with running_relay(stock, name="one") as process:
-        wait_until(lambda: told(stock, "relays", "list")["relays"] != [], bound=90, what="the relay lives")
-        [seen] = told(stock, "relays", "list")["relays"]
+        wait_until(lambda: json_of(stock, "relays", "list")["relays"] != [], bound=90, what="the relay has joined")
+        [seen] = json_of(stock, "relays", "list")["relays"]
         assert seen["version"] == pillarbox_version
         assert (seen["name"], seen["draining"]) == ("one", False)
-        assert told(stock, "relays", "drain", "one") == {"requested": [seen["id"]]}
+        assert json_of(stock, "relays", "drain", "one") == {"requested": [seen["id"]]}
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
-    assert told(stock, "relays", "list") == {"relays": []}
+    assert json_of(stock, "relays", "list") == {"relays": []}
     assert audited(stock) == [("drain", seen["id"])]
 
 
@@ -146,31 +146,31 @@ def test_draining_all_relays_must_be_explicit(shop: Stock) -> None:
     assert (done.returncode, "--yes" in done.stderr, "--dry-run" in done.stderr) == (2, True, False)
 
 
-def test_a_key_that_stands_still_goes_on_once_its_first_event_is_dead_lettered(with_dead_letters: Stock) -> None:
-    [blocked] = told(with_dead_letters, "keys", "blocked")["blocked"]
+def test_a_blocked_key_continues_once_its_first_event_is_dead_lettered(with_dead_letters: Stock) -> None:
+    [blocked] = json_of(with_dead_letters, "keys", "blocked")["blocked"]
     assert (blocked["key"], blocked["event_id"], blocked["destination"]) == ("s", "stuck", "orders")
-    assert told(with_dead_letters, "keys", "dead-letter", "stuck")["requested"] == ["orders"]
+    assert json_of(with_dead_letters, "keys", "dead-letter", "stuck")["requested"] == ["orders"]
     relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=with_dead_letters.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
-    assert told(with_dead_letters, "keys", "blocked")["blocked"] == []
-    assert told(with_dead_letters, "dead", "show", "stuck")["events"][0]["dead_letter_id"] is not None
+    assert json_of(with_dead_letters, "keys", "blocked")["blocked"] == []
+    assert json_of(with_dead_letters, "dead", "show", "stuck")["events"][0]["dead_letter_id"] is not None
     assert ("dead_letter", "stuck") in audited(with_dead_letters)
 
 
-def test_a_key_waiting_for_a_retry_is_listed_and_can_be_buried(stock: Stock) -> None:
+def test_a_key_waiting_for_a_retry_is_listed_and_its_first_event_can_be_dead_lettered(stock: Stock) -> None:
     stock.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second", "third")))
     stock.delay_key("head", "second", "third", to="stdout")
-    [held_up] = told(stock, "keys", "blocked")["blocked"]
-    assert (held_up["key"], held_up["event_id"], held_up["waiting"], held_up["error"]) == ("k", "head", 2, "refused")
-    assert held_up["next_retry_at"] > held_up["since"]
+    [blocked] = json_of(stock, "keys", "blocked")["blocked"]
+    assert (blocked["key"], blocked["event_id"], blocked["waiting"], blocked["error"]) == ("k", "head", 2, "refused")
+    assert blocked["next_retry_at"] > blocked["since"]
     shown = pillarbox("keys", "blocked", PILLARBOX_STORE=stock.url).stdout
     assert re.search(r"\tits retry in \d+ min\t", shown)
     [found] = [one for one in examined(stock) if one["check"] == "symptoms.blocked"]
     assert found["result"] == "pass"
-    assert told(stock, "keys", "dead-letter", "head")["requested"] == ["stdout"]
+    assert json_of(stock, "keys", "dead-letter", "head")["requested"] == ["stdout"]
     relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="stdout://")
     assert relay.returncode == 0, relay.stderr
-    assert told(stock, "keys", "blocked")["blocked"] == []
+    assert json_of(stock, "keys", "blocked")["blocked"] == []
     assert stock.states("head", "second", "third") == ["FAILED", "PUBLISHED", "PUBLISHED"]
 
 
@@ -180,25 +180,28 @@ def examined(stock: Stock) -> list[dict[str, Any]]:
     return findings
 
 
-def test_what_holds_no_key_up_is_not_dead_lettered(with_dead_letters: Stock) -> None:
+def test_an_event_that_blocks_no_key_is_not_dead_lettered(with_dead_letters: Stock) -> None:
     done = pillarbox("keys", "dead-letter", "fresh", PILLARBOX_STORE=with_dead_letters.url)
     assert (done.returncode, "keys blocked" in done.stderr) == (4, True)
 
 
-def test_hot_keys_are_listed(stock: Stock) -> None:
+def test_the_busiest_keys_are_listed(stock: Stock) -> None:
     stock.record(*(Event("a", {}, key="busy") for _ in range(3)), Event("a", {}, key="calm"))
-    assert told(stock, "keys", "hot")["hot"] == [{"key": "busy", "pending": 3}, {"key": "calm", "pending": 1}]
+    assert json_of(stock, "keys", "busiest")["busiest"] == [
+        {"key": "busy", "pending": 3},
+        {"key": "calm", "pending": 1},
+    ]
 
 
 def test_a_hot_key_gets_advice(stock: Stock) -> None:
     stock.record(*(Event("a", {}, key="busy") for _ in range(1_000)))
     broker = "amqp://127.0.0.1/"
-    done = pillarbox("keys", "hot", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT=broker)
+    done = pillarbox("keys", "busiest", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT=broker)
     assert "busy" in done.stdout
     assert "busy: each of its events is sent once the previous one is confirmed" in done.stderr
-    asked = pillarbox("keys", "hot", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT=broker)
+    asked = pillarbox("keys", "busiest", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT=broker)
     assert 'ordering = "pipelined" in its [destinations.NAME]' in json.loads(asked.stdout)["advice"]
-    handled = pillarbox("keys", "hot", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="stdout://")
+    handled = pillarbox("keys", "busiest", "--json", PILLARBOX_STORE=stock.url, PILLARBOX_TRANSPORT="stdout://")
     assert json.loads(handled.stdout)["advice"] is None
 
 

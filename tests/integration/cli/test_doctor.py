@@ -76,11 +76,11 @@ def test_doctor_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_long_transaction_is_reported_with_its_pid(postgres_url: str) -> None:
-    with psycopg.connect(postgres_url) as meddler:
-        meddler.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        meddler.execute("SELECT count(*) FROM outbox_lane")
+    with psycopg.connect(postgres_url) as other_session:
+        other_session.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        other_session.execute("SELECT count(*) FROM outbox_lane")
         _, found = findings("--long-transaction", "0s", PILLARBOX_STORE=postgres_url)
-        assert f"pid {meddler.info.backend_pid}" in found["store.horizon"]["message"]
+        assert f"pid {other_session.info.backend_pid}" in found["store.horizon"]["message"]
     assert findings(PILLARBOX_STORE=postgres_url)[1]["store.horizon"]["result"] == "pass"
 
 

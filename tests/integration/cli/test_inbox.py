@@ -1,7 +1,7 @@
 """`pillarbox inbox list`: consumers and their statistics, on each engine."""
 
 from pillarbox import Inbox
-from pillarbox.core.row import ConsumerStatistics
+from pillarbox.core.statistics import ConsumerStatistics
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 

@@ -52,7 +52,7 @@ DATABASES = {
     "broken brackets": ("postgresql://app:{canary}@[::1/postgres", 2, "cannot be told apart"),
     "slash in the password": ("postgresql://app:12/{canary}@127.0.0.1:{port}/postgres", 2, "cannot be told apart"),
     "no scheme": ("app:{canary}@127.0.0.1/postgres", 2, "no store for this text"),
-    "other scheme": ("mysql://app:{canary}@127.0.0.1/postgres", 2, "no store for mysql://"),
+    "other scheme": ("oracle://app:{canary}@127.0.0.1/postgres", 2, "no store for oracle://"),
 }
 
 BROKERS = {

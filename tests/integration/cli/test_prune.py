@@ -14,7 +14,7 @@ from tests.integration.cli.terminal import at_terminal
 EVERYTHING = ("--history", "0s", "--dead", "0s")
 
 
-def told(stock: Stock, *arguments: str) -> dict[str, Any]:
+def json_of(stock: Stock, *arguments: str) -> dict[str, Any]:
     done = pillarbox("prune", *arguments, "--json", PILLARBOX_STORE=stock.url)
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -33,7 +33,7 @@ def test_a_dry_run_only_counts(with_dead_letters: Stock) -> None:
 
 
 def test_expired_data_is_deleted_and_pending_events_stay(with_dead_letters: Stock) -> None:
-    assert told(with_dead_letters, *EVERYTHING, "--yes") == {
+    assert json_of(with_dead_letters, *EVERYTHING, "--yes") == {
         "history": 1,
         "dead": 2,
         "inbox": 0,
@@ -46,7 +46,7 @@ def test_expired_data_is_deleted_and_pending_events_stay(with_dead_letters: Stoc
 
 
 def test_forever_keeps_everything(with_dead_letters: Stock) -> None:
-    assert told(with_dead_letters, "--history", "0s", "--dead", "forever", "--yes")["dead"] == 0
+    assert json_of(with_dead_letters, "--history", "0s", "--dead", "forever", "--yes")["dead"] == 0
     assert with_dead_letters.states("sent", "dead1", "dead2") == ["", "FAILED", "FAILED"]
 
 
@@ -66,7 +66,7 @@ def test_on_a_terminal_the_count_must_be_confirmed(shop: Stock) -> None:
 def test_every_deleted_row_is_in_the_archive(with_dead_letters: Stock, tmp_path: Path, name: str) -> None:
     archive = tmp_path / name
     before = json.loads(pillarbox("events", "show", "sent", "--json", PILLARBOX_STORE=with_dead_letters.url).stdout)
-    told(with_dead_letters, *EVERYTHING, "--archive", str(archive), "--yes")
+    json_of(with_dead_letters, *EVERYTHING, "--archive", str(archive), "--yes")
     content = archive.read_bytes()
     rows = [json.loads(row) for row in (gzip.decompress(content) if name.endswith(".gz") else content).splitlines()]
     assert [(row["event_id"], row["status"]) for row in rows] == [

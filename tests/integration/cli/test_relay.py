@@ -16,18 +16,18 @@ from tests.integration.cli.running import environment, pillarbox
 from tests.servers.waiting import wait_until
 
 BLOCKING = """
-import time
-from pathlib import Path
+import pathlib
+
 from pillarbox.transports.handlers import Handlers
+from tests.servers.waiting import wait_until
 
 handlers = Handlers()
 
 @handlers.on("*", name="slow")
 def slow(event, context):
-    Path("begun").touch()
-    while not Path("go-on").exists():
-        time.sleep(0.01)
-    Path("done").touch()
+    pathlib.Path("begun").touch()
+    wait_until(pathlib.Path("go-on").exists, bound=300, what="the test continues")
+    pathlib.Path("done").touch()
 """
 
 STUBBORN = """
@@ -144,7 +144,8 @@ def test_a_configured_time_range_is_rejected_for_a_running_relay(shop: Path) -> 
 
 
 def test_the_log_goes_to_standard_error(shop: Path) -> None:
-    done = pillarbox("relay", "--until-empty", cwd=shop, PILLARBOX_TRANSPORT="stdout://")
+    ways = {"PILLARBOX_TRANSPORT": "stdout://", "PILLARBOX_LOGGING__EVENTS": "true"}
+    done = pillarbox("relay", "--until-empty", cwd=shop, **ways)
     for line in (
         "INFO pillarbox.relay: relay started",
         "INFO pillarbox.relay: fetched ",
@@ -207,12 +208,12 @@ def test_a_disabled_relay_prints_its_setting(shop: Path) -> None:
 
 
 def test_a_relay_that_fails_prints_the_reason(shop: Path) -> None:
-    (shop / "wedged.py").write_text(BLOCKING.replace("def slow", "async def slow").replace("0.01", "0.5"))
+    (shop / "wedged.py").write_text(BLOCKING.replace("def slow", "async def slow"))
     process = subprocess.Popen(
         [sys.executable, "-m", "pillarbox", "relay"],
         env=environment({"PILLARBOX_TRANSPORT": "handlers:wedged:handlers"})
         | {"PILLARBOX_RELAY__LEASE": "3s", "PILLARBOX_RELAY__SEND_TIMEOUT": "1s"}
-        | {"PILLARBOX_RELAY__HEARTBEAT": "100ms", "PILLARBOX_RELAY__STALL_LIMIT": "300ms"},
+        | {"PILLARBOX_RELAY__HEARTBEAT_INTERVAL": "100ms", "PILLARBOX_RELAY__STALL_LIMIT": "300ms"},
         cwd=shop,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -237,7 +238,7 @@ def test_a_relay_that_fails_prints_the_reason(shop: Path) -> None:
         ("handlers:shop", "write handlers:MODULE:OBJECT"),
         ("handlers:nowhere:handlers", "there is no module 'nowhere'"),
         ("handlers:blocking:nothing", "module 'blocking' has no object 'nothing'"),
-        ("handlers:blocking:time", "is a module, not Handlers"),
+        ("handlers:blocking:pathlib", "is a module, not Handlers"),
     ],
 )
 def test_an_invalid_transport_is_a_usage_error_of_one_line(shop: Path, transport: str, said: str) -> None:
@@ -247,7 +248,7 @@ def test_an_invalid_transport_is_a_usage_error_of_one_line(shop: Path, transport
     assert "canary-password" not in done.stderr
 
 
-@pytest.mark.parametrize("failpoint", ["nowhere:1", "after-read:0", "after-read:often"])
+@pytest.mark.parametrize("failpoint", ["nowhere:1", "after-fetch:0", "after-fetch:often"])
 def test_an_unknown_failpoint_is_a_usage_error(shop: Path, failpoint: str) -> None:
     done = pillarbox("relay", cwd=shop, PILLARBOX_TRANSPORT="stdout://", PILLARBOX_FAILPOINT=failpoint)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
@@ -255,8 +256,10 @@ def test_an_unknown_failpoint_is_a_usage_error(shop: Path, failpoint: str) -> No
 
 def test_without_tables_the_error_names_the_command(tmp_path: Path) -> None:
     done = pillarbox("relay", cwd=tmp_path, PILLARBOX_TRANSPORT="stdout://")
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
-    assert "pillarbox schema apply" in done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (1, 2), done.stderr
+    file, error = done.stderr.splitlines()
+    assert str(tmp_path / "pillarbox.db") in file
+    assert "pillarbox schema apply" in error
 
 
 def test_help_has_examples() -> None:

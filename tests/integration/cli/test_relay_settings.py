@@ -116,24 +116,61 @@ def with_an_event(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("preset", "logged"), [("production", True), ("high-volume", False)])
-def test_the_high_volume_preset_logs_no_delivery(with_an_event: Path, preset: str, logged: bool) -> None:
-    done = pillarbox(
-        *("--set", f"relay.preset={preset}", "relay", "--until-empty"),
-        cwd=with_an_event,
-        PILLARBOX_TRANSPORT="stdout://",
-    )
+@pytest.mark.parametrize(("events", "logged"), [("true", True), ("false", False), (None, False)])
+def test_deliveries_are_logged_only_on_request(with_an_event: Path, events: str | None, logged: bool) -> None:
+    chosen = {} if events is None else {"PILLARBOX_LOGGING__EVENTS": events}
+    done = pillarbox("relay", "--until-empty", cwd=with_an_event, PILLARBOX_TRANSPORT="stdout://", **chosen)
     assert ("delivered event" in done.stderr) is logged
     assert "relay started" in done.stderr
 
 
-def test_verbose_logs_single_events_with_any_preset(with_an_event: Path) -> None:
+def test_failures_of_single_events_are_logged_without_a_setting(with_an_event: Path) -> None:
+    (with_an_event / "failing.py").write_text(
+        "from pillarbox import Handlers\nhandlers = Handlers()\n"
+        "@handlers.on('order.placed')\ndef fail(event, context): raise ValueError('no stock')\n"
+    )
+    done = pillarbox("relay", "--until-empty", cwd=with_an_event, PILLARBOX_TRANSPORT="handlers:failing:handlers")
+    assert "ERROR pillarbox.relay.events: failed to send event" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_verbose_logs_single_events_whatever_the_settings_say(with_an_event: Path, form: str) -> None:
     done = pillarbox(
-        *("--verbose", "--set", "relay.preset=high-volume", "relay", "--until-empty"),
+        *("--verbose", "--set", "logging.level=ERROR", "--set", f"logging.format={form}", "relay", "--until-empty"),
         cwd=with_an_event,
         PILLARBOX_TRANSPORT="stdout://",
     )
-    assert "about to send event" in done.stderr
+    [line] = [line for line in done.stderr.splitlines() if "about to send event" in line]
+    assert line.startswith("{") is (form == "json")
+
+
+def test_json_lines_have_the_values_by_name(with_an_event: Path) -> None:
+    done = pillarbox(
+        *("--set", "logging.format=json", "--set", "logging.events=true", "relay", "--until-empty"),
+        cwd=with_an_event,
+        PILLARBOX_TRANSPORT="stdout://",
+    )
+    lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    [delivered] = [line for line in lines if line["message"].startswith("delivered event")]
+    expected = {"level": "INFO", "logger": "pillarbox.relay.events", "event_type": "order.placed", "attempt": 1}
+    assert expected.items() <= delivered.items()
+    assert len(delivered["event_id"]) == 36
+    assert "relay started" in " ".join(line["message"] for line in lines)
+
+
+def test_a_level_hides_the_lines_below_it(with_an_event: Path) -> None:
+    done = pillarbox(
+        *("--set", "logging.level=WARNING", "relay", "--until-empty"),
+        cwd=with_an_event,
+        PILLARBOX_TRANSPORT="stdout://",
+    )
+    assert (done.returncode, "INFO" in done.stderr) == (0, False)
+
+
+def test_an_unknown_format_names_the_known_ones(with_an_event: Path) -> None:
+    done = pillarbox("--set", "logging.format=yaml", "relay", "--until-empty", cwd=with_an_event)
+    assert done.returncode == 2
+    assert all(word in done.stderr for word in ("logging.format", "yaml", "text", "json"))
 
 
 def test_a_disabled_history_stores_nothing(with_an_event: Path) -> None:

@@ -36,7 +36,7 @@ def past(sqlite_url: str) -> Stock:
     return history(Stock(sqlite_url))
 
 
-def told(stock: Stock, *arguments: str) -> dict[str, Any]:
+def json_of(stock: Stock, *arguments: str) -> dict[str, Any]:
     done = pillarbox("replay", *arguments, "--json", PILLARBOX_STORE=stock.url)
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -50,26 +50,26 @@ def copies(stock: Stock) -> list[tuple[str, str]]:
 
 
 def test_a_dry_run_only_counts(delivered: Stock) -> None:
-    answer = told(delivered, "--type", "order.placed", "--since", "1h", "--dry-run")
+    answer = json_of(delivered, "--type", "order.placed", "--since", "1h", "--dry-run")
     assert answer == {"matched": 5, "exact": True, "copied": 0, "replay": None, "dry_run": True}
     assert copies(delivered) == []
     assert delivered.ask("SELECT what FROM outbox_audit") == []
 
 
 def test_delivered_events_are_replayed_in_order(delivered: Stock) -> None:
-    answer = told(delivered, "--key", "k", "--yes")
+    answer = json_of(delivered, "--key", "k", "--yes")
     assert (answer["matched"], answer["copied"]) == (5, 5)
     assert copies(delivered) == [(name, "orders") for name in NAMES]
     assert delivered.ask("SELECT what, count FROM outbox_audit") == [("replay", 5)]
 
 
 def test_a_replay_can_have_one_destination_and_a_limit(past: Stock) -> None:
-    assert told(past, "--all", "--to", "audit", "--limit", "2", "--yes")["copied"] == 2
+    assert json_of(past, "--all", "--to", "audit", "--limit", "2", "--yes")["copied"] == 2
     assert copies(past) == [("evt0", "audit"), ("evt1", "audit")]
 
 
 def test_a_replay_by_id_needs_no_confirmation(past: Stock) -> None:
-    assert told(past, "evt3", "evt1")["copied"] == 2
+    assert json_of(past, "evt3", "evt1")["copied"] == 2
     assert copies(past) == [("evt1", "orders"), ("evt3", "orders")]
 
 
@@ -135,8 +135,8 @@ def test_an_interrupted_replay_can_be_resumed(delivered: Stock, ended_by: signal
     assert (process.returncode, count) == (code, len(copies(delivered)))
     assert count < len(NAMES)
     assert ended_by is signal.SIGKILL or f"--resume {number}" in said
-    answer = told(delivered, "--resume", str(number), "--rate", "1000/s")
+    answer = json_of(delivered, "--resume", str(number), "--rate", "1000/s")
     assert (answer["copied"], answer["replay"]) == (5, number)
     assert copies(delivered) == [(name, "orders") for name in NAMES]
-    assert told(delivered, "--resume", str(number))["copied"] == 5
+    assert json_of(delivered, "--resume", str(number))["copied"] == 5
     assert len(copies(delivered)) == 5

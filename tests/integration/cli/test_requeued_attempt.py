@@ -12,7 +12,7 @@ from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import RabbitMQSource
 from tests.integration.cli.work_queue import WorkQueue
-from tests.integration.consume.broker import WAITS, publish
+from tests.integration.consume.broker import RETRY_DELAYS, publish
 
 
 class Billing:
@@ -21,13 +21,13 @@ class Billing:
     def __init__(self, work_queue: WorkQueue) -> None:
         self.broken = True
         self.attempts: list[int] = []
-        self.told: list[ConsumerObservation] = []
+        self.reported: list[ConsumerObservation] = []
         self.consumer = Consumer(
-            RabbitMQSource(work_queue.url, queue=work_queue.work, waits=WAITS),
+            RabbitMQSource(work_queue.url, queue=work_queue.work, retry_delays=RETRY_DELAYS),
             name="billing",
             transaction=MemoryStore().transaction,
-            retry=FixedDelay(wait="50ms", max_attempts=3),
-            observers=[self.told.append],
+            retry=FixedDelay(delay="50ms", max_attempts=3),
+            observers=[self.reported.append],
         )
         self.consumer.on("order.placed")(self.bill)
 
@@ -37,8 +37,8 @@ class Billing:
             raise ValueError("no address")
 
     async def tells(self, kind: type[ConsumerObservation], count: int) -> None:
-        """Wait for so many observations of a kind."""
-        await eventually(lambda: sum(isinstance(one, kind) for one in self.told) == count, within=90)
+        """Wait for that many observations of a kind."""
+        await eventually(lambda: sum(isinstance(one, kind) for one in self.reported) == count, within=90)
 
 
 @asynccontextmanager
@@ -56,8 +56,8 @@ async def test_a_requeued_event_gets_one_more_attempt(work_queue: WorkQueue) -> 
         assert (await asyncio.to_thread(work_queue.json_output, "requeue", "--event-id", "e1"))["done"] == 1
         await billing.tells(MessageDeadLettered, 2)
         assert billing.attempts == [1, 2, 3, 4]
-        [letter] = (await asyncio.to_thread(work_queue.json_output, "list"))["dead_letters"]
-        assert (letter["attempts"], letter["reason"], letter["original_queue"]) == (
+        [dead_letter] = (await asyncio.to_thread(work_queue.json_output, "list"))["dead_letters"]
+        assert (dead_letter["attempts"], dead_letter["reason"], dead_letter["original_queue"]) == (
             4,
             "ValueError: no address",
             work_queue.work,

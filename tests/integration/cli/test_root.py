@@ -25,7 +25,7 @@ def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tu
 
 ALL = dict(commands(root, ()))
 LEAVES = [path for path, command in ALL.items() if not isinstance(command, click.Group)]
-SPEAK_FOR_THEMSELVES = [path for path in LEAVES if path[0] in ("consume", "completion")] + [("dead", "export")]
+WITHOUT_JSON = [path for path in LEAVES if path[0] in ("consume", "completion")] + [("dead", "export")]
 """Commands that print nothing, a script, or only JSON."""
 
 
@@ -53,7 +53,13 @@ def test_every_command_has_examples(path: tuple[str, ...]) -> None:
     assert any(f"pillarbox {' '.join(path)}" in text or f"pillarbox {path[0]}" in text for text in family)
 
 
-@pytest.mark.parametrize("path", [path for path in LEAVES if path not in SPEAK_FOR_THEMSELVES], ids=" ".join)
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_option_has_help(path: tuple[str, ...]) -> None:
+    options = [one for one in ALL[path].params if isinstance(one, click.Option) and not one.hidden]
+    assert [option.opts for option in options if not option.help] == []
+
+
+@pytest.mark.parametrize("path", [path for path in LEAVES if path not in WITHOUT_JSON], ids=" ".join)
 def test_every_command_with_output_has_json(path: tuple[str, ...]) -> None:
     assert "--json" in [name for option in ALL[path].params for name in option.opts]
 

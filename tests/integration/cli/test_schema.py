@@ -54,11 +54,11 @@ def test_every_command_has_json(store: str) -> None:
 
 def test_sizes_lists_tables_or_the_file(store: str) -> None:
     pillarbox("schema", "apply", store=store)
-    told = json.loads(pillarbox("schema", "sizes", "--json", store=store).stdout)
-    assert told["bytes"] == sum(part["bytes"] for part in told["tables"]) > 0
+    reported = json.loads(pillarbox("schema", "sizes", "--json", store=store).stdout)
+    assert reported["bytes"] == sum(part["bytes"] for part in reported["tables"]) > 0
     lines = pillarbox("schema", "sizes", store=store).stdout.splitlines()
     assert lines[0] == "table\trows\tdead rows\tsize"
-    assert {line.split("\t")[0] for line in lines[1:]} == {part["name"] for part in told["tables"]}
+    assert {line.split("\t")[0] for line in lines[1:]} == {part["name"] for part in reported["tables"]}
 
 
 def test_the_printed_sql_runs_in_the_shell_of_the_database(tmp_path: Path, sqlite_store: str) -> None:
@@ -79,7 +79,7 @@ def test_the_default_store_is_a_file_in_the_current_folder(tmp_path: Path) -> No
     assert (tmp_path / "pillarbox.db").exists()
 
 
-@pytest.mark.parametrize("url", ["mysql://app:canary-password@db/shop", "canary-password", "postgresql://[::1/shop"])
+@pytest.mark.parametrize("url", ["oracle://app:canary-password@db/shop", "canary-password", "postgresql://[::1/shop"])
 def test_an_invalid_url_is_a_usage_error_of_one_line_without_the_password(url: str) -> None:
     result = pillarbox("schema", "apply", store=url)
     assert (result.returncode, result.stderr.count("\n")) == (2, 1), result.stderr
@@ -94,7 +94,7 @@ def test_an_unavailable_database_is_an_error_of_one_line() -> None:
 
 def test_help_has_examples() -> None:
     result = pillarbox("schema", "--help")
-    assert "pillarbox schema sql | psql shop" in result.stdout
+    assert "pillarbox schema sql | psql -1 shop" in result.stdout
 
 
 def test_the_statements_are_listed_with_their_purpose(store: str) -> None:
@@ -105,9 +105,9 @@ def test_the_statements_are_listed_with_their_purpose(store: str) -> None:
     assert (theme, variants) == ("fetch", "in_range")
     assert purpose.startswith("Fetch events that are ready")
     assert {listed["append"][0], listed["admit"][0]} == {"record", "inbox"}
-    told = json.loads(pillarbox("schema", "statements", "--json", store=store).stdout)
+    reported = json.loads(pillarbox("schema", "statements", "--json", store=store).stdout)
     assert {
-        one["name"]: (one["theme"], one["purpose"], " ".join(one["variants"])) for one in told["statements"]
+        one["name"]: (one["theme"], one["purpose"], " ".join(one["variants"])) for one in reported["statements"]
     } == listed
 
 
@@ -125,20 +125,27 @@ def test_every_statement_is_printed_as_it_is_sent(store: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "reported"),
     [
         ("fetch_redy", "there is no SQL statement 'fetch_redy': did you mean 'fetch_ready'?"),
         ("nothing_like_it", "`pillarbox schema statements` lists the names"),
         ("fetch_ready+backwards", "has no variant 'backwards': it has in_range"),
     ],
 )
-def test_an_unknown_statement_is_an_error_with_a_suggestion(sqlite_store: str, wrong: str, told: str) -> None:
+def test_an_unknown_statement_is_an_error_with_a_suggestion(sqlite_store: str, wrong: str, reported: str) -> None:
     answer = pillarbox("schema", "statements", wrong, store=sqlite_store)
     assert answer.returncode == 2
-    assert told in answer.stderr
+    assert reported in answer.stderr
 
 
 def test_the_memory_store_sends_no_statements() -> None:
     answer = pillarbox("schema", "statements", store="memory://")
     assert answer.returncode == 2
     assert "the memory store sends no SQL" in answer.stderr
+
+
+@pytest.mark.parametrize("command", ["sql", "apply", "check", "status", "sizes"])
+def test_the_memory_store_has_no_schema(command: str) -> None:
+    answer = pillarbox("schema", command, store="memory://")
+    assert answer.returncode == 2
+    assert "memory:// exists only in the process that opened it" in answer.stderr

@@ -105,7 +105,7 @@ def test_a_scheduled_event_does_not_fail(stock: Stock) -> None:
 
 
 def test_without_tables_the_error_names_the_command(tmp_path: Path) -> None:
-    done = pillarbox("status", cwd=tmp_path)
+    done = pillarbox("status", cwd=tmp_path, PILLARBOX_STORE="sqlite:///pillarbox.db")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
     assert "pillarbox schema apply" in done.stderr
 

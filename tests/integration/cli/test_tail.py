@@ -23,7 +23,7 @@ def test_events_are_followed_to_their_outcome(stock: Stock) -> None:
     record(stock, "first")
     with following("tail", "--json", "--since", "1h", "--interval", "50ms", PILLARBOX_STORE=stock.url) as tail:
         seen = json.loads(tail.line())
-        assert (seen["what"], seen["event_id"], seen["status"], seen["key"]) == (
+        assert (seen["change"], seen["event_id"], seen["status"], seen["key"]) == (
             "recorded",
             "first",
             "PENDING",
@@ -31,12 +31,12 @@ def test_events_are_followed_to_their_outcome(stock: Stock) -> None:
         )
         record(stock, "again", "dead")
         moves: list[dict[str, Any]] = [json.loads(tail.line()) for _ in range(2)]
-        assert [(move["what"], move["event_id"]) for move in moves] == [("recorded", "again"), ("recorded", "dead")]
+        assert [(move["change"], move["event_id"]) for move in moves] == [("recorded", "again"), ("recorded", "dead")]
         stock.settle(
             first=(DELIVERED, "orders"), again=(Retry(delay=0, error="no"), "orders"), dead=(Dead(error="no"), "mail")
         )
         moves = [json.loads(tail.line()) for _ in range(3)]
-        assert sorted((move["what"], move["event_id"], move["destination"]) for move in moves) == [
+        assert sorted((move["change"], move["event_id"], move["destination"]) for move in moves) == [
             ("dead-lettered", "dead", "mail"),
             ("delivered", "first", "orders"),
             ("retried", "again", "orders"),
@@ -67,7 +67,7 @@ def test_a_late_commit_is_not_missed(postgres_url: str) -> None:
         assert [json.loads(tail.line())["event_id"] for _ in range(3)] == ["a", "b", "c"]
         producer.commit()
         late = json.loads(tail.line())
-        assert (late["what"], late["event_id"]) == ("recorded", "late")
+        assert (late["change"], late["event_id"]) == ("recorded", "late")
         record(stock, "d")
         assert json.loads(tail.line())["event_id"] == "d"
 

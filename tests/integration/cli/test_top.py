@@ -8,7 +8,7 @@ from psycopg import sql
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
-from pillarbox.core.statistics import DeliveryStatistics
+from pillarbox.core.statistics import OutcomeStatistics
 from pillarbox.testing.conformance.lane_owner import LONG, Owner
 from tests.docs.pages import ROOT
 from tests.integration.cli.conftest import Stock
@@ -26,7 +26,7 @@ def at_work(stock: Stock) -> None:
         owner = await Owner.of(store, name="till")
         await store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "closed", "mail": "open"})
         await store.destinations.report("mail", error="refused", next_attempt=5)
-        carried = DeliveryStatistics(retried=20)
+        carried = OutcomeStatistics(retried=20)
         for lag in (0.004, 0.004, 0.02):
             for _ in range(10):
                 carried.count_delivered(lag)
@@ -46,8 +46,8 @@ def test_a_frame_can_be_printed_as_json(stock: Stock) -> None:
     assert (seen["recorded_per_second"], seen["backlog_per_second"]) == (0.0, 0.0)
     mail, orders = seen["destinations"]
     assert (mail["name"], mail["state"], mail["last_error"]) == ("mail", "open", "refused")
-    assert (mail["published_per_second"], mail["dead_lettered_per_second"]) == (None, None)
-    assert (orders["published_per_second"], orders["retried_per_second"]) == (3.0, 2.0)
+    assert (mail["delivered_per_second"], mail["dead_lettered_per_second"]) == (None, None)
+    assert (orders["delivered_per_second"], orders["retried_per_second"]) == (3.0, 2.0)
     assert (orders["lag_p50_seconds"], orders["lag_p99_seconds"]) == (0.005, 0.025)
     [relay] = seen["relays"]
     assert (relay["name"], relay["lanes"]) == ("till", seen["lanes"])
@@ -119,7 +119,7 @@ def test_a_narrow_terminal_truncates_no_word(sqlite_url: str) -> None:
     at_work(Stock(sqlite_url))
     screen = at_terminal("top", "--once", "--interval", "50ms", PILLARBOX_STORE=sqlite_url, COLUMNS="60").screen
     assert "…" not in screen, screen
-    for word in ("destination", "closed", "sent/s", "till"):
+    for word in ("destination", "closed", "delivered/s", "till"):
         assert word in screen
 
 
@@ -130,7 +130,7 @@ def test_a_short_terminal_still_shows_relays(sqlite_url: str) -> None:
     async def many(store: AdminStore) -> None:
         await store.statistics.add(
             "r",
-            {f"place-{number:02}": DeliveryStatistics(retried=1) for number in range(30)} | {"": DeliveryStatistics()},
+            {f"place-{number:02}": OutcomeStatistics(retried=1) for number in range(30)} | {"": OutcomeStatistics()},
         )
 
     stock.run(many)

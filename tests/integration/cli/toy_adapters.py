@@ -16,16 +16,16 @@ from pillarbox.adapters import (
     Outgoing,
     Pace,
     Producer,
-    Result,
     ScratchQueue,
     ScratchStore,
+    SendResult,
     StoreOptions,
     StorePlugin,
     Transport,
     TransportPlugin,
     UnavailableError,
 )
-from pillarbox.plugins import store_plugin
+from pillarbox.schemes import store_plugin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class JournalTransport:
     def defaults(self, event_type: str) -> Mapping[str, Address]:
         return {event_type: JournalAddress(name=event_type)}
 
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         for one in batch:
             assert isinstance(one.address, JournalAddress)
             with (self._folder / f"{one.address.name}{self._ending}").open("ab") as journal:
@@ -69,7 +69,7 @@ class JournalDeadLetters:
         file = self._folder / queue
         return len(file.read_text().splitlines()) if file.exists() else None
 
-    def receive(self, queue: str, *, most: int, window: int) -> NoReturn:
+    def receive(self, queue: str, *, limit: int, prefetch: int) -> NoReturn:
         raise UnavailableError("journal: dead letters can only be counted")
 
     async def aclose(self) -> None:
@@ -103,10 +103,8 @@ class JournalPlugin(TransportPlugin):
     def dead_letters(self, url: str, options: Mapping[str, Any], *, timeout: object = None) -> BrokerDeadLetters:
         return JournalDeadLetters(Path(url.removeprefix("journal://")))
 
-    def queues(
-        self, options: Mapping[str, Any], destinations: Mapping[str, Mapping[str, Any]]
-    ) -> Mapping[str, str | None]:
-        return {to.get("journal", name): None for name, to in destinations.items()}
+    def queues(self, options: Mapping[str, Any], addresses: Mapping[str, Address]) -> Mapping[str, str | None]:
+        return {to.name: None for to in addresses.values() if isinstance(to, JournalAddress)}
 
     def scratch(self, url: str, options: Mapping[str, Any], name: str) -> ScratchQueue:
         return ScratchJournal(Path(url.removeprefix("journal://")), name)

@@ -58,7 +58,11 @@ class WorkQueue:
 
     def run(self, *arguments: str, **variables: str) -> CompletedProcess[str]:
         """Run a command in the folder of the settings."""
-        given = {"PILLARBOX_TRANSPORTS__RABBIT__URL": self.url} | variables
+        given = {
+            "PILLARBOX_STORE": "sqlite:///pillarbox.db",
+            "PILLARBOX_TRANSPORTS__RABBIT__URL": self.url,
+            **variables,
+        }
         return pillarbox(*arguments, cwd=self.folder, **given)
 
     def json_output(self, *arguments: str, code: int = 0) -> dict[str, Any]:
@@ -69,7 +73,7 @@ class WorkQueue:
         return answer
 
     def wait_for(self, queue: str, count: int) -> None:
-        """Wait until the queue has so many ready messages."""
+        """Wait until the queue has that many ready messages."""
         wait_until(lambda: ready(self.url, queue) == count, bound=90, what=f"{count} in {queue}")
 
     def take(self, queue: str) -> list[str | None]:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import psycopg
 from pillarbox import Consumer, FixedDelay
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.transports.rabbitmq import RabbitMQSource
+from tests.servers.waiting import wait_until
 
 HERE = Path.cwd()
 
@@ -35,8 +35,8 @@ def transaction() -> Iterator[Any]:
     crash_once("after-commit")
 
 
-source = RabbitMQSource(os.environ["BROKER"], queue=os.environ["QUEUE"], waits=["50ms", "100ms"])
-consumer = Consumer(source, name="billing", transaction=transaction, retry=FixedDelay(wait="50ms", max_attempts=3))
+source = RabbitMQSource(os.environ["BROKER"], queue=os.environ["QUEUE"], retry_delays=["50ms", "100ms"])
+consumer = Consumer(source, name="billing", transaction=transaction, retry=FixedDelay(delay="50ms", max_attempts=3))
 
 
 @consumer.on("order.placed")
@@ -49,5 +49,4 @@ def bill(connection: Any, event: ConsumedEvent) -> None:
         crash()
     if event.event_id == "slow":
         (HERE / "begun").touch()
-        while not (HERE / "go-on").exists():
-            time.sleep(0.01)
+        wait_until((HERE / "go-on").exists, bound=300, what="the test continues")

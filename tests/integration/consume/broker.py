@@ -10,9 +10,9 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker
 
 from pillarbox.transports.rabbitmq import Queue
-from tests.integration.rabbitmq.consumer import Taken, channel, take_all
+from tests.integration.rabbitmq.consumer import Taken, channel, publish_confirmed, take_all
 
-WAITS = ("50ms", "100ms")
+RETRY_DELAYS = ("50ms", "100ms")
 
 
 def declared(broker: BlockingChannel, queue: Queue) -> int:
@@ -24,7 +24,12 @@ def declared(broker: BlockingChannel, queue: Queue) -> int:
 def remove_queues(url: str, work: str) -> None:
     """Delete the work queue and all queues around it."""
     with channel(url) as broker:
-        for name in (work, f"{work}.dlq", f"{work}.quarantine", *(f"{work}.wait.{wait}" for wait in (*WAITS, "2s"))):
+        for name in (
+            work,
+            f"{work}.dlq",
+            f"{work}.quarantine",
+            *(f"{work}.wait.{wait}" for wait in (*RETRY_DELAYS, "2s")),
+        ):
             broker.queue_delete(name)
 
 
@@ -43,9 +48,9 @@ def publish(url: str, queue: str | Queue, *event_ids: str, body: bytes | None = 
             broker = broker.connection.channel()  # declared like a consumer does
         broker.confirm_delivery()
         for event_id in event_ids:
-            told = pika.BasicProperties(message_id=event_id, **given)
+            sent = pika.BasicProperties(message_id=event_id, **given)
             content = json.dumps({"id": event_id}).encode() if body is None else body
-            broker.basic_publish("", work.name, content, told, mandatory=True)
+            publish_confirmed(broker, "", work.name, content, sent)
 
 
 def ready(url: str, queue: str) -> int:

@@ -14,7 +14,7 @@ import pytest
 from pillarbox import Consumer, FixedDelay
 from pillarbox.inbox.observations import ConsumerObservation
 from pillarbox.transports.rabbitmq import RabbitMQSource
-from tests.integration.consume.broker import WAITS, remove_queues
+from tests.integration.consume.broker import RETRY_DELAYS, remove_queues
 from tests.integration.consume.processes import ConsumerProcess
 from tests.integration.rabbitmq.conftest import proxied, proxy
 from tests.servers.rabbitmq import RabbitMQServer
@@ -63,7 +63,7 @@ class Shop:
     """A consumer in this process, its effects and observations."""
 
     def __init__(self, database: str, source: RabbitMQSource, **settings: Any) -> None:
-        self.told: list[ConsumerObservation] = []
+        self.observations: list[ConsumerObservation] = []
         self.began: list[str] = []
         self.source = source
         self._database = database
@@ -71,7 +71,7 @@ class Shop:
             source,
             name="billing",
             transaction=settings.pop("transaction", self.transaction),
-            **{"retry": FixedDelay(wait="50ms", max_attempts=3), "observers": [self.told.append], **settings},
+            **{"retry": FixedDelay(delay="50ms", max_attempts=3), "observers": [self.observations.append], **settings},
         )
 
     @asynccontextmanager
@@ -100,7 +100,7 @@ class Shop:
 
     def kinds(self, *kinds: type[Any]) -> list[Any]:
         """Its observations of these kinds."""
-        return [one for one in self.told if isinstance(one, kinds)]
+        return [one for one in self.observations if isinstance(one, kinds)]
 
 
 MakeShop = Callable[..., Shop]
@@ -115,12 +115,12 @@ async def make_shop(url: str, queue: str, database: str) -> AsyncIterator[MakeSh
         *,
         broker: str = url,
         prefetch: int = 10,
-        waits: Any = WAITS,
+        retry_delays: Any = RETRY_DELAYS,
         work: Any = queue,
         exchanges: Any = (),
         **settings: Any,
     ) -> Shop:
-        source = RabbitMQSource(broker, queue=work, exchanges=exchanges, prefetch=prefetch, waits=waits)
+        source = RabbitMQSource(broker, queue=work, exchanges=exchanges, prefetch=prefetch, retry_delays=retry_delays)
         sources.append(source)
         return Shop(database, source, **settings)
 

@@ -11,6 +11,8 @@ import pika
 from hypothesis import strategies as st
 from pika.adapters.blocking_connection import BlockingChannel
 
+from tests.integration.rabbitmq.consumer import publish_confirmed
+
 SHORT, TABLE, OCTET, LONG = "short", "table", "octet", "long"
 KINDS = {
     "content_type": SHORT,
@@ -212,4 +214,4 @@ def publish_strange(broker: BlockingChannel, queue: str, messages: Sequence[Stra
     """Publish messages with confirms."""
     for message in messages:
         properties = cast(pika.BasicProperties, message)
-        broker.basic_publish("", queue, message.body, properties, mandatory=True)
+        publish_confirmed(broker, "", queue, message.body, properties)

@@ -18,7 +18,7 @@ from pillarbox.inbox.observations import (
 from pillarbox.stores.memory import MemoryStore, MemoryTransaction
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import RabbitMQSource
-from tests.integration.consume.broker import WAITS, publish, ready
+from tests.integration.consume.broker import RETRY_DELAYS, publish, ready
 from tests.integration.consume.strange import FOUND, MESSAGES, Strange, publish_strange
 from tests.integration.rabbitmq.consumer import channel
 
@@ -41,14 +41,14 @@ def test_any_message_is_handled_or_dead_lettered_without_affecting_others(
 async def _each_ends(url: str, queue: str, messages: list[Strange]) -> None:
     """Messages that could be handled are made to fail, so that they pass the wait queues as well."""
     neighbours = {f"good-{next(_numbers)}" for _ in range(5)}
-    told: list[ConsumerObservation] = []
-    source = RabbitMQSource(url, queue=queue, prefetch=7, waits=WAITS)
+    observations: list[ConsumerObservation] = []
+    source = RabbitMQSource(url, queue=queue, prefetch=7, retry_delays=RETRY_DELAYS)
     consumer = Consumer(
         source,
         name="billing",
         transaction=MemoryStore().transaction,
-        retry=FixedDelay(wait="50ms", max_attempts=2),
-        observers=[told.append],
+        retry=FixedDelay(delay="50ms", max_attempts=2),
+        observers=[observations.append],
     )
 
     @consumer.on("order.placed")
@@ -64,16 +64,18 @@ async def _each_ends(url: str, queue: str, messages: list[Strange]) -> None:
         await asyncio.to_thread(_send, url, queue, messages, neighbours)
 
         async def ended() -> bool:
-            ends = [one for one in told if isinstance(one, (EventProcessed, DuplicateSkipped, MessageDeadLettered))]
+            ends = [
+                one for one in observations if isinstance(one, (EventProcessed, DuplicateSkipped, MessageDeadLettered))
+            ]
             return len(ends) == len(messages) + len(neighbours)
 
         await eventually(ended, within=60)
-    assert {one.event_id for one in told if isinstance(one, EventProcessed)} >= neighbours
-    assert [one for one in told if isinstance(one, SourceFailed)] == []
-    dead = sum(isinstance(one, MessageDeadLettered) for one in told)
+    assert {one.event_id for one in observations if isinstance(one, EventProcessed)} >= neighbours
+    assert [one for one in observations if isinstance(one, SourceFailed)] == []
+    dead = sum(isinstance(one, MessageDeadLettered) for one in observations)
     with channel(url) as broker:
         assert broker.queue_purge(f"{queue}.dlq").method.message_count == dead
-        for name in (queue, f"{queue}.quarantine", *(f"{queue}.wait.{wait}" for wait in WAITS)):
+        for name in (queue, f"{queue}.quarantine", *(f"{queue}.wait.{wait}" for wait in RETRY_DELAYS)):
             assert broker.queue_declare(name, passive=True).method.message_count == 0
 
 

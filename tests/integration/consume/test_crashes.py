@@ -60,9 +60,9 @@ def test_a_message_that_crashes_its_consumer_is_dead_lettered(
     # Twice among others, five times alone; a crash while it is moved may leave it in two queues for a while.
     assert 7 <= kills <= 9
     assert effects() == [f"e{n}" for n in range(5)]
-    [letter] = dead_letters(url, queue)
-    assert letter.properties.message_id == "poison"
-    assert "crashed or lost their connection" in str((letter.properties.headers or {})["pillarbox-reason"])
+    [dead_letter] = dead_letters(url, queue)
+    assert dead_letter.properties.message_id == "poison"
+    assert "crashed or lost their connection" in str((dead_letter.properties.headers or {})["pillarbox-reason"])
 
 
 def test_on_sigterm_the_consumer_finishes_messages_in_flight(
@@ -84,6 +84,6 @@ def test_on_sigterm_the_consumer_finishes_messages_in_flight(
 
 def _finds_out(process: ConsumerProcess) -> bool:
     """Whether it dead-letters the message before it crashes."""
-    told = "dead-lettered event"
-    wait_until(lambda: process.ended or told in process.log_text(), bound=BOUND, what="a crash or a dead letter")
+    expected = "dead-lettered event"
+    wait_until(lambda: process.ended or expected in process.log_text(), bound=BOUND, what="a crash or a dead letter")
     return not process.ended

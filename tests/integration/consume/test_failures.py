@@ -12,17 +12,17 @@ from pillarbox import FixedDelay, PermanentError
 from pillarbox.inbox import ConsumedEvent
 from pillarbox.inbox.observations import EventProcessed, HandlingFailed, MessageDeadLettered
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue
+from pillarbox.transports.rabbitmq import Binding, DeadLetterTarget, Exchange, Queue
 from tests.integration.consume.broker import dead_letters, publish, ready
 from tests.integration.consume.conftest import Effects, MakeShop, Shop
-from tests.integration.rabbitmq.consumer import Taken, channel, take_all
+from tests.integration.rabbitmq.consumer import Taken, channel, publish_confirmed, take_all
 
 
 async def dead_letter_of(shop: Shop, url: str, queue: str) -> tuple[Taken, dict[str, Any]]:
     """The only dead letter and its headers."""
     await eventually(lambda: shop.kinds(MessageDeadLettered), within=90)
-    [letter] = await asyncio.to_thread(dead_letters, url, queue)
-    return letter, dict(letter.properties.headers or {})
+    [dead_letter] = await asyncio.to_thread(dead_letters, url, queue)
+    return dead_letter, dict(dead_letter.properties.headers or {})
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ async def test_an_undecodable_message_is_dead_lettered_at_once_unchanged(
 ) -> None:
     await asyncio.to_thread(_publish_spoiled, url, queue, body, properties)
     await asyncio.to_thread(publish, url, queue, "good")
-    shop = make_shop(retry=FixedDelay(wait="1h"))
+    shop = make_shop(retry=FixedDelay(delay="1h"))
     shop.consumer.on("*")(shop.effect)
     async with shop.running():
-        letter, notes = await dead_letter_of(shop, url, queue)
+        dead_letter, notes = await dead_letter_of(shop, url, queue)
         await eventually(lambda: shop.kinds(EventProcessed))
-    assert letter.body == body
+    assert dead_letter.body == body
     assert reason in notes["pillarbox-reason"]
     assert notes["pillarbox-queue"] == queue
     assert effects() == shop.began == ["good"]
@@ -57,14 +57,15 @@ def _publish_spoiled(url: str, queue: str, body: bytes, properties: dict[str, An
     publish(url, queue)
     given: dict[str, Any] = {"message_id": "bad", "type": "order.placed", "content_type": "application/json"}
     with channel(url) as broker:
-        broker.basic_publish("", queue, body, pika.BasicProperties(**(given | properties)))
+        broker.confirm_delivery()
+        publish_confirmed(broker, "", queue, body, pika.BasicProperties(**(given | properties)))
 
 
 async def test_retries_are_bounded_and_the_dead_letter_has_the_errors(
     url: str, queue: str, make_shop: MakeShop, effects: Effects
 ) -> None:
     publish(url, queue, "e1", headers={"tenant": "acme"}, app_id="till")
-    shop = make_shop(retry=FixedDelay(wait="50ms", max_attempts=3))
+    shop = make_shop(retry=FixedDelay(delay="50ms", max_attempts=3))
 
     @shop.consumer.on("order.placed")
     async def bill(transaction: Any, event: ConsumedEvent) -> None:
@@ -72,9 +73,9 @@ async def test_retries_are_bounded_and_the_dead_letter_has_the_errors(
         raise ValueError(f"attempt {event.attempt} failed\nand this line is omitted")
 
     async with shop.running():
-        letter, notes = await dead_letter_of(shop, url, queue)
+        dead_letter, notes = await dead_letter_of(shop, url, queue)
     assert (shop.began, effects()) == (["e1"] * 3, [])
-    assert (letter.properties.message_id, letter.properties.app_id, notes["tenant"]) == ("e1", "till", "acme")
+    assert (dead_letter.properties.message_id, dead_letter.properties.app_id, notes["tenant"]) == ("e1", "till", "acme")
     assert (notes["pillarbox-attempts"], notes["pillarbox-deferrals"]) == (3, 0)
     assert notes["pillarbox-reason"] == "ValueError: attempt 3 failed"
     assert notes["pillarbox-first-failed-at"] < notes["pillarbox-last-failed-at"]
@@ -125,7 +126,7 @@ async def test_a_database_outage_counts_no_attempt(url: str, queue: str, make_sh
         async with shop.transaction() as connection:
             yield connection
 
-    shop = make_shop(transaction=transaction, retry=FixedDelay(wait="50ms", max_attempts=2))
+    shop = make_shop(transaction=transaction, retry=FixedDelay(delay="50ms", max_attempts=2))
     shop.consumer.on("order.placed")(shop.effect)
     async with shop.running():
         await eventually(lambda: shop.kinds(EventProcessed))
@@ -139,7 +140,7 @@ async def test_a_database_outage_counts_no_attempt(url: str, queue: str, make_sh
 
 async def test_a_waiting_message_does_not_delay_others(url: str, queue: str, make_shop: MakeShop) -> None:
     publish(url, queue, "bad", "good1", "good2")
-    shop = make_shop(prefetch=1, waits=["2s"])
+    shop = make_shop(prefetch=1, retry_delays=["2s"])
 
     @shop.consumer.on("order.placed")
     async def bill(transaction: Any, event: ConsumedEvent) -> None:
@@ -168,8 +169,8 @@ async def test_headers_with_broker_semantics_are_removed(
         raise error
 
     async with shop.running():
-        letter, notes = await dead_letter_of(shop, url, queue)
-    assert (letter.properties.expiration, letter.properties.user_id) == (None, None)
+        dead_letter, notes = await dead_letter_of(shop, url, queue)
+    assert (dead_letter.properties.expiration, dead_letter.properties.user_id) == (None, None)
     assert [name for name in notes if name.startswith(("x-", "CC"))] in ([], ["x-delivery-count"])  # of its new queue
     assert take_all(url, elsewhere) == []
 
@@ -177,7 +178,7 @@ async def test_headers_with_broker_semantics_are_removed(
 async def test_configured_dead_letter_queues_are_declared_and_used(url: str, queue: str, make_shop: MakeShop) -> None:
     work = Queue(
         name=queue,
-        dead_letter=DeadLetter(exchange=f"{queue}.dlx", queue=f"{queue}.dlq"),
+        dead_letter=DeadLetterTarget(exchange=f"{queue}.dlx", queue=f"{queue}.dlq"),
         bindings=[Binding(exchange=f"{queue}.events", routing_key="order.*")],
     )
     shop = make_shop(work=work, exchanges=[Exchange(name=f"{queue}.events")])
@@ -190,7 +191,7 @@ async def test_configured_dead_letter_queues_are_declared_and_used(url: str, que
     with channel(url) as broker:
         broker.confirm_delivery()
         order = pika.BasicProperties(message_id="e1", type="order.placed")
-        broker.basic_publish(f"{queue}.events", "order.placed", b"{}", order, mandatory=True)
+        publish_confirmed(broker, f"{queue}.events", "order.placed", b"{}", order)
     async with shop.running():
         _, notes = await dead_letter_of(shop, url, queue)
     assert notes["pillarbox-reason"] == "no"

@@ -34,8 +34,8 @@ async def test_an_event_is_handled_and_acked(
     assert effects() == ["e1", "e2"]
     assert sorted(seen, key=str) == [({"id": "e1"}, "42", 3, 1), ({"id": "e2"}, "42", 3, 1)]
     assert ready(url, queue) == 0
-    assert shop.told[0] == ConsumerStarted(consumer="billing")
-    assert shop.told[-1] == ConsumerStopped(consumer="billing", drained=True)
+    assert shop.observations[0] == ConsumerStarted(consumer="billing")
+    assert shop.observations[-1] == ConsumerStopped(consumer="billing", drained=True)
 
 
 async def test_a_duplicate_is_skipped_and_acked(url: str, queue: str, make_shop: MakeShop, effects: Effects) -> None:

@@ -30,9 +30,9 @@ class Till:
     def __init__(self, path: Path, store: SqliteStore) -> None:
         self._path = path
         self._store = store
-        self.told: list[ConsumerObservation] = []
+        self.observations: list[ConsumerObservation] = []
         self.away = False
-        self.consumer = Consumer(name="billing", transaction=self._consuming, observers=[self.told.append])
+        self.consumer = Consumer(name="billing", transaction=self._consuming, observers=[self.observations.append])
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -53,7 +53,7 @@ class Till:
         """Record the events, and run a relay until nothing can be sent."""
         with self.transaction() as connection:
             OUTBOX.record(connection, *events)
-        handlers, retry = Handlers(), FixedDelay(wait="0s", max_attempts=3)
+        handlers, retry = Handlers(), FixedDelay(delay="0s", max_attempts=3)
         handlers.add(self.consumer)
         await Relay(store=self._store, transports={"handlers": handlers}, retry=retry).run_until_empty()
         await handlers.aclose()
@@ -73,7 +73,7 @@ async def test_a_function_is_called_in_a_transaction(tmp_path: Path, store: Sqli
             ("billing", "e1"),
             ("billing", "e2"),
         ]
-        assert sorted(type(one).__name__ for one in till.told) == ["EventProcessed", "EventProcessed"]
+        assert sorted(type(one).__name__ for one in till.observations) == ["EventProcessed", "EventProcessed"]
 
 
 async def test_a_duplicate_after_the_commit_is_skipped(tmp_path: Path, store: SqliteStore) -> None:
@@ -83,7 +83,7 @@ async def test_a_duplicate_after_the_commit_is_skipped(tmp_path: Path, store: Sq
         await till.carry(Event("order.placed", {}, event_id="e1"))
         await till.carry(Event("order.placed", {}, event_id="e1"))
         assert till.ask("SELECT * FROM effect") == [("e1", 1)]
-        assert [type(one) for one in till.told] == [EventProcessed, DuplicateSkipped]
+        assert [type(one) for one in till.observations] == [EventProcessed, DuplicateSkipped]
         assert till.ask("SELECT sum(processed), sum(duplicates), sum(failures) FROM outbox_inbox_statistics") == [
             (1, 1, 0)
         ]

@@ -20,7 +20,7 @@ from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Queue
 from tests.integration.consume.broker import dead_letters, publish, ready
 from tests.integration.consume.conftest import Effects, MakeShop
-from tests.integration.rabbitmq.consumer import channel
+from tests.integration.rabbitmq.consumer import channel, publish_confirmed
 from tests.integration.rabbitmq.proxy import Proxy
 from tests.servers.rabbitmq import RabbitMQServer
 
@@ -37,7 +37,7 @@ async def test_waiting_messages_survive_a_broker_restart(
     rabbitmq_server: RabbitMQServer, url: str, queue: str, make_shop: MakeShop
 ) -> None:
     publish(url, queue, "e1")
-    shop = make_shop(waits=["2s"], retry=FixedDelay(wait="2s", max_attempts=2))
+    shop = make_shop(retry_delays=["2s"], retry=FixedDelay(delay="2s", max_attempts=2))
 
     @shop.consumer.on("order.placed")
     async def bill(transaction: Any, event: ConsumedEvent) -> None:
@@ -50,8 +50,8 @@ async def test_waiting_messages_survive_a_broker_restart(
         await asyncio.to_thread(rabbitmq_server.restart)
         await eventually(lambda: shop.kinds(MessageDeadLettered), within=BOUND)
     assert shop.kinds(SourceFailed)
-    [letter] = dead_letters(url, queue)
-    assert (letter.properties.headers or {})["pillarbox-attempts"] == 2
+    [dead_letter] = dead_letters(url, queue)
+    assert (dead_letter.properties.headers or {})["pillarbox-attempts"] == 2
     assert shop.began == ["e1", "e1"]
 
 
@@ -62,7 +62,7 @@ async def test_waiting_messages_are_kept_until_the_work_queue_accepts_them(
     with channel(url) as broker:
         broker.queue_delete(queue)
         broker.confirm_delivery()
-        broker.basic_publish("", f"{queue}.wait.50ms", b"{}", mandatory=True)
+        publish_confirmed(broker, "", f"{queue}.wait.50ms", b"{}")
 
     # `list_queues` does not show messages that were dead-lettered and not confirmed.
     found = f'{{ok, Queue}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<"/">>, queue, <<"{queue}.wait.50ms">>))'
@@ -126,7 +126,7 @@ async def test_a_deleted_dead_letter_queue_is_declared_again(url: str, queue: st
             broker.queue_delete(f"{queue}.dlq")
         await asyncio.to_thread(publish, url, queue, "e2")
         await eventually(lambda: len(shop.kinds(MessageDeadLettered)) == 2, within=BOUND)
-    assert [letter.properties.message_id for letter in dead_letters(url, queue)] == ["e2"]
+    assert [dead_letter.properties.message_id for dead_letter in dead_letters(url, queue)] == ["e2"]
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ async def test_a_stop_finishes_messages_in_flight(url: str, queue: str, make_sho
     await asyncio.wait_for(running, BOUND)
     assert effects() == ["e1"]
     assert ready(url, queue) == 2
-    assert shop.told[-1] == ConsumerStopped(consumer="billing", drained=True)
+    assert shop.observations[-1] == ConsumerStopped(consumer="billing", drained=True)
 
 
 async def test_a_handler_beyond_the_drain_timeout_is_rolled_back_and_requeued(
@@ -197,7 +197,7 @@ async def test_a_handler_beyond_the_drain_timeout_is_rolled_back_and_requeued(
     await asyncio.wait_for(running, BOUND)
     assert effects() == []
     assert await eventually(lambda: asyncio.to_thread(ready, url, queue)) == 1
-    assert shop.told[-1] == ConsumerStopped(consumer="billing", drained=False)
+    assert shop.observations[-1] == ConsumerStopped(consumer="billing", drained=False)
 
 
 async def test_a_consumer_can_run_as_a_context_manager(
@@ -211,14 +211,15 @@ async def test_a_consumer_can_run_as_a_context_manager(
     assert effects() == ["e1"]
 
 
-async def test_a_misconfigured_queue_stops_the_consumer(url: str, queue: str, make_shop: MakeShop) -> None:
-    publish(url, Queue(name=queue, max_length=10))
+async def test_a_queue_that_would_lose_events_stops_the_consumer(url: str, queue: str, make_shop: MakeShop) -> None:
+    with channel(url) as broker:
+        broker.queue_declare(queue, durable=True, auto_delete=True)
     shop = make_shop()
     shop.consumer.on("*")(shop.effect)
     with pytest.raises(ConfigurationError, match="is not what the configuration says"):
         await shop.consumer.run()
     # Nothing was in flight.
-    assert shop.told[-1] == ConsumerStopped(consumer="billing", drained=True)
+    assert shop.observations[-1] == ConsumerStopped(consumer="billing", drained=True)
 
 
 async def test_a_classic_queue_can_be_consumed(url: str, queue: str, make_shop: MakeShop, effects: Effects) -> None:

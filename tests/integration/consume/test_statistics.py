@@ -30,13 +30,13 @@ class Till:
     def __init__(self, stock: Stock) -> None:
         self._stock = stock
         self.source = MemorySource()
-        self.told: list[ConsumerObservation] = []
+        self.observations: list[ConsumerObservation] = []
         self.consumer = Consumer(
             self.source,
             name="billing",
             transaction=stock.transaction,
-            retry=FixedDelay(wait="0s", max_attempts=3),
-            observers=[self.told.append],
+            retry=FixedDelay(delay="0s", max_attempts=3),
+            observers=[self.observations.append],
         )
         self.consumer.on("*")(self.bill)
 
@@ -61,10 +61,10 @@ class Till:
 
     async def prune(self, *, inbox: float) -> None:
         async with aclosing(self.store()) as store:
-            await store.upkeep.prune(Retention(inbox=inbox))
+            await store.pruning.prune(Retention(inbox=inbox))
 
     def count(self, kind: type[ConsumerObservation]) -> int:
-        return sum(isinstance(one, kind) for one in self.told)
+        return sum(isinstance(one, kind) for one in self.observations)
 
 
 @pytest.fixture
@@ -73,10 +73,7 @@ def till(stock: Stock) -> Till:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async def look() -> object:
-        return condition()
-
-    await eventually(look)
+    await eventually(condition)
 
 
 async def test_statistics_are_written_when_the_consumer_stops(till: Till) -> None:
@@ -104,7 +101,7 @@ async def test_without_the_table_events_are_handled_and_statistics_kept(
         await until(lambda: till.count(EventProcessed) == 2)
         till.execute("ALTER TABLE elsewhere RENAME TO outbox_inbox_statistics")
         await eventually(lambda: till.says(processed=2))
-    [failed] = [one for one in till.told if isinstance(one, StatisticsFailed)]
+    [failed] = [one for one in till.observations if isinstance(one, StatisticsFailed)]
     assert "outbox_inbox_statistics" in failed.error
     assert "run `pillarbox schema apply`" in failed.error
 

@@ -85,12 +85,12 @@ KINDS: list[Kind] = [_engine, _sessionmaker, _async_engine, _async_sessionmaker,
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__.removeprefix("_"))
 async def test_record_and_effect_are_committed_together(database: str, kind: Kind, fails: bool) -> None:
     with kind(database) as (transaction, effect):
-        told = await _consumed_once(transaction, _failing(effect) if fails else effect)
+        observed = await _consumed_once(transaction, _failing(effect) if fails else effect)
         if hasattr(transaction, "dispose") and asyncio.iscoroutinefunction(transaction.dispose):
             await transaction.dispose()
         elif isinstance(transaction, async_sessionmaker):
             await transaction.kw["bind"].dispose()
-    assert type(told) is (MessageDeadLettered if fails else EventProcessed), told
+    assert type(observed) is (MessageDeadLettered if fails else EventProcessed), observed
     with psycopg.connect(database) as connection:
         found = connection.execute("SELECT event_id FROM effect UNION ALL SELECT event_id FROM outbox_inbox").fetchall()
         tallied = connection.execute("SELECT processed, dead_lettered FROM outbox_inbox_statistics").fetchall()
@@ -117,14 +117,16 @@ def _failing(effect: Any) -> Any:
 async def _consumed_once(transaction: Any, function: Any) -> Any:
     """Consume one event; returns its result."""
     source = MemorySource()
-    told: list[ConsumerObservation] = []
-    never_again = FixedDelay(wait="1s", max_attempts=1)
-    consumer = Consumer(source, name="billing", transaction=transaction, retry=never_again, observers=[told.append])
+    observations: list[ConsumerObservation] = []
+    never_again = FixedDelay(delay="1s", max_attempts=1)
+    consumer = Consumer(
+        source, name="billing", transaction=transaction, retry=never_again, observers=[observations.append]
+    )
     consumer.on("*")(function)
     source.queue.put(incoming("e1"))
     ends = (EventProcessed, MessageDeadLettered, HandlingFailed)
     async with consumer:
-        return await eventually(lambda: next((one for one in told if isinstance(one, ends)), None))
+        return await eventually(lambda: next((one for one in observations if isinstance(one, ends)), None))
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -140,8 +142,8 @@ async def test_sqlite_works_in_a_thread_and_in_the_event_loop(tmp_path: Path, is
     with transaction() as connection:
         connection.execute("CREATE TABLE effect (event_id TEXT)")
     source = MemorySource()
-    told: list[ConsumerObservation] = []
-    consumer = Consumer(source, name="billing", transaction=transaction, observers=[told.append])
+    observations: list[ConsumerObservation] = []
+    consumer = Consumer(source, name="billing", transaction=transaction, observers=[observations.append])
 
     def effect(connection: sqlite3.Connection, event: ConsumedEvent) -> None:
         connection.execute("INSERT INTO effect VALUES (?)", (event.event_id,))
@@ -154,7 +156,7 @@ async def test_sqlite_works_in_a_thread_and_in_the_event_loop(tmp_path: Path, is
     for number in range(9):
         source.queue.put(incoming(f"e{number}"))
     async with consumer:
-        await eventually(lambda: sum(isinstance(one, EventProcessed) for one in told) == 9)
+        await eventually(lambda: sum(isinstance(one, EventProcessed) for one in observations) == 9)
     with transaction() as connection:
         assert sorted(connection.execute("SELECT * FROM effect")) == [(f"e{number}",) for number in range(9)]
 
@@ -171,11 +173,11 @@ async def test_the_memory_store_works() -> None:
 
 async def test_a_context_manager_that_never_commits_is_rejected(database: str) -> None:
     engine = create_engine(database.replace("postgresql://", "postgresql+psycopg://"))
-    told = await _consumed_once(lambda: Session(engine), lambda session, event: None)
+    observed = await _consumed_once(lambda: Session(engine), lambda session, event: None)
     engine.dispose()
-    assert isinstance(told, HandlingFailed)
-    assert not told.counted
-    assert "closes and rolls back; pass the engine or the sessionmaker itself" in told.error
+    assert isinstance(observed, HandlingFailed)
+    assert not observed.counted
+    assert "closes and rolls back; pass the engine or the sessionmaker itself" in observed.error
 
 
 async def test_a_context_manager_that_swallows_exceptions_is_rejected(database: str) -> None:
@@ -190,9 +192,9 @@ async def test_a_context_manager_that_swallows_exceptions_is_rejected(database: 
     def fail(connection: Any, event: ConsumedEvent) -> None:
         raise ValueError("no")
 
-    told = await _consumed_once(swallowing, fail)
-    assert isinstance(told, MessageDeadLettered)
-    assert "suppressed its exception" in told.error
+    observed = await _consumed_once(swallowing, fail)
+    assert isinstance(observed, MessageDeadLettered)
+    assert "suppressed its exception" in observed.error
 
 
 async def test_a_sync_function_that_returns_an_awaitable_is_rejected(database: str) -> None:
@@ -200,13 +202,13 @@ async def test_a_sync_function_that_returns_an_awaitable_is_rejected(database: s
 
     made = []
 
-    def forgetful(connection: Any, event: ConsumedEvent) -> Any:
+    def not_awaited(connection: Any, event: ConsumedEvent) -> Any:
         made.append(later())
         return made[0]
 
-    told = await _consumed_once(lambda: psycopg.connect(database), forgetful)
+    observed = await _consumed_once(lambda: psycopg.connect(database), not_awaited)
     made[0].close()
-    assert "define it with `async def`" in told.error
+    assert "define it with `async def`" in observed.error
 
 
 @pytest.mark.parametrize("wrong", [None, "postgresql://db", 42])

@@ -8,20 +8,25 @@ import psycopg
 import pytest
 
 from tests.integration.record.conftest import database, sqlite_path
+from tests.integration.record.mariadb_ways import pymysql_connection
 
 __all__ = ["database", "sqlite_path"]
 
-Receipts = Callable[[], list[tuple[str, str]]]
+ReadInboxRecords = Callable[[], list[tuple[str, str]]]
 
 
 @pytest.fixture
-def committed(database: str) -> Receipts:
+def committed(database: str) -> ReadInboxRecords:
     """The committed inbox records, read by another connection."""
     return lambda: committed_records(database)
 
 
 def committed_records(database: str) -> list[tuple[str, str]]:
     query = "SELECT consumer, event_id FROM outbox_inbox ORDER BY consumer, event_id"
+    if database.startswith("mariadb://"):
+        with pymysql_connection(database) as mariadb, mariadb.cursor() as cursor:
+            cursor.execute(query)
+            return list(cursor.fetchall())
     if database.startswith("postgresql://"):
         with psycopg.connect(database) as postgres:
             return list(postgres.execute(query))

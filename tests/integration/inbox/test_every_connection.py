@@ -4,7 +4,7 @@ import pytest
 
 from pillarbox import Event, Inbox, InboxError, InvalidConnectionError, NotInTransactionError, Outbox
 from tests.integration.inbox.admitting import Undo, admit
-from tests.integration.inbox.conftest import Receipts
+from tests.integration.inbox.conftest import ReadInboxRecords
 from tests.integration.record.conftest import committed_ids
 from tests.integration.record.way import Way
 from tests.integration.record.ways import EVERY
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.parametrize(
 )
 
 
-async def test_an_event_is_admitted_once_per_consumer(way: Way, database: str, committed: Receipts) -> None:
+async def test_an_event_is_admitted_once_per_consumer(way: Way, database: str, committed: ReadInboxRecords) -> None:
     async with way.transaction(database) as connection:
         assert await admit(way, connection, "e1")
         assert not await admit(way, connection, "e1")
@@ -43,7 +43,9 @@ async def test_a_rollback_discards_the_record_and_caused_events(way: Way, databa
     assert committed_ids(database) == ["follow-up"]
 
 
-async def test_a_rolled_back_savepoint_discards_its_admissions(way: Way, database: str, committed: Receipts) -> None:
+async def test_a_rolled_back_savepoint_discards_its_admissions(
+    way: Way, database: str, committed: ReadInboxRecords
+) -> None:
     async with way.transaction(database) as connection:
         assert await admit(way, connection, "e1")
         with pytest.raises(Undo):
@@ -54,7 +56,7 @@ async def test_a_rolled_back_savepoint_discards_its_admissions(way: Way, databas
 
 
 async def test_an_autocommit_connection_is_rejected_before_anything_is_written(
-    way: Way, database: str, committed: Receipts
+    way: Way, database: str, committed: ReadInboxRecords
 ) -> None:
     async with way.autocommit(database) as connection:
         with pytest.raises(NotInTransactionError, match=r"would commit by itself.*(with|BEGIN)") as caught:
@@ -64,19 +66,21 @@ async def test_an_autocommit_connection_is_rejected_before_anything_is_written(
 
 
 async def test_the_wrong_method_is_rejected_and_the_right_one_named(
-    way: Way, database: str, committed: Receipts
+    way: Way, database: str, committed: ReadInboxRecords
 ) -> None:
     async with way.transaction(database) as connection:
         if way.awaited:
-            with pytest.raises(InvalidConnectionError, match=r"is awaited; call await inbox\.aadmit"):
+            with pytest.raises(InvalidConnectionError, match=r"is an async connection; call await inbox\.aadmit"):
                 Inbox().admit(connection, "billing", "e1")
         else:
-            with pytest.raises(InvalidConnectionError, match=r"is not awaited; call inbox\.admit"):
+            with pytest.raises(InvalidConnectionError, match=r"is not an async connection; call inbox\.admit"):
                 await Inbox().aadmit(connection, "billing", "e1")
     assert committed() == []
 
 
-async def test_an_invalid_id_is_rejected_before_anything_is_sent(way: Way, database: str, committed: Receipts) -> None:
+async def test_an_invalid_id_is_rejected_before_anything_is_sent(
+    way: Way, database: str, committed: ReadInboxRecords
+) -> None:
     async with way.transaction(database) as connection:
         with pytest.raises(InboxError, match=r"control character U\+0000"):
             await admit(way, connection, "e\x00")

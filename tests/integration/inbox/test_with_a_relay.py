@@ -45,7 +45,7 @@ async def test_a_handler_that_fails_after_its_commit_has_its_effect_once(store: 
 
     with closing(sqlite3.connect(sqlite_path)) as connection, connection:
         outbox.record(connection, Event("order.placed", {}, event_id="order", correlation_id="visit", trace_id="t"))
-    retry = FixedDelay(wait=0, max_attempts=5)
+    retry = FixedDelay(delay=0, max_attempts=5)
     await Relay(store=store, transports={"handlers": handlers}, retry=retry).run_until_empty()
     assert calls == [1, 2, 3]
     assert [(event.causation_id, event.correlation_id, event.trace_id) for event in printed] == [
@@ -66,7 +66,7 @@ async def test_a_handler_that_fails_before_its_commit_is_admitted_again(store: S
 
     with closing(sqlite3.connect(sqlite_path)) as connection, connection:
         outbox.record(connection, Event("order.placed", {}))
-    retry = FixedDelay(wait=0, max_attempts=5)
+    retry = FixedDelay(delay=0, max_attempts=5)
     await Relay(store=store, transports={"handlers": handlers}, retry=retry).run_until_empty()
     assert admitted == [True, True, True]
 

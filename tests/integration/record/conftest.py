@@ -9,6 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.integration.record.mariadb_ways import pymysql_connection
+
 EventIds = Callable[[], list[str]]
 
 
@@ -36,5 +38,9 @@ def committed_ids(database: str) -> list[str]:
     if database.startswith("postgresql://"):
         with psycopg.connect(database) as postgres:
             return [event_id for (event_id,) in postgres.execute(query)]
+    if database.startswith("mariadb://"):
+        with pymysql_connection(database) as mariadb, mariadb.cursor() as cursor:
+            cursor.execute(query)
+            return [event_id for (event_id,) in cursor.fetchall()]
     with closing(sqlite3.connect(database)) as sqlite:
         return [event_id for (event_id,) in sqlite.execute(query)]

@@ -18,9 +18,9 @@ def sleeping_relay(url: str, names: Names = PUBLIC) -> Iterator[None]:
     """A relay that sleeps during the block."""
     with psycopg.connect(url, autocommit=True) as connection:
         statements = PostgresStatements(names)
-        connection.execute(statements.get("sleep").encode())
+        connection.execute(statements.get("hold_wakeup_lock").encode())
         yield
-        connection.execute(statements.get("wake").encode())
+        connection.execute(statements.get("release_wakeup_lock").encode())
 
 
 class Listener:

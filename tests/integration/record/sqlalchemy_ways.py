@@ -16,6 +16,8 @@ from sqlalchemy.ext.asyncio import (
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from tests.integration.record.way import Open, Way, blocking
+from tests.servers.availability import available
+from tests.servers.mysqlclient import mysqlclient
 
 Configure = Callable[[Any], None]
 
@@ -35,6 +37,8 @@ def begin_by_event(engine: Any) -> None:
 
 @contextmanager
 def engine_for(url: str, driver: str, configure: Configure | None = None, **options: Any) -> Iterator[Engine]:
+    if driver == "mysqldb":
+        available(mysqlclient)
     engine = create_engine(_with_driver(url, driver), **options)
     if configure:
         configure(engine)
@@ -60,6 +64,8 @@ async def async_engine_for(
 def _with_driver(url: str, driver: str) -> str:
     if "sqlite" in driver:
         return f"sqlite+{driver}:///{url}"
+    if url.startswith("mariadb://"):
+        return url.replace("mariadb://", f"{'mysql' if driver == 'asyncmy' else 'mariadb'}+{driver}://")
     return url.replace("postgresql://", f"postgresql+{driver}://")
 
 
@@ -214,4 +220,17 @@ SQLITE = [
     _sqlalchemy("AsyncSession", _async_session, "aiosqlite", begin_by_event),
     _sqlalchemy("AsyncConnection", _async_connection, "aiosqlite"),
     _sqlalchemy("AsyncConnection", _async_connection, "aiosqlite", begin_by_event),
+]
+
+MARIADB = [
+    _sqlalchemy("Session", _session, "pymysql"),
+    _sqlalchemy("scoped_session", _scoped_session, "pymysql"),
+    _sqlalchemy("Connection", _connection, "pymysql"),
+    _sqlalchemy("Connection, unbegun,", _unbegun_connection, "pymysql"),
+    _sqlalchemy("Session", _session, "mysqldb"),
+    _sqlalchemy("Connection", _connection, "mysqldb"),
+    _sqlalchemy("Connection, unbegun,", _unbegun_connection, "mysqldb"),
+    _sqlalchemy("AsyncSession", _async_session, "asyncmy"),
+    _sqlalchemy("async_scoped_session", _async_scoped_session, "asyncmy"),
+    _sqlalchemy("AsyncConnection", _async_connection, "asyncmy"),
 ]

@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session
 
 from pillarbox import Event, Outbox, RecordError
 from pillarbox.core.errors import RowsRefusedError, StoreUnavailableError
-from pillarbox.relay.decide import error_text
-from pillarbox.stores.postgres.connection import Connection
+from pillarbox.core.outcome import error_text
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
 from tests.integration.record.conftest import committed_ids
 from tests.integration.record.sqlalchemy_ways import engine_for
 
@@ -121,7 +121,7 @@ async def test_the_error_of_a_rejected_row_has_no_payload(postgres_url: str) -> 
 
 async def test_the_error_of_a_rejected_settlement_has_no_payload(postgres_url: str) -> None:
     refuse(postgres_url)
-    connection = Connection(postgres_url)
+    connection = PostgresStoreConnection(postgres_url)
     with pytest.raises(RowsRefusedError, match="never") as refused:
         await connection.fetch("INSERT INTO public.outbox_message (event_type, payload) VALUES ('large', $1)", CANARY)
     with pytest.raises(StoreUnavailableError) as mistyped:

@@ -61,10 +61,10 @@ async def test_the_wrong_method_is_rejected_and_the_right_one_named(
 ) -> None:
     async with way.transaction(database) as connection:
         if way.awaited:
-            with pytest.raises(RecordError, match=r"is awaited; call await outbox\.arecord"):
+            with pytest.raises(RecordError, match=r"is an async connection; call await outbox\.arecord"):
                 Outbox().record(connection, FIRST)
         else:
-            with pytest.raises(RecordError, match=r"is not awaited; call outbox\.record"):
+            with pytest.raises(RecordError, match=r"is not an async connection; call outbox\.record"):
                 await Outbox().arecord(connection, FIRST)
     assert committed() == []
 

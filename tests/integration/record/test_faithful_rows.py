@@ -9,9 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg.rows import dict_row
+from pymysql.cursors import DictCursor
 
 from pillarbox import Event, Outbox
 from tests.integration.record.conftest import EventIds
+from tests.integration.record.mariadb_ways import pymysql_connection
 from tests.integration.record.way import Way
 from tests.integration.record.ways import EVERY
 
@@ -40,13 +42,19 @@ def _stored(database: str) -> list[dict[str, Any]]:
     if database.startswith("postgresql://"):
         with psycopg.connect(database, row_factory=dict_row) as postgres:
             return postgres.execute(query).fetchall()
+    if database.startswith("mariadb://"):
+        with pymysql_connection(database, cursorclass=DictCursor) as mariadb, mariadb.cursor() as cursor:
+            cursor.execute(query)
+            return [{**row, "key": row["key"] and row["key"].decode()} for row in cursor.fetchall()]
     with closing(sqlite3.connect(database)) as sqlite:
         sqlite.row_factory = sqlite3.Row
         return [dict(row) for row in sqlite.execute(query)]
 
 
 def _time(stored: Any) -> datetime:
-    return stored if isinstance(stored, datetime) else datetime.fromisoformat(stored)
+    time = stored if isinstance(stored, datetime) else datetime.fromisoformat(stored)
+    # MariaDB has no time zones: its times are in UTC.
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 async def test_every_field_is_stored_as_given(way: Way, database: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox import Event, Outbox, SchemaError, TableNames
 from tests.integration.record.way import Way
-from tests.integration.record.ways import POSTGRES, SQLITE
+from tests.integration.record.ways import MARIADB, POSTGRES, SQLITE
 
 EVENT = Event("order.placed", {"id": 1})
 
@@ -25,6 +25,13 @@ async def test_an_empty_postgres_is_an_error_with_advice(way: Way, empty_postgre
 async def test_an_empty_sqlite_is_an_error_with_advice(way: Way, tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
         async with way.transaction(str(tmp_path / "empty.db")) as connection:
+            await way.record(Outbox(), connection, EVENT)
+
+
+@pytest.mark.parametrize("way", MARIADB, ids=str)
+async def test_an_empty_mariadb_is_an_error_with_advice(way: Way, empty_mariadb_url: str) -> None:
+    with pytest.raises(SchemaError, match="pillarbox schema apply"):
+        async with way.transaction(empty_mariadb_url) as connection:
             await way.record(Outbox(), connection, EVENT)
 
 

@@ -4,6 +4,7 @@ import psycopg
 import pytest
 
 from pillarbox import Event, Outbox, TableNames
+from pillarbox.dialects.postgres import DIALECT
 from pillarbox.stores.postgres import PostgresStore
 from tests.integration.record.notifications import Listener, sleeping_relay
 from tests.integration.record.way import Way
@@ -97,7 +98,7 @@ async def test_outboxes_of_one_database_wake_their_own_relays(postgres_url: str)
     store = PostgresStore(postgres_url, tables=tables)
     await store.schema.apply()
     await store.aclose()
-    shop = tables.postgres
+    shop = DIALECT.names(tables)
     with Listener(postgres_url) as listener, Listener(postgres_url, shop) as other:
         with (
             sleeping_relay(postgres_url),

@@ -1,14 +1,18 @@
 """Anything that can INSERT is a producer: the databases' own shells, with event type and payload and nothing else."""
 
+import json
+import re
 import sqlite3
 import subprocess
 from contextlib import closing
 
 import psycopg
 
+from tests.docs.pages import ROOT
 from tests.servers.availability import available
 from tests.servers.debian import PSQL, SQLITE
 
+PAGE = ROOT / "docs/how-to/plain-sql-producers.md"
 UUID7 = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 AWKWARD = r'{"path":"C:\\temp\\new","quote":"it' 's"}'
 
@@ -42,6 +46,22 @@ def test_psql_records_backslashes_through_convert_to(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         row = connection.execute("SELECT payload, key FROM outbox_message").fetchone()
     assert row == (AWKWARD.replace("''", "'").encode(), "FILE:7")
+
+
+def test_the_statements_of_the_page_run_in_psql(postgres_url: str) -> None:
+    postgres, *_ = PAGE.read_text(encoding="utf-8").partition("## MariaDB")
+    for statement in re.findall(r"```sql\n(.*?)```", postgres, re.DOTALL):
+        _psql(postgres_url, statement)
+    with psycopg.connect(postgres_url) as connection:
+        rows = connection.execute(
+            "SELECT convert_from(payload, 'UTF8'), key FROM outbox_message ORDER BY id"
+        ).fetchall()
+    assert [(json.loads(payload), key) for payload, key in rows] == [
+        ({"id": 42}, "order-42"),
+        ({"id": 43}, "ORDER:43"),
+        ({"id": 44}, "order-44"),
+        ({"line": "a\nb", "path": "C:\\bin"}, None),
+    ]
 
 
 def test_a_rollback_in_psql_discards_the_event(postgres_url: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.record import driver_ways, sqlalchemy_ways
+from tests.integration.record import driver_ways, mariadb_ways, sqlalchemy_ways
 from tests.integration.record.way import Way
 
 
@@ -21,8 +21,10 @@ def _parameters(drivers: Sequence[Way], through_sqlalchemy: Sequence[Way], *data
 
 POSTGRES = _parameters(driver_ways.POSTGRES, sqlalchemy_ways.POSTGRES)
 SQLITE = _parameters(driver_ways.SQLITE, sqlalchemy_ways.SQLITE)
+MARIADB = _parameters(mariadb_ways.MARIADB, sqlalchemy_ways.MARIADB)
 EVERY = [
     *_parameters(driver_ways.POSTGRES, sqlalchemy_ways.POSTGRES, "postgres_url"),
     *_parameters(driver_ways.SQLITE, sqlalchemy_ways.SQLITE, "sqlite_path"),
+    *_parameters(mariadb_ways.MARIADB, sqlalchemy_ways.MARIADB, "mariadb_url"),
 ]
 """Parameters with the fixture of their database."""

@@ -91,7 +91,7 @@ async def test_each_view_has_its_own_status_values(owner: Owner, sql: sqlite3.Co
     await owner.settle(DELIVERED, done)
     await owner.settle(Retry(delay=60, error="no"), tried)
     await owner.settle(Dead(error="no"), dead)
-    await owner.note("broker down", deferred)
+    await owner.count_attempt("broker down", deferred)
     words = {"done": "PROCESSED", "tried": "PENDING", "dead": "FAILED", "new": "PENDING", "deferred": "PENDING"}
     assert shown(sql, "event_outbox") == words
     assert shown(sql, "outbox_events") == words | {"done": "SENT"}
@@ -101,7 +101,7 @@ async def test_each_view_has_its_own_status_values(owner: Owner, sql: sqlite3.Co
     attempts = dict(sql.execute("SELECT id, attempts FROM outbox_integration_event").fetchall())
     assert attempts == {"done": 0, "tried": 1, "dead": 1, "new": 0, "deferred": 1}
     sql.execute("UPDATE outbox_integration_event SET status = 'NEW' WHERE id = 'tried'")
-    assert await owner.carry_out() == 1
+    assert await owner.execute_requests() == 1
     assert ids(await owner.due()) == ["tried"]
 
 
@@ -113,7 +113,7 @@ async def test_dead_letters_are_moved_and_published_events_archived(owner: Owner
     await owner.settle(Dead(error="no"), dead)
     for statement in MOVE_TO_DLQ:
         sql.execute(statement)
-    assert await owner.carry_out() == 1
+    assert await owner.execute_requests() == 1
     for statement in MOVE_TO_DLQ:
         sql.execute(statement)
     assert shown(sql, "event_outbox") == {"done": "PROCESSED", "fresh": "PENDING"}

@@ -47,7 +47,7 @@ async def test_requests_have_their_result_and_operator(
     await store.admin.requests.add("reschedule", [("a", "")], delay=60, by="ann")
     await store.admin.requests.add("discard", [("b", "")], by="ben")
     await store.admin.requests.add("retry", [("b", "")], by="cat")
-    assert await owner.carry_out() == 3
+    assert await owner.execute_requests() == 3
     done = sql.execute("SELECT requested_by, result, done_at IS NOT NULL FROM outbox_request").fetchall()
     assert done == [("ann", "done", 1), ("ben", "done", 1), ("cat", "not found", 1)]
     audited = sql.execute("SELECT who, what, subject FROM outbox_audit").fetchall()
@@ -61,7 +61,7 @@ async def test_a_rescheduled_message_blocks_its_key_meanwhile(store: SqliteStore
             "INSERT INTO outbox_message (event_id, event_type, ordering_key, payload) VALUES (?, 't', 'k', '')", (name,)
         )
     await store.admin.requests.add("reschedule", [("a", "")], delay=60)
-    await owner.carry_out()
+    await owner.execute_requests()
     [b] = await owner.ready()
     assert (b.event_id, b.must_wait) == ("b", True)
 
@@ -98,7 +98,7 @@ async def test_attempts_are_pruned_only_when_neither_history_nor_dead_letters_ne
 ) -> None:
     sql.execute(INSERT, ("a",))
     await owner.settle(Retry(delay=60, error="no"), *await owner.ready())
-    assert await store.upkeep.prune(Retention(history=0)) == 0
-    assert await store.upkeep.prune(Retention(history=0, dead=3600)) == 0
-    assert await store.upkeep.prune(Retention(history=0, dead=0)) == 1
+    assert await store.pruning.prune(Retention(history=0)) == 0
+    assert await store.pruning.prune(Retention(history=0, dead=3600)) == 0
+    assert await store.pruning.prune(Retention(history=0, dead=0)) == 1
     assert sql.execute("SELECT count(*) FROM outbox_message").fetchone() == (1,)

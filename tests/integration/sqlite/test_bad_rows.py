@@ -90,9 +90,9 @@ async def test_a_row_that_cannot_be_settled_becomes_a_dead_letter(
     messages = await owner.ready()
     settled = await store.writes.settle(owner.epochs, [Decision(m, Retry(delay=60, error="no"), "x") for m in messages])
     assert (settled.count, settled.lost) == (20, frozenset())
-    letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=10)
-    assert {letter.event_id for letter in letters.dead_letters} == {"e3", "e17"}
-    assert all("few attempts" in letter.error for letter in letters.dead_letters)
+    listed = await store.admin.dead_letters.list(DeadLetterFilter(), limit=10)
+    assert {dead_letter.event_id for dead_letter in listed.dead_letters} == {"e3", "e17"}
+    assert all("few attempts" in dead_letter.error for dead_letter in listed.dead_letters)
     assert sql.execute("SELECT count(*) FROM outbox_message WHERE attempts = 1").fetchone() == (18,)
 
 
@@ -124,7 +124,7 @@ async def test_a_rejected_operator_request_is_closed_with_the_reason(
     )
     await store.admin.requests.add("retry", [(f"e{number}", "") for number in range(4)])
     flying = [(1, "")] if in_flight else []
-    assert (await store.writes.carry_out(owner.epochs, in_flight=flying)).deferred == flying
+    assert (await store.writes.execute_requests(owner.epochs, in_flight=flying)).deferred == flying
     results = [result for (result,) in sql.execute("SELECT result FROM outbox_request ORDER BY request_id")]
     assert (results[0], results[2:]) == (None if in_flight else "done", ["done", "done"])
     assert "e1 stays" in results[1]

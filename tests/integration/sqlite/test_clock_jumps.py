@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pillarbox.core.clock import SystemClock
-from pillarbox.core.lane import EVERY_RELAY, RelayCard
+from pillarbox.core.lane import EVERY_RELAY, RelayRegistration
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.lane_owner import Owner, join
 
@@ -60,7 +60,7 @@ async def test_a_jump_forward_takes_no_lane_from_a_running_relay(
     host.up += LEASE - 1
     jump(sql, HOUR)
     other = await Owner.of(store, lease=LEASE)
-    assert other.leases == []
+    assert other.owned == []
     renewal = await store.lanes.renew(other.relay, lease=LEASE)
     assert renewal is not None
     assert renewal.relays == 2
@@ -72,7 +72,7 @@ async def test_a_jump_forward_takes_no_lane_from_a_running_relay(
 async def test_a_relay_can_acquire_lanes_after_a_jump_forward(store: SqliteStore, sql: sqlite3.Connection) -> None:
     relay = await join(store, lease=LEASE)
     jump(sql, HOUR)
-    assert len(await store.lanes.take(relay, most=1)) == 1
+    assert len(await store.lanes.acquire(relay, limit=1)) == 1
 
 
 @pytest.mark.parametrize("jumped", [0, HOUR, -HOUR])
@@ -84,8 +84,8 @@ async def test_a_frozen_relay_loses_its_lanes_after_its_lease(
     jump(sql, jumped)
     host.up += LEASE
     assert await leases(store) == [0.0]
-    heir = await Owner.of(store, lease=LEASE)
-    assert [lease.crashes for lease in heir.leases] == [1]
+    successor = await Owner.of(store, lease=LEASE)
+    assert [owned.crashes for owned in successor.owned] == [1]
     assert await store.lanes.renew(frozen.relay, lease=LEASE) is None
 
 
@@ -95,10 +95,10 @@ async def test_a_jump_back_does_not_prolong_the_lease_of_a_crashed_relay(
     await Owner.of(store, lease=LEASE)
     jump(sql, -HOUR)
     host.up += LEASE - 1
-    heir = await Owner.of(store, lease=LEASE)
-    assert heir.leases == []
+    successor = await Owner.of(store, lease=LEASE)
+    assert successor.owned == []
     host.up += 1
-    assert len(await heir.take(1)) == 1
+    assert len(await successor.acquire(1)) == 1
 
 
 @pytest.mark.parametrize("jumped", [HOUR, -HOUR])
@@ -109,10 +109,10 @@ async def test_a_crashed_relay_is_replaced_at_once(
     dead = await Owner.of(store, lease=LEASE)
     await heartbeat.lanes.renew(dead.relay, lease=LEASE)
     jump(sql, jumped)
-    heir = await Owner.of(store, lease=LEASE)
+    successor = await Owner.of(store, lease=LEASE)
     await heartbeat.aclose()
-    assert await store.lanes.expire(await store.lanes.ended(heir.relay)) == 1
-    assert len(await heir.take(1)) == 1
+    assert await store.lanes.expire(await store.lanes.ended(successor.relay)) == 1
+    assert len(await successor.acquire(1)) == 1
 
 
 @pytest.mark.parametrize("up", [0.0, 60.0, UPTIME - LEASE])
@@ -120,38 +120,38 @@ async def test_leases_end_with_a_restart_of_the_host(store: SqliteStore, host: H
     await Owner.of(store, lease=LEASE)
     host.up += 1
     last = await Owner.of(store, lease=LEASE)
-    assert last.leases == []
+    assert last.owned == []
     host.up = up
     assert await leases(store) == [0.0, 0.0]
-    assert len((await Owner.of(store, lease=LEASE)).leases) == 1
+    assert len((await Owner.of(store, lease=LEASE)).owned) == 1
 
 
 async def test_a_lease_from_before_a_restart_ends_after_its_duration(store: SqliteStore, host: Host) -> None:
     await Owner.of(store, lease=LEASE)
-    heir = await Owner.of(store, lease=LEASE)
-    assert heir.leases == []
+    successor = await Owner.of(store, lease=LEASE)
+    assert successor.owned == []
     # The host had been up for as long when its relays started.
     host.up += LEASE
-    await store.lanes.renew(heir.relay, lease=LEASE)
-    assert len(await heir.take(1)) == 1
+    await store.lanes.renew(successor.relay, lease=LEASE)
+    assert len(await successor.acquire(1)) == 1
 
 
 async def test_a_relay_of_an_older_version_keeps_its_lanes_until_its_lease_ends(
     store: SqliteStore, sql: sqlite3.Connection
 ) -> None:
     relay = "older"
-    await store.lanes.join(RelayCard(id=relay), lease=LEASE)
-    assert len(await store.lanes.take(relay, most=1)) == 1
+    await store.lanes.join(RelayRegistration(id=relay), lease=LEASE)
+    assert len(await store.lanes.acquire(relay, limit=1)) == 1
     sql.execute("UPDATE outbox_relay SET lease_length = NULL, lease_end = NULL")
-    heir = await Owner.of(store, lease=LEASE)
-    assert heir.leases == []
+    successor = await Owner.of(store, lease=LEASE)
+    assert successor.owned == []
     sql.execute("UPDATE outbox_relay SET lease_until = '2000-01-01T00:00:00.000Z' WHERE id = ?", (relay,))
-    assert len(await heir.take(1)) == 1
+    assert len(await successor.acquire(1)) == 1
 
 
 async def test_the_heartbeat_uses_the_same_clock(store: SqliteStore, host: Host) -> None:
     owner = await Owner.of(store, lease=LEASE)
-    beside = store.beside()
+    beside = store.clone()
     host.up += LEASE - 1
     await beside.lanes.renew(owner.relay, lease=LEASE)
     assert await leases(store) == [LEASE]

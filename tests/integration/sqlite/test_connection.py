@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavailableError
-from pillarbox.core.lane import RelayCard
+from pillarbox.core.lane import RelayRegistration
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.stores.sqlite.store import path_of
 from pillarbox.testing.conformance.lane_owner import Owner, join
@@ -50,7 +50,8 @@ def test_the_file_is_opened_on_first_use(path: Path) -> None:
 async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "no such folder" / "shop.db")
     with pytest.raises(
-        StoreUnavailableError, match=r"no such folder.*is its folder there, and may this user write in it\?"
+        StoreUnavailableError,
+        match=r"no such folder.*check that its folder exists and that this user has permission to write in it",
     ):
         await store.schema.apply()
     await store.aclose()
@@ -58,9 +59,9 @@ async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> No
 
 async def test_reading_creates_no_file(path: Path) -> None:
     store, before = SqliteStore(path), os.listdir(path.parent)
-    for look in (store.schema.check, store.admin.inspection.overview, store.admin.audit.list):
+    for read in (store.schema.check, store.admin.inspection.overview, store.admin.audit.list):
         with pytest.raises(SchemaError, match=r"there is no file .*schema apply"):
-            await look()
+            await read()
     assert (await store.schema.status()).version == 0
     assert os.listdir(path.parent) == before
     await store.schema.apply()
@@ -76,7 +77,7 @@ def no_database(path: Path) -> Path:
 
 async def test_a_file_that_is_not_a_database_is_unavailable(no_database: Path) -> None:
     store = SqliteStore(no_database)
-    with pytest.raises(StoreUnavailableError, match=r"not a database; is store.url the right file\?"):
+    with pytest.raises(StoreUnavailableError, match=r"not a database; check that store.url names the right file"):
         await store.schema.status()
     await store.aclose()
 
@@ -84,14 +85,14 @@ async def test_a_file_that_is_not_a_database_is_unavailable(no_database: Path) -
 async def test_a_long_writer_makes_the_store_unavailable(
     store: SqliteStore, sql: sqlite3.Connection, path: Path
 ) -> None:
-    impatient = SqliteStore(path, busy_timeout="10ms")
+    short_timeout = SqliteStore(path, busy_timeout="10ms")
     sql.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailableError, match=r"locked by another writer.* end its transaction"):
-        await join(impatient)
-    assert await dead_letters(impatient) == []
+        await join(short_timeout)
+    assert await dead_letters(short_timeout) == []
     sql.execute("COMMIT")
-    await join(impatient)
-    await impatient.aclose()
+    await join(short_timeout)
+    await short_timeout.aclose()
 
 
 async def test_a_closed_store_is_an_error(store: SqliteStore) -> None:
@@ -143,4 +144,4 @@ async def test_work_that_raises_writes_nothing(store: SqliteStore, sql: sqlite3.
     with pytest.raises(Broken):
         await store._connection.write(work)
     assert sql.execute("SELECT count(*) FROM outbox_audit").fetchone() == (0,)
-    await store.lanes.join(RelayCard(id="still works"), lease=1)
+    await store.lanes.join(RelayRegistration(id="still works"), lease=1)

@@ -33,7 +33,7 @@ async def test_a_sibling_store_has_the_same_file_and_prefix(tmp_path: Path) -> N
     store = SqliteStore(tmp_path / "shop.db", tables=TableNames(prefix="shop_"), max_payload=2048)
     await store.schema.apply()
     await store.aclose()
-    other = store.beside()
+    other = store.clone()
     await other.schema.check()
     await other.admin.requests.override("orders", paused=True)
     await other.aclose()

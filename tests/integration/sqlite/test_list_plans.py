@@ -10,16 +10,16 @@ from pillarbox.stores.sqlite.statements import SqliteStatements
 
 STATEMENTS = SqliteStatements(Names())
 PAGE: dict[str, object] = {
-    "recorded_at": "9999", "id": 1, "place": "", "since": "0000", "status": None, "type": "t", "key": "k",
+    "recorded_at": "9999", "id": 1, "after_destination": "", "since": "0000", "status": None, "type": "t", "key": "k",
     "destination": None, "aggregate_type": None, "aggregate_id": None, "error": None, "retrying": False, "most": 51,
     "waiting": 51, "delivered": 51, "dead": 51,
 }  # fmt: skip
-LETTERS: dict[str, object] = {
+DEAD_LETTERS: dict[str, object] = {
     "before": 9, "event_id": "e", "type": "t", "key": "k", "destination": None, "since": "0000", "error": None,
     "most": 51, "scan": 51,
 }  # fmt: skip
 REPLAY: dict[str, object] = {
-    "recorded_at": "0000", "id": 1, "place": "", "since": "0000", "until": "9999", "type": "t", "key": "k",
+    "recorded_at": "0000", "id": 1, "after_destination": "", "since": "0000", "until": "9999", "type": "t", "key": "k",
     "destination": None, "events": "[]", "to": None, "scan": 9, "most": 9,
 }  # fmt: skip
 OLD: dict[str, object] = {
@@ -69,7 +69,7 @@ async def test_a_page_of_events(sql: sqlite3.Connection, variants: tuple[str, ..
     ],
 )
 async def test_a_page_of_dead_letters(sql: sqlite3.Connection, variants: tuple[str, ...], index: str) -> None:
-    steps = plan(sql, STATEMENTS.get("list_dead_letters", *variants), LETTERS)
+    steps = plan(sql, STATEMENTS.get("list_dead_letters", *variants), DEAD_LETTERS)
     assert index in walks(steps), steps
 
 
@@ -98,7 +98,11 @@ async def test_the_count_before_a_replay(sql: sqlite3.Connection, variants: tupl
     ],
 )
 async def test_other_reads_use_an_index(sql: sqlite3.Connection, name: str, said: str) -> None:
-    steps = plan(sql, STATEMENTS.get(name), OLD | {"event_id": "e", "counted": 9, "most": 9})
+    steps = plan(
+        sql,
+        STATEMENTS.get(name),
+        OLD | {"event_id": "e", "counted": 9, "most": 9, "beyond": 10, "one_beyond_counted": 10},
+    )
     assert any(said in step for step in steps), steps
 
 
@@ -112,7 +116,7 @@ async def test_consumers_are_found_without_a_table_scan(sql: sqlite3.Connection)
 
 
 async def test_blocked_keys_are_found_by_skip_scans(sql: sqlite3.Connection) -> None:
-    steps = plan(sql, STATEMENTS.get("keys_blocked"), {"limit": 9, "most": 9, "queues": 9})
+    steps = plan(sql, STATEMENTS.get("keys_blocked"), {"limit": 9, "most": 9, "beyond": 10, "queues": 9})
     scanned = {step for step in steps if re.match("SCAN (m|b|x|h|outbox_message)( |$)", step)}
     assert scanned == {"SCAN m USING INDEX outbox_message_blocked_idx"}, steps
     assert any("outbox_message_holding_idx (key=? AND destination=?)" in step for step in steps), steps

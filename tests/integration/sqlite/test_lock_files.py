@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.core.lane import RelayCard
+from pillarbox.core.lane import RelayRegistration
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.lane_owner import LONG, Owner, join
 
@@ -28,7 +28,7 @@ IDS = (
 @pytest.mark.parametrize("id", IDS)
 async def test_any_relay_id_has_its_own_lock_file(store: SqliteStore, path: Path, id: str) -> None:
     heartbeat, watcher = SqliteStore(path), await join(store)
-    await store.lanes.join(RelayCard(id=id), lease=LONG)
+    await store.lanes.join(RelayRegistration(id=id), lease=LONG)
     before = set(path.parent.parent.rglob("*"))
     assert await heartbeat.lanes.renew(id, lease=LONG) is not None
     [made] = set(path.parent.parent.rglob("*")) - before
@@ -54,19 +54,19 @@ async def test_a_forged_relay_row_affects_no_file_and_no_lane(
     )
     sql.execute("UPDATE outbox_lane SET owner = ?", (id,))
     owner = await Owner.of(store)
-    assert len(owner.leases) == 1
+    assert len(owner.owned) == 1
     assert outside.exists()
 
 
 async def test_different_ids_never_share_a_lock(store: SqliteStore, path: Path) -> None:
     for id in IDS:
-        await store.lanes.join(RelayCard(id=id), lease=LONG)
+        await store.lanes.join(RelayRegistration(id=id), lease=LONG)
         await store.lanes.renew(id, lease=LONG)
     assert len({made.name.lower() for made in path.parent.glob(f"{path.name}-relay-*")}) == len(IDS)
 
 
 async def test_a_removed_lock_file_is_created_again_by_the_next_renewal(store: SqliteStore, path: Path) -> None:
-    heartbeat, watcher = SqliteStore(path), await Owner.of(store, most=0)
+    heartbeat, watcher = SqliteStore(path), await Owner.of(store, limit=0)
     owner = await Owner.of(store)
     await heartbeat.lanes.renew(owner.relay, lease=LONG)
     [made] = path.parent.glob(f"{path.name}-relay-*")
@@ -76,6 +76,6 @@ async def test_a_removed_lock_file_is_created_again_by_the_next_renewal(store: S
     await heartbeat.lanes.renew(owner.relay, lease=LONG)
     assert await store.lanes.ended(watcher.relay) == []
     assert await store.lanes.expire(sessions) == 0
-    assert await watcher.take(1) == []
+    assert await watcher.acquire(1) == []
     await heartbeat.aclose()
     assert not made.exists()

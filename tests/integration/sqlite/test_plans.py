@@ -6,7 +6,8 @@ import sqlite3
 import pytest
 
 from pillarbox.statements import Names
-from pillarbox.stores.sqlite.statements import SqliteStatements, each
+from pillarbox.stores.splitting import split_statements
+from pillarbox.stores.sqlite.statements import SqliteStatements
 
 STATEMENTS = SqliteStatements(Names())
 Given = dict[str, object]
@@ -28,7 +29,7 @@ READS: dict[str, tuple[Given, set[str]]] = {
         {"outbox_message_waiting_idx", "outbox_message_holding_idx", "outbox_message_delayed_idx"},
     ),
     "has_earlier": (
-        {"probes": '[["k", "x", 5]]'},
+        {"queries": '[["k", "x", 5]]'},
         {"outbox_message_waiting_idx", "outbox_message_holding_idx", "outbox_message_delayed_idx"},
     ),
     "fetch_rows": ({"rows": "[1]", "check_order": True}, HOLD_BACK),
@@ -48,12 +49,12 @@ WRITES: dict[str, Given] = {
     "remove_settled": {},
     "requeue": {},
     "hold": {"held": "parked"},
-    "count_attempt": {"counted": 0, "noted": 0, "error": ""},
+    "count_attempt": {"counted": 0, "counted_before_send": 0, "error": ""},
     "split_copy": {},
     "split_replace": {},
     "open_requests": {"limit": 5},
     "lock_dead_letters": {"dead_letter_ids": "[]"},
-    "revive_dead_letters": {"dead_letter_ids": "[]"},
+    "requeue_dead_letters": {"dead_letter_ids": "[]"},
     "reopen_ledger": {"event_ids": "[]", "destinations": "[]"},
     "audit_dead_letters": {"dead_letter_ids": "[]", "what": "", "by": ""},
     "delete_dead_letters": {"dead_letter_ids": "[]"},
@@ -85,7 +86,7 @@ SMALL |= {f"{name} VIRTUAL" for name in ("b", "d", "e", "h", "i", "k", "s", "w",
 
 @pytest.fixture
 def planner(sql: sqlite3.Connection) -> sqlite3.Connection:
-    for statement in each(STATEMENTS.script("connection_settings")):
+    for statement in split_statements(STATEMENTS.script("connection_settings")):
         sql.execute(statement)
     return sql
 
@@ -95,7 +96,9 @@ def _plan(db: sqlite3.Connection, name: str, given: Given) -> list[str]:
 
 
 def _plan_of(db: sqlite3.Connection, statement: str, given: Given) -> list[str]:
-    return [row[3] for one in each(f"{statement};") for row in db.execute("EXPLAIN QUERY PLAN " + one, given)]
+    return [
+        row[3] for one in split_statements(f"{statement};") for row in db.execute("EXPLAIN QUERY PLAN " + one, given)
+    ]
 
 
 def _scanned(plan: list[str]) -> set[str]:

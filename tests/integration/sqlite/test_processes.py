@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.core.lane import Session
+from pillarbox.core.lane import RelaySession
 from pillarbox.core.outcome import DELIVERED
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.lane_owner import Owner, ids
@@ -20,16 +20,16 @@ LONG_NAP = 60.0
 OWNER = """
 import asyncio, sys
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.core.lane import RelayCard
+from pillarbox.core.lane import RelayRegistration
 from pillarbox.core.fetch import Ready
 
 async def main():
     store = SqliteStore(sys.argv[1])
-    await store.lanes.join(RelayCard(id="killed"), lease=3600)
-    [lease] = await store.lanes.take("killed", most=1)
+    await store.lanes.join(RelayRegistration(id="killed"), lease=3600)
+    [owned] = await store.lanes.acquire("killed", limit=1)
     if "renew" in sys.argv:
         await store.lanes.renew("killed", lease=3600)
-    print(lease.epoch, len(await store.messages.read(Ready(lanes=[lease.lane]))), flush=True)
+    print(owned.epoch, len(await store.messages.fetch(Ready(lanes=[owned.lane]))), flush=True)
     sys.stdin.readline()
 
 asyncio.run(main())
@@ -50,16 +50,16 @@ async def test_a_killed_owner_is_replaced_when_its_lease_ends(store: SqliteStore
     assert process.stdout is not None
     epoch, in_flight = map(int, (await process.stdout.readline()).split())
     assert in_flight == 1
-    heir = await Owner.of(store)
-    assert heir.leases == []
+    successor = await Owner.of(store)
+    assert successor.owned == []
     process.kill()
     await process.communicate()
     assert process.returncode == -9
-    assert await heir.take(1) == []
+    assert await successor.acquire(1) == []
     assert await store.lanes.renew("killed", lease=0) is not None
-    [lease] = await heir.take(1)
-    assert (lease.epoch, lease.crashes) == (epoch + 1, 1)
-    assert ids(await heir.ready()) == ["a"]
+    [owned] = await successor.acquire(1)
+    assert (owned.epoch, owned.crashes) == (epoch + 1, 1)
+    assert ids(await successor.ready()) == ["a"]
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -71,20 +71,20 @@ async def test_the_lane_of_a_killed_process_is_free_at_once(store: SqliteStore, 
     assert await process.stdout.readline()
     if frozen:
         process.send_signal(signal.SIGSTOP)
-    heir = await Owner.of(store)
-    session = Session(relay="killed", token="lock")
-    assert await store.lanes.ended(heir.relay) == []
+    successor = await Owner.of(store)
+    session = RelaySession(relay="killed", token="lock")
+    assert await store.lanes.ended(successor.relay) == []
     assert await store.lanes.expire([session]) == 0
-    assert await heir.take(1) == []
+    assert await successor.acquire(1) == []
     process.kill()
     await process.communicate()
     # It could not clean up: its file exists, and only the lock is gone.
     assert len(list(path.parent.glob(f"{path.name}-relay-*"))) == 1
-    assert await store.lanes.ended(heir.relay) == [session]
-    assert await heir.take(1) == []
+    assert await store.lanes.ended(successor.relay) == [session]
+    assert await successor.acquire(1) == []
     assert await store.lanes.expire([session]) == 1
-    [lease] = await heir.take(1)
-    assert lease.crashes == 1
+    [owned] = await successor.acquire(1)
+    assert owned.crashes == 1
     assert list(path.parent.glob(f"{path.name}-relay-*")) == []
 
 
@@ -93,8 +93,8 @@ async def test_an_old_epoch_writes_nothing(store: SqliteStore, path: Path, shell
     shell(INSERT % "a")
     [message] = await stale.ready()
     other = SqliteStore(path)
-    heir = await stale.taken_over(other)
+    successor = await stale.taken_over(other)
     settled = await stale.settle(DELIVERED, message)
-    assert (settled.held, settled.count, settled.lost) == (frozenset(), 0, frozenset({0}))
-    assert (await heir.settle(DELIVERED, message)).count == 1
+    assert (settled.count, settled.lost) == (0, frozenset({0}))
+    assert (await successor.settle(DELIVERED, message)).count == 1
     await other.aclose()

@@ -15,8 +15,8 @@ Retry = Callable[[SqliteStore, sqlite3.Connection], Awaitable[None]]
 
 
 async def by_store(store: SqliteStore, sql: sqlite3.Connection) -> None:
-    [letter] = await dead_letters(store)
-    assert await store.admin.dead_letters.retry([letter.id]) == 1
+    [dead_letter] = await dead_letters(store)
+    assert await store.admin.dead_letters.retry([dead_letter.id]) == 1
 
 
 async def by_view(store: SqliteStore, sql: sqlite3.Connection) -> None:

@@ -5,7 +5,7 @@ import sqlite3
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavaila
 from pillarbox.plugins import StoreOptions
 from pillarbox.statements import Names
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.stores.sqlite.connection import Connection
+from pillarbox.stores.sqlite.connection import SqliteStoreConnection
 from pillarbox.stores.sqlite.schema import SqliteSchema
 from pillarbox.stores.sqlite.statements import SqliteStatements
 from pillarbox.testing.conformance.lane_owner import Owner
@@ -50,7 +50,7 @@ async def next_release(path: Path, folder: Path) -> AsyncIterator[SqliteSchema]:
     script = "-- A further column.\nALTER TABLE {request} ADD COLUMN urgency INTEGER;\n"
     (folder / f"{NEXT}.sql").write_text(script, encoding="utf-8")
     statements = SqliteStatements(Names())
-    connection = Connection(path, statements, busy_timeout=5, clock=SystemClock())
+    connection = SqliteStoreConnection(path, statements, busy_timeout=5, clock=SystemClock())
     try:
         yield SqliteSchema(
             connection, statements, max_payload=StoreOptions.max_payload, migrations=statements.migrations(folder)
@@ -120,6 +120,32 @@ async def test_a_newer_schema_is_rejected(store: SqliteStore, sql: sqlite3.Conne
     with pytest.raises(SchemaError, match="upgrade Pillarbox"):
         await store.schema.check()
     assert not (await store.schema.status()).ok
+
+
+async def test_tables_ahead_by_an_additive_migration_are_accepted(store: SqliteStore, sql: sqlite3.Connection) -> None:
+    sql.execute("INSERT INTO outbox_schema (version, name) VALUES (-99, '0099_future')")
+    await store.schema.check()
+    assert await store.schema.apply() == []
+    assert (await store.schema.status()).version == 99
+
+
+async def test_downgrades_undo_the_migrations(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    async with aclosing(SqliteStore(path)) as store:
+        await store.schema.apply(aliases=True)
+        statements = [one for script in store.schema.downgrades(to=0) for one in script.statements]
+        with closing(sqlite3.connect(path, isolation_level=None)) as sql:
+            sql.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')")
+            for _ in range(2):
+                sql.execute("BEGIN")
+                with pytest.raises(sqlite3.IntegrityError, match="events are pending"):
+                    for statement in statements:
+                        sql.execute(statement)
+                sql.execute("ROLLBACK")
+            sql.execute("DELETE FROM outbox_message")
+            for statement in statements:
+                sql.execute(statement)
+        assert [name for _, name, _ in _schema(path) if not name.startswith("sqlite_")] == []
 
 
 async def test_missing_tables_are_an_error_with_advice(path: Path) -> None:

@@ -51,7 +51,7 @@ async def test_retried_dead_letters_are_appended_in_their_old_order(
     a, b, _ = await owner.ready()
     for message in (b, a):
         await owner.settle(Dead(error="no"), message)
-    await store.admin.dead_letters.retry([letter.id for letter in await dead_letters(store)])
+    await store.admin.dead_letters.retry([dead_letter.id for dead_letter in await dead_letters(store)])
     messages = await owner.ready()
     assert ids(messages) == ["c", "a", "b"]
     assert messages[0].id < messages[1].id < messages[2].id
@@ -68,8 +68,8 @@ async def test_a_lowered_limit_affects_neither_copies_nor_retries(store: SqliteS
         first, second = await owner.ready()
         assert (await owner.split(first, "x", "y")).count == 2
         await owner.settle(Dead(error="no"), second)
-        [letter] = await dead_letters(strict)
-        assert await strict.admin.dead_letters.retry([letter.id]) == 1
+        [dead_letter] = await dead_letters(strict)
+        assert await strict.admin.dead_letters.retry([dead_letter.id]) == 1
         assert len(await owner.ready()) == 3
     finally:
         await strict.aclose()

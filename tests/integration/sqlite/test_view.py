@@ -7,7 +7,7 @@ import pytest
 
 from pillarbox.core.lane import InFlightMessage
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.core.text import is_json
+from pillarbox.core.payload import is_json
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.lane_owner import LONG, Owner, ids
 from pillarbox.testing.lookup import dead_letters, find_event
@@ -60,8 +60,8 @@ async def test_the_newest_events_can_be_listed(busy_day: Owner, sql: sqlite3.Con
         "SELECT id, event_id, event_type, aggregate_id, status, retry_count, created_at, sent_at "
         "FROM outbox_events ORDER BY created_at DESC LIMIT 5;"
     ).fetchall()
-    told = {row[1]: (row[4], row[5], row[7] is not None) for row in rows}
-    assert told == {
+    reported = {row[1]: (row[4], row[5], row[7] is not None) for row in rows}
+    assert reported == {
         "waiting": ("PENDING", 0, False),
         "published": ("SENT", 0, True),
         "retried": ("PENDING", 1, False),
@@ -93,7 +93,7 @@ async def test_a_failed_event_can_be_reset_to_pending(busy_day: Owner, sql: sqli
     sql.execute(again, ("dead",))
     sql.execute(again, ("blocked",))
     assert ids(await busy_day.ready()) == ["waiting", "dead"]
-    assert await busy_day.carry_out() == 1
+    assert await busy_day.execute_requests() == 1
     assert ids(await busy_day.due()) == ["blocked"]
     assert await dead_letters(busy_day.store) == []
     audited = sql.execute("SELECT what, subject FROM outbox_audit ORDER BY audit_id").fetchall()
@@ -159,7 +159,7 @@ async def test_in_an_outage_the_next_attempt_is_that_of_the_destination(owner: O
     )
     [row] = await find_event(owner.store, "a")
     assert row.next_retry_at is None
-    await owner.note("refused", *await owner.ready())
+    await owner.count_attempt("refused", *await owner.ready())
     [row] = await find_event(owner.store, "a")
     assert row.next_retry_at is not None
     assert (row.next_retry_at.year, row.retry_count) == (2030, 1)

@@ -45,10 +45,10 @@ async def test_operator_requests_through_the_same_store_wake_the_relay(
 ) -> None:
     sql.execute(INSERT)
     await owner.settle(Dead(error="no"), *await owner.ready())
-    [letter] = await dead_letters(store)
-    await store.admin.dead_letters.retry([letter.id])
+    [dead_letter] = await dead_letters(store)
+    await store.admin.dead_letters.retry([dead_letter.id])
     assert await store.wakeup.wait(LONG_NAP) is True
-    await store.admin.requests.add("retry", [(letter.event_id, "")])
+    await store.admin.requests.add("retry", [(dead_letter.event_id, "")])
     assert await store.wakeup.wait(LONG_NAP) is True
 
 
@@ -62,7 +62,7 @@ async def test_a_rolled_back_event_does_not_wake(store: SqliteStore, owner: Owne
 
 async def test_heartbeats_do_not_wake(store: SqliteStore, owner: Owner) -> None:
     assert await owner.ready() == []
-    heart = store.beside()
+    heart = store.clone()
     await heart.lanes.renew(owner.relay, lease=LONG_NAP)
     await heart.destinations.report("orders", error="down", next_attempt=1)
     await heart.aclose()

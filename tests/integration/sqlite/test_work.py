@@ -52,27 +52,27 @@ async def meter(store: SqliteStore) -> Meter:
 async def test_fetches_do_not_scan_the_backlog(
     owner: Owner, sql: sqlite3.Connection, store: SqliteStore, meter: Meter
 ) -> None:
-    slot = KeyQueue(0, "hot", "x")
-    looks: dict[str, Callable[[], Awaitable[object]]] = {
+    queue = KeyQueue(0, "hot", "x")
+    queries: dict[str, Callable[[], Awaitable[object]]] = {
         "ready": lambda: owner.ready(limit=100),
         "due": lambda: owner.due(limit=100),
         "parked": lambda: owner.parked("y", limit=100),
-        "waiting": lambda: owner.waiting(slot, limit=100),
+        "waiting": lambda: owner.waiting(queue, limit=100),
         "orphaned_queues": lambda: store.messages.orphaned_queues([0], limit=100),
     }
     sql.execute(INSERT, (200, "free", None, None, 0))
     sql.execute(INSERT, (1, "hot", None, "2099-01-01T00:00:00.000Z", 1))
     before = {}
-    for name, look in looks.items():
+    for name, query in queries.items():
         meter.reset()
-        await look()
+        await query()
         before[name] = meter.steps
     sql.execute(INSERT, (WAITING, "hot", "waiting", None, 0))
     sql.execute(INSERT, (WAITING, "later", None, "2099-01-01T00:00:00.000Z", 0))
     sql.execute(INSERT, (WAITING, None, "parked", None, 0))
-    for name, look in looks.items():
+    for name, query in queries.items():
         meter.reset()
-        await look()
+        await query()
         assert meter.steps <= 2 * before[name] + 10, name
 
 
@@ -176,7 +176,7 @@ async def test_the_number_of_statements_of_other_writes_is_constant(
         if verb == "hold":
             await owner.hold(Held.PARKED, *messages, to="y")
         elif verb == "note":
-            await owner.note("no", *messages)
+            await owner.count_attempt("no", *messages)
         else:
             await store.writes.split(owner.epochs, [Split(message, ("a", "b")) for message in messages])
         counts.add(len(meter.statements))

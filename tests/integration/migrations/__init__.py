@@ -1,0 +1,1 @@
+"""The tables are migrated by other tools: Alembic, Django, psql and drivers."""

@@ -1,0 +1,148 @@
+"""Connections of MariaDB's drivers: what is rejected, pools, large batches, and what passes to the caller."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import asyncmy
+import pymysql
+import pytest
+
+from pillarbox import DuplicateEventError, Event, Inbox, NotInTransactionError, Outbox, RecordError
+from pillarbox.dialects import mariadb
+from pillarbox.testing.waiting import eventually
+from tests.integration.mariadb.session import Session
+from tests.integration.record.conftest import committed_ids
+from tests.integration.record.mariadb_ways import (
+    asyncmy_connection,
+    connect_arguments,
+    mysqlclient_connection,
+    pymysql_connection,
+)
+from tests.integration.record.way import Way
+from tests.integration.record.ways import MARIADB
+
+EVENT = Event("order.placed", {"id": 1}, event_id="evt-001")
+each_driver = pytest.mark.parametrize("connect", [pymysql_connection, mysqlclient_connection])
+Connect = Callable[..., AbstractContextManager[Any]]
+
+
+@each_driver
+async def test_a_cursor_is_rejected_with_advice(mariadb_url: str, connect: Connect) -> None:
+    with (
+        connect(mariadb_url) as connection,
+        connection.cursor() as cursor,
+        pytest.raises(RecordError, match=r"the cursor's `\.connection`"),
+    ):
+        Outbox().record(cursor, EVENT)
+    async with asyncmy_connection(mariadb_url) as awaited, awaited.cursor() as awaited_cursor:
+        with pytest.raises(RecordError, match=r"the cursor's `\.connection`"):
+            await Outbox().arecord(awaited_cursor, EVENT)
+
+
+@each_driver
+async def test_a_closed_connection_is_rejected(mariadb_url: str, connect: Connect) -> None:
+    with connect(mariadb_url) as connection:
+        pass
+    with pytest.raises(RecordError, match="closed"):
+        Outbox().record(connection, EVENT)
+    async with asyncmy_connection(mariadb_url) as awaited:
+        pass
+    with pytest.raises(RecordError, match="closed"):
+        await Outbox().arecord(awaited, EVENT)
+
+
+async def test_a_pool_records_in_a_transaction_of_its_own(mariadb_url: str) -> None:
+    async with asyncmy.create_pool(**connect_arguments(mariadb_url), minsize=1, maxsize=1) as pool:
+        await Outbox().arecord(pool, EVENT)
+        assert committed_ids(mariadb_url) == ["evt-001"]
+        with pytest.raises(RecordError):
+            await Outbox().arecord(pool, EVENT)
+        await Outbox().arecord(pool, Event("order.paid", {}, event_id="evt-002"))
+    assert committed_ids(mariadb_url) == ["evt-001", "evt-002"]
+
+
+@each_driver
+async def test_a_commit_ends_the_transaction_of_an_autocommit_connection(mariadb_url: str, connect: Connect) -> None:
+    with connect(mariadb_url, autocommit=True) as connection:
+        connection.begin()
+        Outbox().record(connection, EVENT)
+        connection.commit()
+        with pytest.raises(NotInTransactionError):
+            Outbox().record(connection, Event("order.paid", {}))
+        with pytest.raises(NotInTransactionError):
+            Inbox().admit(connection, "billing", "evt-001")
+    assert committed_ids(mariadb_url) == ["evt-001"]
+
+
+@each_driver
+def test_more_than_one_packet_of_events_is_recorded_in_order(mariadb_url: str, connect: Connect) -> None:
+    body = b"'\\\x00" * (mariadb.PACKET // 9)
+    events = [Event("large", body, event_id=f"e{n}") for n in range(9)]
+    outbox = Outbox(max_payload="16 MiB")
+    with connect(mariadb_url) as connection:
+        outbox.record(connection, *events)
+        connection.commit()
+    assert committed_ids(mariadb_url) == [f"e{n}" for n in range(9)]
+
+
+def large_events(*ids: str) -> list[Event]:
+    """Events of which each needs an INSERT of its own."""
+    return [Event("large", b"x" * (mariadb.PACKET - 1024), event_id=event_id) for event_id in ids]
+
+
+@pytest.mark.parametrize("way", MARIADB, ids=str)
+async def test_more_than_one_packet_of_events_is_recorded_completely_or_not_at_all(way: Way, mariadb_url: str) -> None:
+    outbox = Outbox(max_payload="16 MiB")
+    async with way.transaction(mariadb_url) as connection:
+        await way.record(outbox, connection, EVENT)
+        with pytest.raises(DuplicateEventError):
+            await way.record(outbox, connection, *large_events("part-1", "evt-001"))
+        await way.record(outbox, connection, Event("order.paid", {}, event_id="evt-002"))
+    assert committed_ids(mariadb_url) == ["evt-001", "evt-002"]
+
+
+async def test_a_deadlock_between_parts_passes_as_the_driver_raised_it(mariadb_url: str) -> None:
+    """The server has rolled back the whole transaction, and with it the savepoint of the parts."""
+    async with Session(mariadb_url) as sql:
+        await sql.execute("BEGIN")
+        await sql.execute("INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('part-2', 't', 'x')")
+        # The server rolls back the transaction that has changed less: this one has more rows.
+        for n in range(100):
+            await sql.execute(f"INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('m{n}', 't', 'x')")
+        with pymysql_connection(mariadb_url) as connection:
+            recording = asyncio.create_task(
+                asyncio.to_thread(
+                    Outbox(max_payload="16 MiB").record, connection, *large_events("part-1", "part-2", "part-3")
+                )
+            )
+            await eventually(sql.waits_for_a_lock)
+            await sql.execute("INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('part-1', 't', 'x')")
+            with pytest.raises(pymysql.err.OperationalError, match="Deadlock"):
+                await recording
+        await sql.execute("COMMIT")
+
+
+@each_driver
+async def test_a_deadlock_passes_as_the_driver_raised_it(mariadb_url: str, connect: Connect) -> None:
+    """Callers repeat their transaction on exactly this error."""
+    async with Session(mariadb_url) as sql:
+        await sql.execute("SET innodb_lock_wait_timeout = 1")
+        await sql.execute("BEGIN")
+        await sql.execute("INSERT INTO outbox_message (event_id, event_type, payload) VALUES ('evt-001', 't', 'x')")
+        with connect(mariadb_url, init_command="SET innodb_lock_wait_timeout = 1") as connection:
+            with pytest.raises(connection.OperationalError, match="Lock wait timeout"):
+                Outbox().record(connection, EVENT)
+            connection.rollback()
+        await sql.execute("ROLLBACK")
+
+
+@each_driver
+def test_a_constraint_of_the_table_is_an_error_without_the_row(mariadb_url: str, connect: Connect) -> None:
+    with connect(mariadb_url) as connection:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE outbox_message ADD CONSTRAINT small_ck CHECK (octet_length(payload) < 10)")
+        with pytest.raises(RecordError, match=r"the table rejects an event.*small_ck") as raised:
+            Outbox().record(connection, Event("a", {"secret": "canary" * 10}))
+    assert "canary" not in str(raised.value) + repr(raised.value.__cause__)
