@@ -11,12 +11,12 @@ TINY = replace(QUICK, repeats=2, events=40, raw=1000, relays=(1,), latency={})
 
 
 def test_the_raw_limit_is_measured_before_and_after_each_round(servers: Servers) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     harness = Harness(TINY, only=["relays"])
-    run = harness.run(servers, told.append)
+    run = harness.run(servers, reported.append)
     [cell] = run.cells
-    assert told == ["relays, 1 of 2: 1", "relays, 2 of 2: 1"]
-    assert harness.turns == len(told)
+    assert reported == ["relays, 1 of 2: 1", "relays, 2 of 2: 1"]
+    assert harness.turns == len(reported)
     assert (len(cell["1"].samples), len(cell.raw)) == (2, 3)
     assert run.cores > 0
 

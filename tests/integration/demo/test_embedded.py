@@ -19,7 +19,7 @@ Finished = tuple[Path, "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    """One demo for all tests that only look at what became of it."""
+    """One demo for all tests that only check its result."""
     folder = tmp_path_factory.mktemp("demo")
     return folder, demo(folder, *QUICK, "--json")
 
@@ -67,7 +67,7 @@ def test_an_injected_fault_is_detected(tmp_path: Path, inject: str, message: str
     assert any(message in failure for failure in json_result(done)["failures"])
 
 
-def test_it_leaves_no_files(finished: Finished) -> None:
+def test_the_demo_leaves_no_files(finished: Finished) -> None:
     folder, done = finished
     assert done.returncode == 0
     assert list(folder.iterdir()) == []

@@ -30,18 +30,18 @@ async def test_a_server_is_named_with_its_database_and_role(store: PostgresStore
     assert (found.result, found.message.split(", ")[1:]) == ("pass", [f"database {database}", "as postgres"])
 
 
-async def test_an_unavailable_server() -> None:
+async def test_an_unavailable_server_fails_without_its_password() -> None:
     async with aclosing(PostgresStore(f"postgresql://app:secret@127.0.0.1:{free_port()}/shop")) as store:
         found = await asked(store, "store.reachable")
     assert (found.result, "ConnectionRefusedError" in found.message) == ("fail", True)
     assert "secret" not in found.message + found.fix
 
 
-async def test_a_read_only_database(store: PostgresStore, sql: Sql) -> None:
+async def test_a_read_only_database_fails(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.primary")).result == "pass"
     database = await sql.fetchval("SELECT current_database()")
     await sql.execute(f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
-    async with aclosing(store.beside()) as later:
+    async with aclosing(store.clone()) as later:
         found = await asked(later, "store.primary")
     assert (found.result, "read-only" in found.message) == ("fail", True)
 
@@ -58,14 +58,14 @@ def standby() -> Iterator[str]:
         yield primary.url()
 
 
-async def test_a_standby_instead_of_the_primary(standby: str) -> None:
+async def test_a_standby_instead_of_the_primary_fails(standby: str) -> None:
     async with aclosing(PostgresStore(standby)) as store:
         assert (await asked(store, "store.reachable")).result == "pass"
         found = await asked(store, "store.primary")
     assert (found.result, "standby" in found.message, "primary" in found.fix) == ("fail", True, True)
 
 
-async def test_a_server_without_fsync(store: PostgresStore) -> None:
+async def test_a_server_without_fsync_fails(store: PostgresStore) -> None:
     found = await asked(store, "store.durability")
     assert (found.result, found.message.split(" is off")[0]) == ("fail", "fsync and full_page_writes")
 
@@ -76,17 +76,19 @@ def durable() -> Iterator[str]:
         yield server.url()
 
 
-async def test_asynchronous_commit(durable: str) -> None:
+async def test_asynchronous_commit_is_a_warning(durable: str) -> None:
     async with aclosing(PostgresStore(durable)) as store:
         assert (await asked(store, "store.durability")).result == "pass"
         with psycopg.connect(durable, autocommit=True) as plain:
             plain.execute("ALTER ROLE postgres SET synchronous_commit = off")
-        async with aclosing(store.beside()) as later:
+        async with aclosing(store.clone()) as later:
             found = await asked(later, "store.durability")
     assert (found.result, "synchronous_commit is off" in found.message) == ("warn", True)
 
 
-async def test_a_missing_privilege_of_a_relay(store: PostgresStore, sql: Sql, postgres_url: str) -> None:
+async def test_a_missing_privilege_of_a_relay_fails_with_its_name(
+    store: PostgresStore, sql: Sql, postgres_url: str
+) -> None:
     assert (await asked(store, "store.grants")).result == "pass"
     role = f"{await sql.fetchval('SELECT current_database()')}_relay"
     await sql.execute(f'CREATE ROLE "{role}" LOGIN')
@@ -97,7 +99,7 @@ async def test_a_missing_privilege_of_a_relay(store: PostgresStore, sql: Sql, po
         async with aclosing(PostgresStore(postgres_url.replace("postgres@", f"{role}@"))) as relay:
             found = {check.name: await check.ask() for check in relay.diagnosis.checks()}
             assert [name for name, answer in found.items() if answer.result == "fail"] == ["store.durability"]
-            assert (await relay.diagnosis.tried()).messages == 0
+            assert (await relay.diagnosis.retried()).messages == 0
             await sql.execute(f'REVOKE DELETE ON outbox_message FROM "{role}"')
             await sql.execute(f'REVOKE EXECUTE ON FUNCTION outbox_history_create(integer) FROM "{role}"')
             lacking = await asked(relay, "store.grants")
@@ -112,7 +114,7 @@ async def test_a_missing_privilege_of_a_relay(store: PostgresStore, sql: Sql, po
         await sql.execute(f'DROP ROLE "{role}"')
 
 
-async def test_missing_tables(empty_postgres_url: str) -> None:
+async def test_missing_tables_fail(empty_postgres_url: str) -> None:
     async with aclosing(PostgresStore(empty_postgres_url)) as store:
         assert (await asked(store, "store.schema")).message == "there are no tables"
         assert (await asked(store, "store.grants")).result == "pass"
@@ -120,14 +122,14 @@ async def test_missing_tables(empty_postgres_url: str) -> None:
         assert (await asked(store, "store.schema")).result == "pass"
 
 
-async def test_a_changed_table(store: PostgresStore, sql: Sql) -> None:
+async def test_a_changed_table_fails(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.tables")).result == "pass"
     await sql.execute("DELETE FROM outbox_lane WHERE lane = 7")
     found = await asked(store, "store.tables")
     assert (found.result, "64 rows" in found.message) == ("fail", True)
 
 
-async def test_a_dropped_index(store: PostgresStore, sql: Sql) -> None:
+async def test_a_dropped_index_fails_with_its_name(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.indexes")).result == "pass"
     made = await sql.fetchval("SELECT pg_get_indexdef('outbox_message_ready_idx'::regclass)")
     await sql.execute("DROP INDEX outbox_message_ready_idx")
@@ -137,7 +139,7 @@ async def test_a_dropped_index(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.indexes")).result == "pass"
 
 
-async def test_an_invalid_index(store: PostgresStore, sql: Sql) -> None:
+async def test_an_invalid_index_fails_with_its_name(store: PostgresStore, sql: Sql) -> None:
     await sql.execute(
         "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'outbox_dead_letter_key_idx'::regclass"
     )
@@ -145,7 +147,7 @@ async def test_an_invalid_index(store: PostgresStore, sql: Sql) -> None:
     assert (found.result, "outbox_dead_letter_key_idx (invalid)" in found.message) == ("fail", True)
 
 
-async def test_autovacuum_disabled_for_a_table(store: PostgresStore, sql: Sql) -> None:
+async def test_autovacuum_disabled_for_a_table_fails(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.autovacuum")).result == "pass"
     await sql.execute("ALTER TABLE outbox_message SET (autovacuum_enabled = false)")
     found = await asked(store, "store.autovacuum")
@@ -154,12 +156,12 @@ async def test_autovacuum_disabled_for_a_table(store: PostgresStore, sql: Sql) -
     assert (await asked(store, "store.autovacuum")).result == "pass"
 
 
-async def test_autovacuum_that_runs_too_rarely(store: PostgresStore, sql: Sql) -> None:
+async def test_autovacuum_that_runs_too_rarely_is_a_warning(store: PostgresStore, sql: Sql) -> None:
     await sql.execute("ALTER TABLE outbox_message RESET (autovacuum_vacuum_scale_factor)")
     assert (await asked(store, "store.autovacuum")).result == "warn"
 
 
-async def test_dead_rows_that_are_not_vacuumed(store: PostgresStore, sql: Sql) -> None:
+async def test_dead_rows_that_are_not_vacuumed_are_a_warning(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.bloat")).result == "pass"
     await sql.execute("ALTER TABLE outbox_message SET (autovacuum_enabled = false)")
     await sql.execute(
@@ -167,10 +169,10 @@ async def test_dead_rows_that_are_not_vacuumed(store: PostgresStore, sql: Sql) -
         "DELETE FROM outbox_message; SELECT pg_stat_force_next_flush()"
     )
 
-    async def told() -> bool:
+    async def reported() -> bool:
         return "outbox_message holds about 21,000 dead rows" in (await asked(store, "store.bloat")).message
 
-    await eventually(told)
+    await eventually(reported)
     assert (await asked(store, "store.bloat")).result == "warn"
     await sql.execute("VACUUM outbox_message")
 
@@ -180,7 +182,7 @@ async def test_dead_rows_that_are_not_vacuumed(store: PostgresStore, sql: Sql) -
     await eventually(mended)
 
 
-async def test_a_long_transaction(store: PostgresStore, sql: Sql) -> None:
+async def test_a_long_transaction_is_a_warning_with_its_pid(store: PostgresStore, sql: Sql) -> None:
     transaction = sql.transaction(isolation="repeatable_read")
     await transaction.start()
     await sql.fetch("SELECT 'a secret', " + " + ".join("1" * 200))
@@ -196,7 +198,9 @@ async def test_a_long_transaction(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.horizon", long_transaction=0)).result == "pass"
 
 
-async def test_sessions_that_the_role_cannot_see(store: PostgresStore, sql: Sql, postgres_url: str) -> None:
+async def test_sessions_that_the_role_cannot_see_are_a_warning(
+    store: PostgresStore, sql: Sql, postgres_url: str
+) -> None:
     role = f"{await sql.fetchval('SELECT current_database()')}_blind"
     await sql.execute(f'CREATE ROLE "{role}" LOGIN')
     try:
@@ -209,7 +213,7 @@ async def test_sessions_that_the_role_cannot_see(store: PostgresStore, sql: Sql,
         await sql.execute(f'DROP ROLE "{role}"')
 
 
-async def test_tables_days_and_the_oldest_transaction_with_its_pid(store: PostgresStore, sql: Sql) -> None:
+async def test_the_sizes_list_tables_days_and_the_oldest_transaction(store: PostgresStore, sql: Sql) -> None:
     await store.schema.prepare()
     transaction = sql.transaction(isolation="repeatable_read")
     await transaction.start()
@@ -229,7 +233,7 @@ async def test_tables_days_and_the_oldest_transaction_with_its_pid(store: Postgr
     assert (await store.diagnosis.table_sizes()).oldest is None
 
 
-async def test_an_abandoned_prepared_transaction(store: PostgresStore, sql: Sql) -> None:
+async def test_an_abandoned_prepared_transaction_fails_with_its_name(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.prepared", long_transaction=0)).result == "pass"
     name = await sql.fetchval("SELECT current_database() || '_forgotten'")
     await sql.execute("BEGIN; SELECT txid_current()")
@@ -243,7 +247,7 @@ async def test_an_abandoned_prepared_transaction(store: PostgresStore, sql: Sql)
     assert (await asked(store, "store.prepared", long_transaction=0)).result == "pass"
 
 
-async def test_a_day_without_a_partition(store: PostgresStore, sql: Sql) -> None:
+async def test_a_day_without_a_partition_is_a_warning(store: PostgresStore, sql: Sql) -> None:
     assert (await asked(store, "store.history")).result == "pass"
     for (day,) in await sql.fetch(
         "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'outbox_history'::regclass"
@@ -261,15 +265,17 @@ async def pooled_store(pooler: PgBouncer, url: str) -> AsyncIterator[PostgresSto
         yield store
 
 
-async def test_a_pooler_that_rejects_the_settings_of_a_relay(pgbouncer: PgBouncer, postgres_url: str) -> None:
+async def test_a_pooler_that_rejects_the_settings_of_a_relay_fails(pgbouncer: PgBouncer, postgres_url: str) -> None:
     async with pooled_store(pgbouncer, postgres_url) as store:
         found = await asked(store, "store.reachable")
-    assert (found.result, found.message.startswith("a pooler stands before the server")) == ("fail", True)
+    assert (found.result, found.message.startswith("the connection goes through a pooler")) == ("fail", True)
     assert "pool_mode = session" in found.fix
 
 
 @pytest.mark.parametrize(("mode", "result"), [("transaction", "fail"), ("statement", "fail"), ("session", "warn")])
-async def test_a_pooler_by_its_mode(postgres_server: PostgresServer, postgres_url: str, mode: str, result: str) -> None:
+async def test_the_mode_of_a_pooler_determines_the_result(
+    postgres_server: PostgresServer, postgres_url: str, mode: str, result: str
+) -> None:
     with available(lambda: PgBouncer(postgres_server, ignored=[*SETTINGS, "pillarbox.internal"])) as pooler:
         with psycopg.connect(pooler.url("pgbouncer"), autocommit=True) as console:
             console.execute(f"SET pool_mode = '{mode}'".encode())

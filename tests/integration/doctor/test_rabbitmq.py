@@ -56,14 +56,14 @@ async def test_a_broker_is_named_with_its_version(url: str, rabbitmq_server: Rab
     )
 
 
-async def test_an_unavailable_broker_or_a_rejected_login(rabbitmq_server: RabbitMQServer) -> None:
+async def test_an_unavailable_broker_or_a_rejected_login_fails(rabbitmq_server: RabbitMQServer) -> None:
     found = await asked("transport.reachable", f"amqp://app:secret@127.0.0.1:{free_port()}/")
     assert (found.result, "ConnectionRefused" in found.message) == ("fail", True)
     found = await asked("transport.reachable", f"amqp://app:secret@127.0.0.1:{rabbitmq_server.port}/")
     assert (found.result, "ACCESS_REFUSED" in found.message, "secret" in found.message) == ("fail", True, False)
 
 
-async def test_a_missing_exchange(url: str, name: str) -> None:
+async def test_a_missing_exchange_fails(url: str, name: str) -> None:
     to = {"orders": RabbitMQTransport.to(exchange=name, routing_key="order.placed")}
     found = await asked("transport.destinations", url, addresses=to)
     assert (found.result, f"orders: exchange {name!r} does not exist" in found.message) == ("fail", True)
@@ -72,7 +72,7 @@ async def test_a_missing_exchange(url: str, name: str) -> None:
     assert (await asked("transport.destinations", url, addresses=to)).result == "pass"
 
 
-async def test_an_exchange_that_a_relay_will_declare(url: str, name: str) -> None:
+async def test_a_missing_exchange_passes_if_the_relay_declares_it(url: str, name: str) -> None:
     to = {"orders": RabbitMQTransport.to(exchange=name, routing_key="order.placed")}
     bound = Queue(name=name, bindings=[Binding(exchange=name, routing_key="order.*")])
     wanted = {"addresses": to, "exchanges": [Exchange(name=name)], "queues": [bound]}
@@ -80,7 +80,7 @@ async def test_an_exchange_that_a_relay_will_declare(url: str, name: str) -> Non
     assert (await asked("transport.destinations", url, declare=False, **wanted)).result == "fail"
 
 
-async def test_an_unroutable_key(url: str, name: str) -> None:
+async def test_an_unroutable_key_fails(url: str, name: str) -> None:
     to = {"orders": RabbitMQTransport.to(routing_key=name)}
     found = await asked("transport.destinations", url, addresses=to, declare=False)
     assert (found.result, f"queue {name!r} does not exist" in found.message) == ("fail", True)
@@ -104,7 +104,9 @@ async def test_an_unroutable_key(url: str, name: str) -> None:
         ("headers", "", "pass"),
     ],
 )
-async def test_a_key_without_a_configured_binding(url: str, name: str, kind: str, pattern: str, result: str) -> None:
+async def test_the_configured_bindings_determine_whether_a_key_is_routable(
+    url: str, name: str, kind: str, pattern: str, result: str
+) -> None:
     patterns = {"order.*": "*.*.late"}
     bound = Queue(name=name, bindings=[Binding(exchange=name, routing_key=patterns.get(pattern, pattern))])
     to = {"orders": RabbitMQTransport.to(exchange=name, routing_key="order.placed.late")}
@@ -112,7 +114,7 @@ async def test_a_key_without_a_configured_binding(url: str, name: str, kind: str
     assert (await asked("transport.destinations", url, **wanted)).result == result
 
 
-async def test_a_queue_that_drops_confirmed_messages(url: str, name: str) -> None:
+async def test_a_queue_that_drops_confirmed_messages_fails(url: str, name: str) -> None:
     to = {"orders": RabbitMQTransport.to(routing_key=name)}
     assert (await asked("transport.overflow", url, addresses=to)).result == "pass"
     with channel(url) as broker:
@@ -125,7 +127,7 @@ async def test_a_queue_that_drops_confirmed_messages(url: str, name: str) -> Non
     assert (await asked("transport.overflow", url, addresses=to)).result == "pass"
 
 
-async def test_a_queue_configured_to_drop_messages(url: str, name: str) -> None:
+async def test_a_queue_configured_to_drop_messages_is_a_warning(url: str, name: str) -> None:
     wanted = Queue(name=name, type="classic", max_length=10, overflow="drop-head")
     with channel(url) as broker:
         broker.queue_declare(name, durable=True, arguments=wanted.all_arguments())
@@ -133,11 +135,12 @@ async def test_a_queue_configured_to_drop_messages(url: str, name: str) -> None:
     assert (await asked("transport.topology", url, queues=[wanted])).result == "pass"
 
 
-async def test_a_queue_that_differs_from_the_settings(url: str, name: str) -> None:
+async def test_a_queue_that_differs_from_the_settings_fails_with_the_differences(url: str, name: str) -> None:
     with channel(url) as broker:
         broker.queue_declare(name, durable=True, arguments={"x-max-length": 10, "x-dead-letter-exchange": "dlx"})
     found = await asked("transport.topology", url, queues=[Queue(name=name, max_length=20)])
-    assert found.result == "fail"
+    assert found.result == "warn"
+    assert "uses it as it is" in found.message
     assert {"x-max-length 10", "x-dead-letter-exchange dlx", "x-overflow none", "x-queue-type none"} <= set(
         found.message.split(" has ")[1].split(": the relay")[0].split(", ")
     )
@@ -146,6 +149,27 @@ async def test_a_queue_that_differs_from_the_settings(url: str, name: str) -> No
         broker.queue_delete(name)
         broker.queue_declare(name, durable=True, arguments=Queue(name=name, max_length=20).all_arguments())
     assert (await asked("transport.topology", url, queues=[Queue(name=name, max_length=20)])).result == "pass"
+
+
+async def test_a_queue_of_another_type_that_a_destination_names(url: str, name: str) -> None:
+    to = {"orders": RabbitMQTransport.to(routing_key=name)}
+    with channel(url) as broker:
+        broker.queue_declare(name, durable=True)
+    found = await asked("transport.topology", url, addresses=to)
+    assert found.result == "warn"
+    assert f"queue '{name}' has x-queue-type none: the relay uses it as it is" in found.message
+    # Without declarations there is nothing that it could differ from.
+    assert (await asked("transport.topology", url, addresses=to, declare=False)).result == "pass"
+
+
+@pytest.mark.parametrize("lost", ["not durable", "auto-delete"])
+async def test_a_queue_that_would_lose_events(url: str, name: str, lost: str) -> None:
+    with channel(url) as broker:
+        broker.queue_declare(name, durable=lost == "auto-delete", auto_delete=lost == "auto-delete")
+    found = await asked("transport.topology", url, queues=[Queue(name=name)])
+    assert found.result == "fail"
+    assert "the relay sends nothing" in found.message
+    assert (await asked("transport.queues", url, queues=[Queue(name=name)])).result == "fail"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +181,7 @@ async def test_a_queue_that_differs_from_the_settings(url: str, name: str) -> No
         (False, {}, "fail"),
     ],
 )
-async def test_durability_of_a_queue(
+async def test_a_queue_that_is_not_durable_is_reported(
     url: str, name: str, durable: bool, arguments: dict[str, str], result: str
 ) -> None:
     with channel(url) as broker:
@@ -186,7 +210,7 @@ async def test_checks_declare_nothing(url: str, name: str, rabbitmq_server: Rabb
     assert name not in names(rabbitmq_server, "rabbit_exchange")
 
 
-async def test_confirms_are_checked(url: str, rabbitmq_server: RabbitMQServer) -> None:
+async def test_a_broker_that_does_not_confirm_fails(url: str, rabbitmq_server: RabbitMQServer) -> None:
     assert (await asked("transport.confirms", url)).result == "pass"
     async with (
         Proxy(rabbitmq_server.port) as proxy,
@@ -226,7 +250,7 @@ def healed(rabbitmq_server: RabbitMQServer) -> Iterator[RabbitMQServer]:
     rabbitmq_server.limit_memory(0.4)
 
 
-async def test_a_resource_alarm(healed: RabbitMQServer, url: str) -> None:
+async def test_a_resource_alarm_fails(healed: RabbitMQServer, url: str) -> None:
     healed.limit_memory(0.0000001)
     found = await asked("transport.alarms", url)
     assert (found.result, "low on memory" in found.message) == ("fail", True)

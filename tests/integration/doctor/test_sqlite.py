@@ -33,7 +33,7 @@ async def test_a_missing_file_is_not_created(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-async def test_a_file_that_is_not_a_database(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_fails(tmp_path: Path) -> None:
     (tmp_path / "shop.db").write_text("dear diary " * 1000)
     async with aclosing(SqliteStore(tmp_path / "shop.db")) as store:
         found = await asked(store, "store.reachable")
@@ -54,7 +54,7 @@ async def test_another_journal_mode_is_reported_and_kept(tmp_path: Path) -> None
         assert (await asked(store, "store.journal")).result == "pass"
 
 
-async def test_a_dropped_index(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_dropped_index_fails_with_its_name(store: SqliteStore, tmp_path: Path) -> None:
     assert (await asked(store, "store.tables")).result == "pass"
     with closing(sqlite3.connect(tmp_path / "shop.db")) as file, file:
         file.execute("DROP INDEX outbox_message_recorded_idx")
@@ -62,7 +62,7 @@ async def test_a_dropped_index(store: SqliteStore, tmp_path: Path) -> None:
     assert (found.result, "outbox_message_recorded_idx is missing" in found.message) == ("fail", True)
 
 
-async def test_a_file_that_is_mostly_empty(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_file_with_mostly_free_pages_is_a_warning(store: SqliteStore, tmp_path: Path) -> None:
     assert (await asked(store, "store.bloat")).result == "pass"
     with closing(sqlite3.connect(tmp_path / "shop.db")) as file:
         file.executescript(
@@ -73,7 +73,7 @@ async def test_a_file_that_is_mostly_empty(store: SqliteStore, tmp_path: Path) -
     assert (await asked(store, "store.bloat")).result == "pass"
 
 
-async def test_a_reader_that_prevents_a_checkpoint(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_reader_that_prevents_a_checkpoint_is_a_warning(store: SqliteStore, tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     assert (await asked(store, "store.horizon")).result == "pass"
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
@@ -87,7 +87,7 @@ async def test_a_reader_that_prevents_a_checkpoint(store: SqliteStore, tmp_path:
     assert (await asked(store, "store.horizon")).result == "pass"
 
 
-async def test_a_writer_that_holds_the_lock(tmp_path: Path) -> None:
+async def test_a_writer_that_holds_the_lock_fails(tmp_path: Path) -> None:
     async with aclosing(SqliteStore(tmp_path / "shop.db", busy_timeout="10ms")) as store:
         await store.schema.apply()
         assert (await asked(store, "store.lock")).result == "pass"

@@ -12,10 +12,10 @@ import pytest
 
 from pillarbox.admin.archive import Archive, Table
 from pillarbox.admin.listing import EventDetail, EventFilter
-from pillarbox.core.errors import StoreUnavailableError
+from pillarbox.core.errors import CommandError, StoreUnavailableError
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.ops.archive import BATCH, ArchiveError, ArchiveFile, archive
+from pillarbox.ops.archive import BATCH, ArchiveFile, archive
 from pillarbox.record import Outbox
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.lane_owner import Owner
@@ -53,15 +53,15 @@ class Witness:
     """Reads the file before rows are deleted."""
 
     def __init__(self, real: Archive, path: Path) -> None:
-        self.stale = real.stale
+        self.count_expired = real.count_expired
         self.read = real.read
         self._drop = real.drop
         self._path = path
-        self.bites: list[int] = []
+        self.batches: list[int] = []
 
     async def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:
         assert {row.event_id for row in rows} <= set(archived(self._path))
-        self.bites.append(len(rows))
+        self.batches.append(len(rows))
         return await self._drop(table, rows)
 
 
@@ -72,7 +72,7 @@ async def test_each_batch_is_in_the_file_before_it_is_deleted(
     monkeypatch.setattr(store.admin, "archive", witness)
     with ArchiveFile.create(path) as file:
         assert await archive(store, "history", file, older=0) == COUNT
-    assert witness.bites == [BATCH, COUNT - BATCH]
+    assert witness.batches == [BATCH, COUNT - BATCH]
     assert archived(path) == [f"e{number}" for number in range(COUNT)]
     assert await left(store) == set()
 
@@ -100,7 +100,7 @@ def full_disk() -> Iterator[ArchiveFile]:
 
 
 async def test_a_full_disk_keeps_the_rows(store: SqliteStore, full_disk: ArchiveFile) -> None:
-    with pytest.raises(ArchiveError, match="No space left"):
+    with pytest.raises(CommandError, match="No space left"):
         await archive(store, "history", full_disk, older=0)
     assert len(await left(store)) == COUNT
 

@@ -32,7 +32,7 @@ async def sql(postgres_url: str) -> AsyncIterator[Sql]:
 
 
 @pytest.fixture
-async def meddler(postgres_url: str) -> AsyncIterator[Sql]:
+async def other_session(postgres_url: str) -> AsyncIterator[Sql]:
     """A second plain connection, for tests that hold a lock."""
     connection = await asyncpg.connect(postgres_url)
     yield connection
@@ -49,10 +49,10 @@ async def roles(postgres_url: str, store: PostgresStore, sql: Sql) -> AsyncItera
     for kind, query in (
         ("TABLE", "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"),
         ("VIEW", "SELECT viewname FROM pg_views WHERE schemaname = 'public'"),
-        ("FUNCTION", "SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace"),
+        ("FUNCTION", "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace"),
     ):
         for row in await sql.fetch(query):
-            await sql.execute(f'ALTER {kind} "{row[0]}" OWNER TO "{names["owner"]}"')
+            await sql.execute(f'ALTER {kind} {row[0]} OWNER TO "{names["owner"]}"')
     await sql.execute(f'GRANT CREATE, USAGE ON SCHEMA public TO "{names["owner"]}"')
     await sql.execute(store.schema.roles_sql(**names))
     yield {duty: names[duty] for duty in ROLES}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pillarbox.stores.postgres
 from pillarbox.plugins import StoreOptions
 from pillarbox.statements import Names
-from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
 from pillarbox.stores.postgres.schema import PostgresSchema
 from pillarbox.stores.postgres.statements import PostgresStatements
 
@@ -34,7 +34,7 @@ async def next_release(
     """The schema of a release that has `script` as a further migration, written to `folder`."""
     (folder / f"{NEXT}.sql").write_text(script, encoding="utf-8")
     statements = PostgresStatements(Names(schema="public"))
-    connection = Connection(url, statement_timeout=statement_timeout)
+    connection = PostgresStoreConnection(url, statement_timeout=statement_timeout)
     try:
         yield PostgresSchema(connection, statements, max_payload=max_payload, migrations=statements.migrations(folder))
     finally:

@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from pillarbox.core.fetch import Ready
-from pillarbox.core.lane import Epochs, RelayCard, epochs_of
+from pillarbox.core.lane import Epochs, RelayRegistration, epochs_of
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Resolved, Retry
 from pillarbox.relay.envelope import outgoing_headers
@@ -91,12 +91,12 @@ HEALTH = """
 
 
 async def own_everything(store: PostgresStore) -> Epochs:
-    await store.lanes.join(RelayCard(id="r1", name="relay-a"), lease=60)
-    return epochs_of(await store.lanes.take("r1", most=64))
+    await store.lanes.join(RelayRegistration(id="r1", name="relay-a"), lease=60)
+    return epochs_of(await store.lanes.acquire("r1", limit=64))
 
 
 async def read(store: PostgresStore, epochs: Epochs) -> list[Message]:
-    return await store.messages.read(Ready(lanes=list(epochs)))
+    return await store.messages.fetch(Ready(lanes=list(epochs)))
 
 
 async def insert(sql: Sql, *event_ids: str) -> None:
@@ -233,7 +233,7 @@ async def test_each_view_has_its_own_status_values(store: PostgresStore, sql: Sq
             Decision(dead, Dead(error="no"), "x"),
         ],
     )
-    await store.writes.note(epochs, [Resolved(deferred, "x")], error="broker down")
+    await store.writes.count_attempt(epochs, [Resolved(deferred, "x")], error="broker down")
     await insert(sql, "new")
     assert await shown(sql, "event_outbox") == {
         "done": "PROCESSED", "tried": "PENDING", "dead": "FAILED", "deferred": "PENDING", "new": "PENDING",
@@ -272,9 +272,9 @@ async def test_dead_letters_are_moved_by_the_original_statements(store: Postgres
     await sql.execute(MOVE_TO_DLQ)
     await sql.execute(MOVE_TO_DLQ)
     await sql.execute(DELETE_MOVED)
-    assert (await store.writes.carry_out(epochs)).done == 1
+    assert (await store.writes.execute_requests(epochs)).done == 1
     assert await shown(sql, "event_outbox_dlq") == {"dead": "FAILED", "stuck": "FAILED"}
-    assert sorted(letter.event_id for letter in await dead_letters(store)) == ["dead", "stuck"]
+    assert sorted(dead_letter.event_id for dead_letter in await dead_letters(store)) == ["dead", "stuck"]
     assert "dead" not in await shown(sql, "event_outbox")
     await sql.execute(MOVE_TO_DLQ + DELETE_MOVED)
     assert await shown(sql, "event_outbox") == {"fresh": "PENDING"}

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pillarbox.core.fetch import Due, NextInQueues, Parked, Ready
-from pillarbox.core.lane import InFlightMessage, RelayCard, epochs_of
-from pillarbox.core.message import Held, KeyQueue, Probe
+from pillarbox.core.lane import InFlightMessage, RelayRegistration, epochs_of
+from pillarbox.core.message import EarlierQuery, Held, KeyQueue
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Resolved, Retry, Split
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.arrays import literal
@@ -76,9 +76,9 @@ async def test_unusual_names_are_fetched_and_settled(store: PostgresStore, sql: 
             " VALUES ($1, $1, 'a', 'x', $1)",
             name,
         )
-    await store.lanes.join(RelayCard(id="a"), lease=60)
-    epochs = epochs_of(await store.lanes.take("a", most=64))
-    found = await store.messages.read(Ready(lanes=list(epochs)))
+    await store.lanes.join(RelayRegistration(id="a"), lease=60)
+    epochs = epochs_of(await store.lanes.acquire("a", limit=64))
+    found = await store.messages.fetch(Ready(lanes=list(epochs)))
     assert [message.event_id for message in found] == STRANGE
     settled = await store.writes.settle(epochs, [Decision(m, DELIVERED, f"{m.destination}!", 0.25) for m in found])
     assert settled.count == len(STRANGE)
@@ -92,8 +92,8 @@ async def test_no_connection_of_a_relay_queries_types(store: PostgresStore, sql:
     for connection in (store.messages._connection, store.writes._connection, store.lanes._connection):
         async with connection.open() as driver:
             driver.add_query_logger(lambda record: asked.append(record.query))
-    await store.lanes.join(RelayCard(id="a"), lease=60)
-    epochs = epochs_of(await store.lanes.take("a", most=64))
+    await store.lanes.join(RelayRegistration(id="a"), lease=60)
+    epochs = epochs_of(await store.lanes.acquire("a", limit=64))
     lanes = list(epochs)
     await store.lanes.renew("a", lease=60, in_flight=[InFlightMessage(event_id="e", destination="orders", seconds=2.0)])
     await sql.execute(
@@ -102,9 +102,9 @@ async def test_no_connection_of_a_relay_queries_types(store: PostgresStore, sql:
     )
     slot = KeyQueue(lanes[0], "k", "orders")
     for look in (Due(lanes=lanes), Parked(lanes=lanes, destinations=["orders"]), NextInQueues(queues=[slot])):
-        assert await store.messages.read(look) == []
-    delivered, retried, dead, held, split, noted = await store.messages.read(Ready(lanes=lanes))
-    await store.messages.earlier([Probe(*slot, 1)])
+        assert await store.messages.fetch(look) == []
+    delivered, retried, dead, held, split, noted = await store.messages.fetch(Ready(lanes=lanes))
+    await store.messages.earlier([EarlierQuery(*slot, 1)])
     await store.messages.orphaned_queues(lanes, limit=10)
     await store.messages.parked_destinations(lanes)
     outcomes = ((delivered, DELIVERED), (retried, Retry(delay=60, error="no")), (dead, Dead(error="no")))
@@ -112,8 +112,8 @@ async def test_no_connection_of_a_relay_queries_types(store: PostgresStore, sql:
     assert (await store.writes.settle(epochs, decisions)).count == len(decisions)
     await store.writes.hold(epochs, [Resolved(held, "orders")], Held.PARKED)
     await store.writes.split(epochs, [Split(split, ("x", "y"))])
-    await store.writes.note(epochs, [Resolved(noted, "orders")], error="no")
-    await store.writes.carry_out(epochs, in_flight=[noted.position])
+    await store.writes.count_attempt(epochs, [Resolved(noted, "orders")], error="no")
+    await store.writes.execute_requests(epochs, in_flight=[noted.position])
     await store.lanes.release("a", epochs)
     assert asked
     assert not [query for query in asked if "typeinfo" in query]

@@ -11,7 +11,7 @@ from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.admin.listing import EventFilter
 from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.fetch import Ready
-from pillarbox.core.lane import Epochs, RelayCard, epochs_of
+from pillarbox.core.lane import Epochs, RelayRegistration, epochs_of
 from pillarbox.core.message import Held, Message
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Resolved, Retry, Split
 from pillarbox.stores.postgres import PostgresStore
@@ -37,7 +37,7 @@ async def relaying(store: PostgresStore) -> AsyncIterator[list[str]]:
     async def handle(event: object, context: object) -> None:
         handled.append(event.event_id)  # type: ignore[attr-defined]
 
-    config = RelayConfig(heartbeat="200ms", lease="12s")
+    config = RelayConfig(heartbeat_interval="200ms", lease="12s")
     async with Relay(store=store, transports={"handlers": handlers}, config=config, retry=NoRetry()):
         yield handled
 
@@ -81,9 +81,9 @@ async def test_rows_with_unsupported_times_become_dead_letters(store: PostgresSt
         await eventually(lambda: settled(sql, "outbox_history", len(good)), within=60)
         await eventually(lambda: settled(sql, "outbox_dead_letter", len(bad)), within=60)
     assert set(handled) == good
-    letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=100)
-    assert {letter.event_id for letter in letters.dead_letters} == set(bad)
-    assert all("cannot be decoded" in letter.error for letter in letters.dead_letters)
+    dead = await store.admin.dead_letters.list(DeadLetterFilter(), limit=100)
+    assert {dead_letter.event_id for dead_letter in dead.dead_letters} == set(bad)
+    assert all("cannot be decoded" in dead_letter.error for dead_letter in dead.dead_letters)
     assert (await store.admin.events.show("occurred_at-0")).events[0].occurred_at.year == 1
     pages, after = [], None
     while page := await store.admin.events.list(EventFilter(), limit=7, after=after):
@@ -92,7 +92,7 @@ async def test_rows_with_unsupported_times_become_dead_letters(store: PostgresSt
             break
     assert sorted(pages) == sorted([*bad, *good, "never"])
     # Values corrected in the dead letters can be sent.
-    assert await store.admin.dead_letters.retry([letter.id for letter in letters.dead_letters]) == len(bad)
+    assert await store.admin.dead_letters.retry([dead_letter.id for dead_letter in dead.dead_letters]) == len(bad)
     async with relaying(store) as handled:
         await eventually(lambda: settled(sql, "outbox_history", len(good) + len(bad)), within=60)
     assert set(handled) == set(bad)
@@ -107,21 +107,21 @@ async def test_lowering_the_payload_limit_does_not_affect_recorded_events(postgr
     await store.schema.apply()
     with pytest.raises(asyncpg.CheckViolationError, match="max_payload"):
         await sql.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('t', repeat('x', 200)::bytea)")
-    await store.lanes.join(RelayCard(id="a"), lease=60)
-    epochs = epochs_of(await store.lanes.take("a", most=64))
-    messages = await store.messages.read(Ready(lanes=list(epochs)))
+    await store.lanes.join(RelayRegistration(id="a"), lease=60)
+    epochs = epochs_of(await store.lanes.acquire("a", limit=64))
+    messages = await store.messages.fetch(Ready(lanes=list(epochs)))
     retried, moved, split, held, dead, *delivered = messages
     assert (await store.writes.split(epochs, [Split(split, ("a", "b"))])).count == 2
     assert (await store.writes.hold(epochs, [Resolved(held, "x")], Held.WAITING)).count == 1
-    assert (await store.writes.note(epochs, [Resolved(moved, "x")], error="no")).count == 1
+    assert (await store.writes.count_attempt(epochs, [Resolved(moved, "x")], error="no")).count == 1
     decisions = [
         Decision(retried, Retry(delay=60, error="no"), ""),
         Decision(dead, Dead(error="no"), "x"),
         *(Decision(message, DELIVERED, "x") for message in delivered),
     ]
     assert (await store.writes.settle(epochs, decisions)).count == len(decisions)
-    [letter] = await dead_letters(store)
-    assert await store.admin.dead_letters.retry([letter.id]) == 1
+    [dead_letter] = await dead_letters(store)
+    assert await store.admin.dead_letters.retry([dead_letter.id]) == 1
     assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 6
     await store.aclose()
 
@@ -137,9 +137,9 @@ async def test_a_producer_cannot_act_as_a_relay(postgres_url: str, roles: dict[s
 
 
 async def claimed(store: PostgresStore) -> tuple[Epochs, list[Message]]:
-    await store.lanes.join(RelayCard(id="a"), lease=60)
-    epochs = epochs_of(await store.lanes.take("a", most=64))
-    return epochs, await store.messages.read(Ready(lanes=list(epochs)))
+    await store.lanes.join(RelayRegistration(id="a"), lease=60)
+    epochs = epochs_of(await store.lanes.acquire("a", limit=64))
+    return epochs, await store.messages.fetch(Ready(lanes=list(epochs)))
 
 
 async def test_a_row_that_cannot_be_settled_becomes_a_dead_letter(store: PostgresStore, sql: Sql) -> None:
@@ -149,9 +149,9 @@ async def test_a_row_that_cannot_be_settled_becomes_a_dead_letter(store: Postgre
     epochs, messages = await claimed(store)
     answer = await store.writes.settle(epochs, [Decision(m, Retry(delay=60, error="no"), "x") for m in messages])
     assert (answer.count, answer.lost) == (20, frozenset())
-    letters = await dead_letters(store)
-    assert {letter.event_id for letter in letters} == {"e3", "e17"}
-    assert all("few" in letter.error for letter in letters)
+    found = await dead_letters(store)
+    assert {dead_letter.event_id for dead_letter in found} == {"e3", "e17"}
+    assert all("few" in dead_letter.error for dead_letter in found)
     assert await sql.fetchval("SELECT count(*) FROM outbox_message WHERE attempts = 1") == 18
 
 
@@ -162,15 +162,15 @@ async def test_a_row_that_the_history_rejects_does_not_affect_others(store: Post
     epochs, messages = await claimed(store)
     assert (await store.writes.settle(epochs, [Decision(m, DELIVERED, "x") for m in messages])).count == 10
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 9
-    [letter] = await dead_letters(store)
-    assert (letter.event_id, "it was delivered" in letter.error) == ("e4", True)
+    [dead_letter] = await dead_letters(store)
+    assert (dead_letter.event_id, "it was delivered" in dead_letter.error) == ("e4", True)
 
 
 async def test_counters_stop_at_their_maximum(store: PostgresStore, sql: Sql) -> None:
     await insert(sql, "e", attempts="1000000000", deferrals="1000000000")
     epochs, [message] = await claimed(store)
-    assert (await store.writes.note(epochs, [Resolved(message, "x")], error="no")).count == 1
-    [message] = await store.messages.read(Ready(lanes=list(epochs)))
+    assert (await store.writes.count_attempt(epochs, [Resolved(message, "x")], error="no")).count == 1
+    [message] = await store.messages.fetch(Ready(lanes=list(epochs)))
     assert (await store.writes.settle(epochs, [Decision(message, Retry(delay=0, error="no"), "x")])).count == 1
     assert await sql.fetchval("SELECT (attempts, deferrals) = (1000000000, 1000000000) FROM outbox_message")
     with pytest.raises(asyncpg.CheckViolationError):
@@ -215,7 +215,7 @@ async def test_a_rejected_operator_request_is_closed_with_the_reason(
     epochs, _ = await claimed(store)
     flying = [(await sql.fetchval("SELECT id FROM outbox_message WHERE event_id = 'e0'"), "")] if in_flight else []
     for _ in range(10):
-        await store.writes.carry_out(epochs, in_flight=flying)
+        await store.writes.execute_requests(epochs, in_flight=flying)
     rows = await sql.fetch("SELECT event_id, result FROM outbox_request ORDER BY request_id")
     assert rows[0]["result"] == (None if in_flight else "done")
     assert [row["result"] for row in rows[2:]] == ["done", "done"]
@@ -263,5 +263,5 @@ async def test_a_trigger_on_the_history_affects_only_its_row(
         epochs, messages = await claimed(store)
         assert (await store.writes.settle(epochs, [Decision(m, DELIVERED, "x") for m in messages])).count == 10
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 9
-    [letter] = await sql.fetch("SELECT event_id, error FROM outbox_dead_letter")
-    assert (letter["event_id"], "it was delivered" in letter["error"]) == ("e4", True)
+    [dead_letter] = await sql.fetch("SELECT event_id, error FROM outbox_dead_letter")
+    assert (dead_letter["event_id"], "it was delivered" in dead_letter["error"]) == ("e4", True)

@@ -7,9 +7,9 @@ import signal
 import pytest
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError, StoreUnavailableError
-from pillarbox.core.lane import RelayCard
+from pillarbox.core.lane import RelayRegistration
 from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
 from pillarbox.testing.waiting import eventually
 from tests.databases import Sql
 from tests.servers.ports import free_port
@@ -39,7 +39,7 @@ async def test_an_invalid_url_is_rejected_before_connecting() -> None:
 
 
 async def test_a_server_that_does_not_respond_is_an_error_and_the_store_reconnects(postgres_url: str) -> None:
-    connection = Connection(postgres_url, answer_within=0.5)
+    connection = PostgresStoreConnection(postgres_url, answer_within=0.5)
     [(pid,)] = await connection.fetch("SELECT pg_backend_pid()")
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -53,34 +53,34 @@ async def test_a_server_that_does_not_respond_is_an_error_and_the_store_reconnec
 
 
 async def test_a_terminated_connection_fails_once_and_is_replaced(store: PostgresStore, sql: Sql) -> None:
-    await store.lanes.join(RelayCard(id="a"), lease=60)
+    await store.lanes.join(RelayRegistration(id="a"), lease=60)
     await sql.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pillarbox'")
 
     async def works_again() -> bool:
         try:
-            return bool(await store.lanes.take("a", most=64))
+            return bool(await store.lanes.acquire("a", limit=64))
         except StoreUnavailableError:
             return False
 
     assert await eventually(works_again)
 
 
-async def test_a_cancelled_fetch_leaves_a_working_store(store: PostgresStore, meddler: Sql) -> None:
-    await store.lanes.join(RelayCard(id="a"), lease=60)
-    holding = meddler.transaction()
+async def test_a_cancelled_fetch_leaves_a_working_store(store: PostgresStore, other_session: Sql) -> None:
+    await store.lanes.join(RelayRegistration(id="a"), lease=60)
+    holding = other_session.transaction()
     await holding.start()
-    await meddler.execute("LOCK TABLE outbox_lane IN ACCESS EXCLUSIVE MODE")
-    taking = asyncio.create_task(store.lanes.take("a", most=64))
+    await other_session.execute("LOCK TABLE outbox_lane IN ACCESS EXCLUSIVE MODE")
+    taking = asyncio.create_task(store.lanes.acquire("a", limit=64))
 
     async def waits() -> bool:
-        return bool(await meddler.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+        return bool(await other_session.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))
 
     await eventually(waits)
     taking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await taking
     await holding.rollback()
-    assert await store.lanes.take("a", most=64)
+    assert await store.lanes.acquire("a", limit=64)
 
 
 async def test_closing_twice_is_allowed(store: PostgresStore) -> None:

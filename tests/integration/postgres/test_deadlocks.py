@@ -24,28 +24,28 @@ async def many_in_flight(store: PostgresStore, sql: Sql) -> tuple[list[Message],
     await sql.execute(
         "INSERT INTO outbox_message (event_type, payload) SELECT 'a', '{}' FROM generate_series(2, $1)", COUNT
     )
-    messages = await store.messages.read(Ready(lanes=list(epochs), bounds=Bounds(limit=COUNT, quota=COUNT)))
+    messages = await store.messages.fetch(Ready(lanes=list(epochs), bounds=Bounds(limit=COUNT, quota=COUNT)))
     assert len(messages) == COUNT
     return messages, epochs
 
 
-async def test_a_settlement_is_repeated_after_a_deadlock(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
+async def test_a_settlement_is_repeated_after_a_deadlock(store: PostgresStore, sql: Sql, other_session: Sql) -> None:
     messages, epochs = await many_in_flight(store, sql)
     decisions = [Decision(message, DELIVERED, "orders") for message in messages]
     first, *_, last = sorted({message.lane for message in messages})
     # The session that checks for a deadlock first is cancelled: not this one.
-    await meddler.execute("SET deadlock_timeout = '1min'")
-    stranger = meddler.transaction()
-    await stranger.start()
+    await other_session.execute("SET deadlock_timeout = '1min'")
+    locks = other_session.transaction()
+    await locks.start()
     # The last lane first: a settlement locks the lanes in order and stops before it.
-    await meddler.fetch(LOCK_A_LANE, last)
+    await other_session.fetch(LOCK_A_LANE, last)
     settlement = asyncio.create_task(store.writes.settle(epochs, decisions))
     await eventually(lambda: waits_for_a_lock(sql))
-    ring = asyncio.create_task(meddler.fetch(LOCK_A_LANE, first))
+    blocked = asyncio.create_task(other_session.fetch(LOCK_A_LANE, first))
     with pytest.raises(StoreUnavailableError, match="deadlock detected"):
         await settlement
-    await ring
-    await stranger.rollback()
+    await blocked
+    await locks.rollback()
     assert await sql.fetchval("SELECT count(*) FROM outbox_message") == COUNT
     assert (await store.writes.settle(epochs, decisions)).count == COUNT
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == COUNT
@@ -55,7 +55,7 @@ async def test_settlements_lock_lanes_in_one_order(store: PostgresStore, sql: Sq
     """Lanes are locked in ascending order, so settlements cannot wait for each other in a cycle."""
     messages, epochs = await many_in_flight(store, sql)
     backwards = {lane: epochs[lane] for lane in sorted(epochs, reverse=True)}
-    beside = [store.beside() for _ in range(4)]
+    beside = [store.clone() for _ in range(4)]
     settled = await asyncio.gather(
         *(
             one.writes.settle(backwards if n % 2 else epochs, [Decision(m, DELIVERED, "") for m in messages[n::4]])

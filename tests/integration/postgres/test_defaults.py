@@ -7,12 +7,12 @@ import pytest
 
 from pillarbox.core.event import Event
 from pillarbox.core.fetch import Ready
-from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.lane import RelayRegistration, epochs_of
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Retry
 from pillarbox.core.store import Retention
 from pillarbox.record.outbox import Outbox
 from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
 from tests.databases import Sql
 
 DEFAULTS = {
@@ -36,7 +36,7 @@ DEFAULTS = {
 }
 
 
-async def let_in(connection: Connection) -> set[str]:
+async def let_in(connection: PostgresStoreConnection) -> set[str]:
     """The defaults of the database that apply to a connection."""
     found = [(name, await connection.fetch("SELECT current_setting($1)", name)) for name in DEFAULTS]
     return {name for name, [(value,)] in found if value == DEFAULTS[name]}
@@ -56,9 +56,9 @@ async def test_defaults_of_role_and_database_do_not_affect_the_store(postgres_ur
         assert listing == {"plan_cache_mode"}
         # Diagnosis must see what producers see.
         assert asking == asking_too == {"default_transaction_read_only"}
-        await store.lanes.join(RelayCard(id="a"), lease=60)
-        epochs = epochs_of(await store.lanes.take("a", most=64))
-        delivered, retried, dead = await store.messages.read(Ready(lanes=list(epochs)))
+        await store.lanes.join(RelayRegistration(id="a"), lease=60)
+        epochs = epochs_of(await store.lanes.acquire("a", limit=64))
+        delivered, retried, dead = await store.messages.fetch(Ready(lanes=list(epochs)))
         decisions = [
             Decision(delivered, DELIVERED, "x"),
             Decision(retried, Retry(delay=60, error="no"), "x"),
@@ -66,7 +66,7 @@ async def test_defaults_of_role_and_database_do_not_affect_the_store(postgres_ur
         ]
         assert (await store.writes.settle(epochs, decisions)).count == 3
         await store.schema.prepare()
-        await store.upkeep.prune(Retention(history=0, dead=0, inbox=0, ledger=0, audit=0))
+        await store.pruning.prune(Retention(history=0, dead=0, inbox=0, ledger=0, audit=0))
         await store.wakeup.request("a", 1)
         assert (await store.admin.inspection.overview()).backlog == 1
 

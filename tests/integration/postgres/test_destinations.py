@@ -50,7 +50,7 @@ async def test_a_sibling_store_has_the_same_schema_and_prefix(postgres_url: str,
     store = PostgresStore(postgres_url, tables=TableNames(schema="elsewhere", prefix="shop_"), max_payload=2048)
     await store.schema.apply()
     await store.aclose()
-    other = store.beside()
+    other = store.clone()
     await other.schema.check()
     await other.admin.requests.override("orders", paused=True)
     await other.aclose()

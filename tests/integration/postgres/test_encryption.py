@@ -27,7 +27,7 @@ ASK_FOR_THE_PASSWORD = b"R\x00\x00\x00\x08\x00\x00\x00\x03"
 @contextmanager
 def fake_server() -> Iterator[tuple[int, bytearray]]:
     """A fake server that refuses encryption and asks for the password in clear; its port, and what it received."""
-    told = bytearray()
+    reported = bytearray()
 
     class Answer(BaseRequestHandler):
         def handle(self) -> None:
@@ -35,7 +35,7 @@ def fake_server() -> Iterator[tuple[int, bytearray]]:
             self.request.settimeout(2)
             with suppress(OSError):
                 while part := self.request.recv(1024):
-                    told.extend(part)
+                    reported.extend(part)
                     if CANARY.encode() in part:
                         return
                     self.request.sendall(b"N" if part[4:8] == ASKS_FOR_ENCRYPTION else ASK_FOR_THE_PASSWORD)
@@ -44,7 +44,7 @@ def fake_server() -> Iterator[tuple[int, bytearray]]:
         answering = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         answering.start()
         try:
-            yield server.server_address[1], told
+            yield server.server_address[1], reported
         finally:
             server.shutdown()
             answering.join()
@@ -52,12 +52,12 @@ def fake_server() -> Iterator[tuple[int, bytearray]]:
 
 @pytest.mark.parametrize(("mode", "gives"), [("", False), ("?sslmode=require", False), ("?sslmode=prefer", True)])
 async def test_an_unverified_server_does_not_get_the_password(mode: str, gives: bool) -> None:
-    with fake_server() as (port, told):
+    with fake_server() as (port, reported):
         store = PostgresStore(f"postgresql://app:{CANARY}@0.0.0.0:{port}/shop{mode}")
         with pytest.raises(PillarboxError) as refused:
             await store.schema.status()
         await store.aclose()
-    assert (CANARY.encode() in told) is gives
+    assert (CANARY.encode() in reported) is gives
     if not gives:
         assert "sslmode=" in str(refused.value)
         assert "sslrootcert=" in str(refused.value)
@@ -83,6 +83,7 @@ def secure() -> Iterator[tuple[PostgresServer, Path]]:
     processes.remove_folder(folder)
 
 
+@pytest.mark.contrib
 async def test_a_server_is_trusted_by_its_certificate(secure: tuple[PostgresServer, Path]) -> None:
     server, authority = secure
     url = f"postgresql://postgres@0.0.0.0:{server.port}/postgres"

@@ -7,11 +7,11 @@ import pytest
 from pillarbox import Relay
 from pillarbox.core.errors import RowsRefusedError
 from pillarbox.core.fetch import Ready
-from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.lane import RelayRegistration, epochs_of
 from pillarbox.core.observations import StoreFailed
 from pillarbox.core.outcome import DELIVERED, Decision
 from pillarbox.core.store import Retention
-from pillarbox.relay.retention import EVERY
+from pillarbox.relay.coordinator import RETENTION_INTERVAL
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.memory import MemoryTransport
@@ -51,10 +51,10 @@ async def make_past_days(sql: Sql, count: int) -> list[datetime]:
 
 async def deliver_one(store: PostgresStore, sql: Sql) -> str:
     """Settle one message; returns the partition of its history row."""
-    await store.lanes.join(RelayCard(id="a"), lease=60)
-    epochs = epochs_of(await store.lanes.take("a", most=64))
+    await store.lanes.join(RelayRegistration(id="a"), lease=60)
+    epochs = epochs_of(await store.lanes.acquire("a", limit=64))
     await sql.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')")
-    [message] = await store.messages.read(Ready(lanes=list(epochs)))
+    [message] = await store.messages.fetch(Ready(lanes=list(epochs)))
     settled = await store.writes.settle(epochs, [Decision(message, DELIVERED, "x")])
     assert settled.count == 1
     place: str = await sql.fetchval("SELECT tableoid::regclass::text FROM outbox_history")
@@ -103,34 +103,34 @@ async def test_expired_partitions_are_dropped(store: PostgresStore, sql: Sql) ->
     yesterday, before, old = await make_past_days(sql, 3)
     for day in (yesterday, before, old):
         await sql.fetchval(PUT, "x", day)
-    assert await store.upkeep.prune(Retention(history=2 * DAY)) == 1
+    assert await store.pruning.prune(Retention(history=2 * DAY)) == 1
     assert table(old) not in await days(sql)
     assert await sql.fetchval("SELECT count(*) FROM outbox_history") == 2
 
 
 async def test_a_reader_delays_the_drop_of_its_partition_without_blocking(
-    store: PostgresStore, sql: Sql, meddler: Sql
+    store: PostgresStore, sql: Sql, other_session: Sql
 ) -> None:
     [yesterday] = await make_past_days(sql, 1)
-    reading = meddler.transaction()
+    reading = other_session.transaction()
     await reading.start()
-    await meddler.execute(f"SELECT FROM {table(yesterday)}")
+    await other_session.execute(f"SELECT FROM {table(yesterday)}")
 
-    assert await store.upkeep.prune(Retention(history=0)) == 0
+    assert await store.pruning.prune(Retention(history=0)) == 0
     assert await deliver_one(store, sql)
     assert table(yesterday) in await days(sql)
 
     await reading.rollback()
-    assert await store.upkeep.prune(Retention(history=0)) == 1
+    assert await store.pruning.prune(Retention(history=0)) == 1
     assert table(yesterday) not in await days(sql)
 
 
-async def test_partitions_are_not_created_against_a_reader(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
+async def test_partitions_are_not_created_against_a_reader(store: PostgresStore, sql: Sql, other_session: Sql) -> None:
     last = table(today() + timedelta(days=7))
     await sql.execute(f"DROP TABLE {last}")
-    reading = meddler.transaction()
+    reading = other_session.transaction()
     await reading.start()
-    await meddler.execute("LOCK TABLE outbox_history IN ACCESS EXCLUSIVE MODE")
+    await other_session.execute("LOCK TABLE outbox_history IN ACCESS EXCLUSIVE MODE")
     await store.schema.prepare()
     await reading.rollback()
     assert last not in await days(sql)
@@ -141,10 +141,10 @@ async def test_partitions_are_not_created_against_a_reader(store: PostgresStore,
 async def test_the_default_partition_is_pruned_in_batches(store: PostgresStore, sql: Sql) -> None:
     for number in range(25):
         await sql.fetchval(PUT, f"old {number}", today() - timedelta(days=30))
-    assert await store.upkeep.prune(Retention(history=7 * DAY), most=10) == 10
-    assert await store.upkeep.prune(Retention(history=7 * DAY), most=10) == 10
-    assert await store.upkeep.prune(Retention(history=7 * DAY), most=10) == 5
-    assert await store.upkeep.prune(Retention(history=7 * DAY), most=10) == 0
+    assert await store.pruning.prune(Retention(history=7 * DAY), limit=10) == 10
+    assert await store.pruning.prune(Retention(history=7 * DAY), limit=10) == 10
+    assert await store.pruning.prune(Retention(history=7 * DAY), limit=10) == 5
+    assert await store.pruning.prune(Retention(history=7 * DAY), limit=10) == 0
 
 
 async def test_a_referenced_partition_is_emptied_instead_of_dropped(store: PostgresStore, sql: Sql) -> None:
@@ -156,13 +156,13 @@ async def test_a_referenced_partition_is_emptied_instead_of_dropped(store: Postg
     await sql.execute(f"ALTER TABLE {referred} ADD UNIQUE (event_id)")
     await sql.execute(f"CREATE TABLE receipt (event_id text REFERENCES {referred} (event_id))")
     kept = Retention(history=DAY)
-    assert await store.upkeep.prune(kept) == 2
+    assert await store.pruning.prune(kept) == 2
     assert set(await days(sql)) >= {viewed, referred, table(past[0])}
     assert table(past[1]) not in await days(sql)
     rows = await sql.fetch("SELECT event_id FROM outbox_history ORDER BY 1")
     assert {row["event_id"] for row in rows} == {f"of {day:%d}" for day in (past[0], past[2])}
     # Nothing is left to do; otherwise the caller would loop forever.
-    assert await store.upkeep.prune(kept) == 0
+    assert await store.pruning.prune(kept) == 0
 
 
 async def test_rows_kept_by_a_foreign_key_do_not_affect_others(store: PostgresStore, sql: Sql) -> None:
@@ -177,9 +177,9 @@ async def test_rows_kept_by_a_foreign_key_do_not_affect_others(store: PostgresSt
     )
     await sql.execute("INSERT INTO case_file SELECT dead_letter_id FROM outbox_dead_letter")
     kept = Retention(dead=DAY, audit=DAY)
-    assert await store.upkeep.prune(kept) == 3
+    assert await store.pruning.prune(kept) == 3
     with pytest.raises(RowsRefusedError, match="case_file"):
-        await store.upkeep.prune(kept)
+        await store.pruning.prune(kept)
 
 
 async def test_a_relay_reports_rows_kept_by_a_foreign_key(store: PostgresStore, sql: Sql) -> None:
@@ -190,18 +190,18 @@ async def test_a_relay_reports_rows_kept_by_a_foreign_key(store: PostgresStore, 
         " VALUES (1, 'e', '', 'a', '', '', '{}', 1, now(), now(), 0, 0, 'no', now() - interval '200 days')"
     )
     await sql.execute("INSERT INTO case_file SELECT dead_letter_id FROM outbox_dead_letter")
-    told: list[StoreFailed] = []
+    reported: list[StoreFailed] = []
 
     def tell(observation: object) -> None:
         if isinstance(observation, StoreFailed):
-            told.append(observation)
+            reported.append(observation)
 
-    async def is_told() -> bool:
-        return bool(told)
+    async def is_reported() -> bool:
+        return bool(reported)
 
     transports = {"memory": MemoryTransport()}
     async with Relay(store=store, transports=transports, observers=[tell]):
-        await eventually(is_told, within=60)
-    assert "case_file" in told[0].error
+        await eventually(is_reported, within=60)
+    assert "case_file" in reported[0].error
     # Until the next run; the relay does not restart as after an outage.
-    assert [failure.delay for failure in told] == [EVERY]
+    assert [failure.delay for failure in reported] == [RETENTION_INTERVAL]

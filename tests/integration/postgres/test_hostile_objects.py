@@ -48,7 +48,7 @@ CREATE OPERATOR pg_temp.|| (FUNCTION = pg_temp.joined, LEFTARG = text, RIGHTARG 
 """
 
 
-async def lay_traps(caller: Sql) -> None:
+async def create_hostile_objects(caller: Sql) -> None:
     await caller.execute(TRAP)
     for name in TYPES:
         base = "pg_catalog.int4" if name in ("integer", "record") else f'pg_catalog."{name}"'
@@ -72,7 +72,7 @@ async def test_no_temporary_object_runs_with_the_privileges_of_the_owner(
     definers = await sql.fetch(DEFINERS)
     assert definers
     async with logged_in(postgres_url, roles["relay"]) as caller:
-        await lay_traps(caller)
+        await create_hostile_objects(caller)
         for function in definers:
             values = ", ".join(
                 {"integer": "30", "interval": "'1 day'", "text": "'x'"}.get(kind, "NULL") + f"::pg_catalog.{kind}"

@@ -18,7 +18,7 @@ CREATE TRIGGER refuse BEFORE INSERT ON outbox_history FOR EACH ROW EXECUTE FUNCT
 @pytest.mark.parametrize("state", ["53100", "53200", "53400", "25006"])
 async def test_settlements_are_retried_and_nothing_is_sent_twice(store: PostgresStore, sql: Sql, state: str) -> None:
     handled: list[str] = []
-    told: list[Observation] = []
+    reported: list[Observation] = []
     handlers = Handlers()
 
     @handlers.on("*", name="all")
@@ -26,15 +26,15 @@ async def test_settlements_are_retried_and_nothing_is_sent_twice(store: Postgres
         handled.append(event.event_id)  # type: ignore[attr-defined]
 
     async def failed_twice() -> bool:
-        return sum(isinstance(one, StoreFailed) and "nothing can be written" in one.error for one in told) >= 2
+        return sum(isinstance(one, StoreFailed) and "nothing can be written" in one.error for one in reported) >= 2
 
     async def settled() -> bool:
         return bool(await sql.fetchval("SELECT count(*) = 20 FROM outbox_history"))
 
     await sql.execute(REFUSE.format(state=state))
     await sql.execute("INSERT INTO outbox_message (event_type, payload) SELECT 't', '{}' FROM generate_series(1, 20)")
-    config = RelayConfig(heartbeat="200ms", lease="12s")
-    async with Relay(store=store, transports={"handlers": handlers}, config=config, observers=[told.append]):
+    config = RelayConfig(heartbeat_interval="200ms", lease="12s")
+    async with Relay(store=store, transports={"handlers": handlers}, config=config, observers=[reported.append]):
         await eventually(failed_twice, within=60)
         await sql.execute("DROP TRIGGER refuse ON outbox_history")
         await eventually(settled, within=60)

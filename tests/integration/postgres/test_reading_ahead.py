@@ -5,7 +5,7 @@ and the next event of its key would overtake it. The second test does so and sho
 """
 
 from pillarbox.core.fetch import Bounds, Ready
-from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.lane import RelayRegistration, epochs_of
 from pillarbox.core.message import Message
 from pillarbox.statements import Names
 from pillarbox.stores.postgres import PostgresStore
@@ -19,13 +19,13 @@ FROM_A_POSITION = """y.id > (SELECT coalesce(max(i), 0)
 
 async def read_around_a_late_commit(store: PostgresStore, sql: Sql, slow: Sql) -> list[str]:
     """The order in which a relay fetches three events, of which the first commits after it fetched the second."""
-    await store.lanes.join(RelayCard(id="a"), lease=60)
-    lanes = list(epochs_of(await store.lanes.take("a", most=64)))
+    await store.lanes.join(RelayRegistration(id="a"), lease=60)
+    lanes = list(epochs_of(await store.lanes.acquire("a", limit=64)))
     in_flight: list[Message] = []
 
     async def read_on() -> None:
         bounds = Bounds(in_flight=[message.position for message in in_flight])
-        in_flight.extend(await store.messages.read(Ready(lanes=lanes, bounds=bounds)))
+        in_flight.extend(await store.messages.fetch(Ready(lanes=lanes, bounds=bounds)))
 
     late = slow.transaction()
     await late.start()
@@ -39,12 +39,14 @@ async def read_around_a_late_commit(store: PostgresStore, sql: Sql, slow: Sql) -
     return [message.event_id for message in in_flight]
 
 
-async def test_a_late_commit_keeps_its_order_within_its_key(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
-    assert await read_around_a_late_commit(store, sql, meddler) == ["other-1", "ship-1", "ship-2"]
+async def test_a_late_commit_keeps_its_order_within_its_key(store: PostgresStore, sql: Sql, other_session: Sql) -> None:
+    assert await read_around_a_late_commit(store, sql, other_session) == ["other-1", "ship-1", "ship-2"]
 
 
-async def test_fetching_from_a_position_would_break_the_order(store: PostgresStore, sql: Sql, meddler: Sql) -> None:
+async def test_fetching_from_a_position_would_break_the_order(
+    store: PostgresStore, sql: Sql, other_session: Sql
+) -> None:
     not_in_flight = PostgresStatements(Names(schema="public")).render("{not_in_flight}")
     assert not_in_flight in store.messages._ready.plain
     store.messages._ready.plain = store.messages._ready.plain.replace(not_in_flight, FROM_A_POSITION)
-    assert await read_around_a_late_commit(store, sql, meddler) == ["other-1", "ship-2"]
+    assert await read_around_a_late_commit(store, sql, other_session) == ["other-1", "ship-2"]

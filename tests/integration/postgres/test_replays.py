@@ -13,15 +13,15 @@ from tests.databases import Sql
 
 
 async def test_a_replay_keeps_the_order_of_the_key_not_of_recording_times(
-    store: PostgresStore, sql: Sql, meddler: Sql
+    store: PostgresStore, sql: Sql, other_session: Sql
 ) -> None:
     """A transaction that began first and recorded last has the earlier time and the later sequence number."""
     outbox = Outbox()
     slow = sql.transaction()
     await slow.start()
     await sql.execute("SELECT FROM outbox_message")
-    async with meddler.transaction():
-        await outbox.arecord(meddler, Event("t", {}, event_id="first", key="k"))
+    async with other_session.transaction():
+        await outbox.arecord(other_session, Event("t", {}, event_id="first", key="k"))
     await outbox.arecord(sql, Event("t", {}, event_id="second", key="k"))
     await slow.commit()
     owner = await Owner.of(store)

@@ -16,8 +16,8 @@ Retry = Callable[[PostgresStore, Sql], Awaitable[Any]]
 
 
 async def by_store(store: PostgresStore, sql: Sql) -> None:
-    [letter] = await dead_letters(store)
-    assert await store.admin.dead_letters.retry([letter.id], by="postgres") == 1
+    [dead_letter] = await dead_letters(store)
+    assert await store.admin.dead_letters.retry([dead_letter.id], by="postgres") == 1
 
 
 async def by_function(store: PostgresStore, sql: Sql) -> None:

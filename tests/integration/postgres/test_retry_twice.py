@@ -23,19 +23,19 @@ async def operator(postgres_url: str) -> AsyncIterator[Sql]:
 
 @pytest.mark.parametrize("in_sql", [False, True])
 async def test_a_concurrently_retried_dead_letter_is_skipped(
-    store: PostgresStore, sql: Sql, meddler: Sql, operator: Sql, in_sql: bool
+    store: PostgresStore, sql: Sql, other_session: Sql, operator: Sql, in_sql: bool
 ) -> None:
     message, epochs = await one_in_flight(store, sql)
     await store.writes.settle(epochs, [Decision(message, Dead(error="no"), "orders")])
-    [letter] = await dead_letters(store)
+    [dead_letter] = await dead_letters(store)
     # Like the retry of another operator, whose message a relay delivers before this one continues.
-    other = meddler.transaction()
+    other = other_session.transaction()
     await other.start()
-    await meddler.execute("DELETE FROM outbox_dead_letter")
+    await other_session.execute("DELETE FROM outbox_dead_letter")
     retry = asyncio.create_task(
         operator.fetchval("SELECT outbox_retry($1)", message.event_id)
         if in_sql
-        else store.admin.dead_letters.retry([letter.id])
+        else store.admin.dead_letters.retry([dead_letter.id])
     )
     await eventually(lambda: waits_for_a_lock(sql))
     await other.commit()

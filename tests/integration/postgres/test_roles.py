@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from pillarbox.core.fetch import Bounds, Ready
-from pillarbox.core.lane import RelayCard, epochs_of
+from pillarbox.core.lane import RelayRegistration, epochs_of
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Retry
 from pillarbox.core.store import Retention
 from pillarbox.stores.postgres import PostgresStore
@@ -84,7 +84,9 @@ async def allowed(attempt: Callable[[], Awaitable[object]]) -> bool:
 
 
 @pytest.mark.parametrize("deed", MATRIX)
-async def test_the_matrix_of_grants(deed: str, postgres_url: str, roles: dict[str, str]) -> None:
+async def test_each_role_can_do_what_its_duty_needs_and_no_more(
+    deed: str, postgres_url: str, roles: dict[str, str]
+) -> None:
     statement, expected = MATRIX[deed]
     able = set()
     for duty, role in roles.items():
@@ -104,9 +106,9 @@ async def test_the_relay_role_can_run_every_store_operation(postgres_url: str, r
             for _ in range(3):
                 await producer.execute(INSERT)
         await store.schema.check()
-        await store.lanes.join(RelayCard(id="a"), lease=60)
-        epochs = epochs_of(await store.lanes.take("a", most=64))
-        delivered, retried, dead = await store.messages.read(Ready(lanes=list(epochs)))
+        await store.lanes.join(RelayRegistration(id="a"), lease=60)
+        epochs = epochs_of(await store.lanes.acquire("a", limit=64))
+        delivered, retried, dead = await store.messages.fetch(Ready(lanes=list(epochs)))
         settled = await store.writes.settle(
             epochs,
             [
@@ -116,18 +118,18 @@ async def test_the_relay_role_can_run_every_store_operation(postgres_url: str, r
             ],
         )
         assert settled.count == 3
-        [letter] = await dead_letters(store)
-        assert await store.admin.dead_letters.retry([letter.id]) == 1
+        [dead_letter] = await dead_letters(store)
+        assert await store.admin.dead_letters.retry([dead_letter.id]) == 1
         await store.admin.requests.add("retry", [(retried.event_id, "x")])
-        assert (await store.writes.carry_out(epochs)).done == 1
+        assert (await store.writes.execute_requests(epochs)).done == 1
         assert await store.lanes.renew("a", lease=60, breakers={"x": "open"}) is not None
         await store.destinations.report("x", error="no", next_attempt=5)
         await store.admin.requests.override("x", paused=True, rate_limit=1)
         assert [row.destination for row in await store.destinations.overrides()] == ["x"]
         since = datetime.now(UTC) - timedelta(hours=1)
-        assert await store.messages.read(Ready(lanes=list(epochs), bounds=Bounds(recorded_after=since))) != []
+        assert await store.messages.fetch(Ready(lanes=list(epochs), bounds=Bounds(recorded_after=since))) != []
         await store.schema.prepare()
-        await store.upkeep.prune(Retention(history=0, dead=0, inbox=0, ledger=0, audit=0))
+        await store.pruning.prune(Retention(history=0, dead=0, inbox=0, ledger=0, audit=0))
         await store.wakeup.request("a", 1)
         await store.lanes.release("a")
 

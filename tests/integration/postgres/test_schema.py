@@ -10,10 +10,10 @@ import asyncpg
 import pytest
 
 from pillarbox import TableNames
-from pillarbox.core.errors import SchemaError, StoreUnavailableError
+from pillarbox.core.errors import ConfigurationError, SchemaError, StoreUnavailableError
 from pillarbox.statements import Names
 from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.postgres.connection import Connection
+from pillarbox.stores.postgres.connection import PostgresStoreConnection
 from pillarbox.stores.postgres.schema import PostgresSchema
 from pillarbox.stores.postgres.statements import PostgresStatements
 from tests.databases import Sql, cloned
@@ -92,6 +92,65 @@ async def test_a_newer_schema_is_rejected(store: PostgresStore, sql: Sql) -> Non
         await store.schema.check()
 
 
+async def test_tables_ahead_by_an_additive_migration_are_accepted(store: PostgresStore, sql: Sql) -> None:
+    await sql.execute("INSERT INTO outbox_schema (version, name) VALUES (-999, 'from the future')")
+    await store.schema.check()
+    assert await store.schema.apply() == []
+    assert (await store.schema.status()).version == 999
+    [version] = [check for check in store.diagnosis.checks() if check.name == "store.schema"]
+    found = await version.ask()
+    assert found.result == "pass"
+    assert "additive" in found.message
+    await sql.execute("INSERT INTO outbox_schema (version, name) VALUES (998, 'not additive')")
+    with pytest.raises(SchemaError, match="upgrade Pillarbox"):
+        await store.schema.check()
+
+
+async def test_downgrades_undo_the_migrations_one_by_one(postgres_url: str, sql: Sql, store: PostgresStore) -> None:
+    """Also the compatibility views and a concurrent index are gone; `apply` then leads to the same schema again."""
+    before = dump(postgres_url)
+    for script in store.schema.downgrades(to=0):
+        async with sql.transaction():
+            for statement in script.statements:
+                await sql.execute(statement)
+        assert (await store.schema.status()).version == script.version - 1
+    assert "outbox" not in dump(postgres_url)
+    assert await applied(postgres_url, aliases=True) == [path.stem for path in MIGRATIONS]
+    assert dump(postgres_url) == before
+
+
+async def test_a_downgrade_keeps_pending_events_unless_they_are_discarded(sql: Sql, store: PostgresStore) -> None:
+    await sql.execute("SELECT outbox_record('a', '{}')")
+    undo, last = store.schema.downgrades(to=0)
+    with pytest.raises(asyncpg.RaiseError, match="events are pending"):
+        async with sql.transaction():
+            for statement in (*undo.statements, *last.statements):
+                await sql.execute(statement)
+    assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 1
+    for script in store.schema.downgrades(to=0, discard_pending=True):
+        for statement in script.statements:
+            await sql.execute(statement)
+    assert (await store.schema.status()).version == 0
+
+
+async def test_other_tools_get_no_concurrent_statements(postgres_url: str, sql: Sql, tmp_path: Path) -> None:
+    async with next_release(postgres_url, tmp_path, ADD_INDEX) as schema:
+        [script] = schema.scripts(since=len(MIGRATIONS))
+        async with sql.transaction():
+            for statement in script.statements:
+                await sql.execute(statement)
+        assert (await schema.status()).ok
+
+
+@pytest.mark.parametrize("version", [-1, 99])
+def test_an_unknown_version_is_an_error(version: int) -> None:
+    schema = PostgresStore("postgresql://localhost/unused").schema
+    with pytest.raises(ConfigurationError, match=f"no schema version {version}"):
+        schema.scripts(since=version)
+    with pytest.raises(ConfigurationError, match=f"no schema version {version}"):
+        schema.downgrades(to=version)
+
+
 async def test_an_older_schema_is_named(postgres_url: str, tmp_path: Path) -> None:
     async with next_release(postgres_url, tmp_path) as schema:
         with pytest.raises(SchemaError, match="pillarbox schema apply"):
@@ -113,17 +172,17 @@ async def test_a_failed_migration_leaves_nothing(postgres_url: str, sql: Sql, tm
 async def test_missing_tables_are_an_error_with_advice(empty_postgres_url: str) -> None:
     store = PostgresStore(empty_postgres_url)
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
-        await store.lanes.take("a", most=1)
+        await store.lanes.acquire("a", limit=1)
     with pytest.raises(SchemaError, match="pillarbox schema apply"):
         await store.schema.check()
     await store.aclose()
 
 
-async def test_apply_times_out_on_a_locked_table(postgres_url: str, meddler: Sql) -> None:
+async def test_apply_times_out_on_a_locked_table(postgres_url: str, other_session: Sql) -> None:
     """A change that waits for a lock would block every later writer."""
-    holding = meddler.transaction()
+    holding = other_session.transaction()
     await holding.start()
-    await meddler.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')")
+    await other_session.execute("INSERT INTO outbox_message (event_type, payload) VALUES ('a', '{}')")
     other_limit = PostgresStore(postgres_url, max_payload=2048)
     try:
         with pytest.raises(StoreUnavailableError, match="lock timeout"):
@@ -146,14 +205,18 @@ async def test_an_invalid_index_is_rebuilt(postgres_url: str, sql: Sql, tmp_path
 async def test_only_migrations_have_a_long_timeout(empty_postgres_url: str) -> None:
     sql = await asyncpg.connect(empty_postgres_url)
     await sql.execute("""
-        CREATE FUNCTION dawdle() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1.2); END';
-        CREATE EVENT TRIGGER slow_views ON ddl_command_end WHEN TAG IN ('CREATE VIEW') EXECUTE FUNCTION dawdle();
+        CREATE TABLE seen (statement_timeout text);
+        CREATE FUNCTION note() RETURNS event_trigger LANGUAGE plpgsql
+            AS $$BEGIN INSERT INTO public.seen VALUES (current_setting('statement_timeout')); END$$;
+        CREATE EVENT TRIGGER views ON ddl_command_end WHEN TAG IN ('CREATE VIEW') EXECUTE FUNCTION note();
     """)
     await sql.close()
-    connection = Connection(empty_postgres_url, statement_timeout="1s")
+    connection = PostgresStoreConnection(empty_postgres_url, statement_timeout="1s")
     try:
         schema = PostgresSchema(connection, PostgresStatements(Names(schema="public")), max_payload=1024)
         assert await schema.apply() == [path.stem for path in MIGRATIONS]
+        [limits] = await connection.fetch("SELECT DISTINCT statement_timeout FROM public.seen")
+        assert tuple(limits) == ("0",)
         assert [tuple(row) for row in await connection.fetch("SHOW statement_timeout")] == [("1s",)]
     finally:
         await connection.aclose()

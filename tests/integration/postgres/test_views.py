@@ -6,10 +6,10 @@ import asyncpg
 import pytest
 
 from pillarbox.core.fetch import Ready
-from pillarbox.core.lane import Epochs, InFlightMessage, RelayCard, epochs_of
+from pillarbox.core.lane import Epochs, InFlightMessage, RelayRegistration, epochs_of
 from pillarbox.core.message import Message
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Resolved, Retry
-from pillarbox.core.text import is_json
+from pillarbox.core.payload import is_json
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.lookup import dead_letters, find_event
 from tests.databases import Sql
@@ -77,12 +77,12 @@ OPERATOR_QUERIES = {
 
 
 async def own_everything(store: PostgresStore) -> Epochs:
-    await store.lanes.join(RelayCard(id="r1", name="relay-a"), lease=60)
-    return epochs_of(await store.lanes.take("r1", most=64))
+    await store.lanes.join(RelayRegistration(id="r1", name="relay-a"), lease=60)
+    return epochs_of(await store.lanes.acquire("r1", limit=64))
 
 
 async def read(store: PostgresStore, epochs: Epochs) -> list[Message]:
-    return await store.messages.read(Ready(lanes=list(epochs)))
+    return await store.messages.fetch(Ready(lanes=list(epochs)))
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ async def test_outbox_retry_retries_dead_letters_and_pending_events(
     assert await sql.fetchval("SELECT outbox_retry('dead')") == 0
     assert await sql.fetchval("SELECT outbox_retry('tried')") == 1
     assert await sql.fetchval("SELECT outbox_retry('unknown')") == 0
-    assert (await store.writes.carry_out(one_of_each)).done == 1
+    assert (await store.writes.execute_requests(one_of_each)).done == 1
     [row] = await find_event(store, "tried")
     assert (row.status, row.attempts) == ("PENDING", 0)
     assert await sql.fetchval("SELECT next_retry_at <= now() FROM outbox_event WHERE event_id = 'tried'")
@@ -200,7 +200,7 @@ async def test_in_an_outage_the_next_attempt_is_that_of_the_destination(store: P
         "INSERT INTO outbox_message (event_id, event_type, payload, destination) VALUES ('a', 'a', '{}', 'docs')"
     )
     [message] = await read(store, epochs)
-    await store.writes.note(epochs, [Resolved(message, "docs")], error="broker down")
+    await store.writes.count_attempt(epochs, [Resolved(message, "docs")], error="broker down")
     await sql.execute(
         "INSERT INTO outbox_destination (destination, next_attempt_at) VALUES ('docs', '2030-01-01 00:00+00')"
     )

@@ -9,7 +9,7 @@ import asyncpg
 from pillarbox import Event, Handlers, Outbox, Relay, RelayConfig
 from pillarbox.statements import Names
 from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.postgres.wakeup import MOST
+from pillarbox.stores.postgres.wakeup import MAX_NOTIFICATIONS
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 from tests.databases import Sql
@@ -80,7 +80,7 @@ async def test_too_many_notifications_are_paused_and_resumed(store: PostgresStor
     listening = asyncio.create_task(listen())
 
     async def stopped() -> bool:
-        await notify(MOST + 1, sql, second)
+        await notify(MAX_NOTIFICATIONS + 1, sql, second)
         return await awake(sql)
 
     await eventually(stopped)

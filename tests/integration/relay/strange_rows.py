@@ -50,13 +50,13 @@ CHOICES: dict[str, list[Any]] = {
 }
 
 
-def strange_row(chance: random.Random, number: int) -> dict[str, Any]:
+def strange_row(rng: random.Random, number: int) -> dict[str, Any]:
     """A row with a few unusual columns; many are rejected, and each other one must reach an outcome."""
-    event_id = f"{number} {chance.choice(TEXTS)}" if chance.random() < 0.2 else f"{number}"
+    event_id = f"{number} {rng.choice(TEXTS)}" if rng.random() < 0.2 else f"{number}"
     row: dict[str, Any] = {"event_id": event_id, "event_type": "t", "payload": b"{}"}
-    for column in chance.sample(list(CHOICES), chance.choice([1, 1, 1, 1, 2, 2, 3])):
-        row[column] = chance.choice(CHOICES[column])
-    if chance.random() < 0.1:
+    for column in rng.sample(list(CHOICES), rng.choice([1, 1, 1, 1, 2, 2, 3])):
+        row[column] = rng.choice(CHOICES[column])
+    if rng.random() < 0.1:
         # An unknown destination: it is dead-lettered after its last deferral.
-        row |= {"destination": chance.choice(TEXTS), "deferrals": 65}
+        row |= {"destination": rng.choice(TEXTS), "deferrals": 65}
     return row

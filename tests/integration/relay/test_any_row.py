@@ -26,16 +26,16 @@ from tests.servers.rabbitmq import RabbitMQServer
 
 ROWS = 150
 NEIGHBOURS = [f"neighbour {number}" for number in range(30)]
-CONFIG = RelayConfig(heartbeat="200ms", lease="12s")
+CONFIG = RelayConfig(heartbeat_interval="200ms", lease="12s")
 
 
 def rows_of(seed: int, id_column: str) -> list[dict[str, Any]]:
-    chance = random.Random(seed)
-    rows = [strange_row(chance, number) for number in range(ROWS)]
+    rng = random.Random(seed)
+    rows = [strange_row(rng, number) for number in range(ROWS)]
     rows += [{"event_id": f"id {n}", "event_type": "t", "payload": b"{}", id_column: n} for n in IDS]
     plain: dict[str, Any] = {"event_type": "t", "payload": b"{}"}
     rows += [plain | {"event_id": name, "ordering_key": f"k{n % 7}"} for n, name in enumerate(NEIGHBOURS)]
-    chance.shuffle(rows)
+    rng.shuffle(rows)
     return rows
 
 
@@ -70,16 +70,16 @@ async def check(store: AdminStore, inserted: set[str]) -> None:
             break
     assert set(listed) == inserted
     assert {listed[name] for name in NEIGHBOURS} == {"PUBLISHED"}
-    letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=500)
-    details = [*await store.admin.dead_letters.details([letter.id for letter in letters.dead_letters])]
-    assert len(details) == len(letters.dead_letters)
+    dead = await store.admin.dead_letters.list(DeadLetterFilter(), limit=500)
+    details = [*await store.admin.dead_letters.details([dead_letter.id for dead_letter in dead.dead_letters])]
+    assert len(details) == len(dead.dead_letters)
     for event_id in inserted:
         details += (await store.admin.events.show(event_id)).events
         assert await find_event(store, event_id)
     for detail in details:
         exports.event_detail(detail)
         exports.content(detail)
-    assert len(await store.admin.archive.read("dead", older=-60, limit=500)) == len(letters.dead_letters)
+    assert len(await store.admin.archive.read("dead", older=-60, limit=500)) == len(dead.dead_letters)
     await store.admin.archive.read("history", older=-60, limit=500)
     await store.admin.inspection.overview()
     await store.admin.keys.busiest()
@@ -118,8 +118,8 @@ async def test_any_row_in_postgresql_reaches_an_outcome_without_affecting_others
         async with relay:
             await eventually(lambda: ended(store), within=90, pause=0.1)
         await check(store, inserted)
-        letters = await store.admin.dead_letters.list(DeadLetterFilter(), limit=500)
-        undecodable = [letter.id for letter in letters.dead_letters if "cannot be decoded" in letter.error]
+        dead = await store.admin.dead_letters.list(DeadLetterFilter(), limit=500)
+        undecodable = [dead_letter.id for dead_letter in dead.dead_letters if "cannot be decoded" in dead_letter.error]
         assert bool(undecodable) is upgraded
         # What was corrected on the way to the dead letters is within the bounds.
         assert await store.admin.dead_letters.retry(undecodable) == len(undecodable)

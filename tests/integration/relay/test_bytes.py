@@ -13,7 +13,7 @@ import pytest
 
 from pillarbox import Relay, RelayConfig
 from pillarbox.admin.admin import AdminStore
-from pillarbox.core.transport import Outgoing, Result
+from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.transports.memory import MemoryTransport
@@ -37,7 +37,7 @@ class Weighing(MemoryTransport):
         self.beside_large: list[int] = []
         self.arrived: list[tuple[str | None, int]] = []
 
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         in_flight = self.relay._context.in_flight
         if any(one.message.size > BOUND for one in batch):
             self.beside_large.append(len(in_flight) - 1)

@@ -66,7 +66,9 @@ async def test_a_failed_handler_is_retried_and_a_permanent_error_is_dead_lettere
 
     record(Event("flaky", {}, event_id="f"), Event("hopeless", {}, event_id="h"))
     relay = Relay(
-        store=store, transports={"handlers": handlers}, retry=ExponentialBackoff(base="0s", max="0s", jitter="none")
+        store=store,
+        transports={"handlers": handlers},
+        retry=ExponentialBackoff(base="0s", max_delay="0s", jitter="none"),
     )
     await relay.run_until_empty()
     assert attempts == [1, 2, 3]

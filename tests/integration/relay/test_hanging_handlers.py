@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +13,17 @@ import pytest
 
 from pillarbox import Event, Handlers, Outbox, Relay, RelayConfig
 from pillarbox.core.observations import BreakerChanged, LanesReleased, Observation, SendOverdue
-from pillarbox.core.retry import FixedDelay
+from pillarbox.retry_policies import FixedDelay
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.waiting import eventually
 
 CONFIG = RelayConfig(
-    batch_size=50, in_flight=2, poll_interval="20ms", heartbeat="100ms", lease="10s", send_timeout="2s"
+    batch_size=50,
+    max_in_flight_batches=2,
+    poll_interval="20ms",
+    heartbeat_interval="100ms",
+    lease="10s",
+    send_timeout="2s",
 )
 BOUND = 120.0
 KEYS = 20
@@ -71,10 +76,8 @@ class Scene:
         async def hang(event: Any, context: Any) -> None:
             self.called.append(event.event_id)
             while not self.go.is_set():
-                try:
-                    await asyncio.sleep(0.01)
-                except asyncio.CancelledError:
-                    continue
+                with suppress(asyncio.CancelledError):
+                    await eventually(self.go.is_set, within=BOUND)
             done.append((event.key, event.event_id))
 
     def record(self, event_type: str, count: int) -> None:
@@ -88,7 +91,7 @@ class Scene:
         relay = Relay(
             store=self.store,
             transports={"handlers": handlers},
-            retry=FixedDelay(wait="10ms", max_attempts=0),
+            retry=FixedDelay(delay="10ms", max_attempts="unlimited"),
             config=RelayConfig(**options),
             observers=[self.observed.append],
         )
@@ -148,7 +151,7 @@ async def test_a_handler_that_hangs_delays_only_its_own_events(scene: Scene, kin
 
 @pytest.mark.parametrize("kind", ["hanging", "stubborn"])
 async def test_the_result_of_a_call_does_not_wait_for_others(scene: Scene, kind: str) -> None:
-    handlers = scene.handlers(timeout="0s")
+    handlers = scene.handlers(timeout="forever")
     getattr(scene, kind)(handlers, "bad")
     scene.good(handlers, "sync")
     scene.good(handlers, "async", is_async=True)
@@ -211,7 +214,7 @@ async def test_hanging_handlers_leave_a_thread_for_every_other(scene: Scene) -> 
 
 @pytest.mark.parametrize("kind", ["hanging", "stubborn"])
 async def test_a_relay_stops_in_time_with_hanging_handlers(scene: Scene, kind: str) -> None:
-    handlers = scene.handlers(timeout="0s")
+    handlers = scene.handlers(timeout="forever")
     getattr(scene, kind)(handlers, "bad")
     scene.record("bad", 50)
     async with scene.running(handlers):
@@ -222,13 +225,13 @@ async def test_a_relay_stops_in_time_with_hanging_handlers(scene: Scene, kind: s
 
 
 async def test_calls_that_still_hang_are_reported_and_counted(scene: Scene) -> None:
-    handlers = scene.handlers(timeout="0s", workers=2)
+    handlers = scene.handlers(timeout="forever", workers=2)
     scene.hanging(handlers, "bad")
     scene.record("bad", 10)
     relay = Relay(
         store=scene.store,
         transports={"handlers": handlers},
-        config=RelayConfig(poll_interval="20ms", heartbeat="100ms", drain_timeout="50ms"),
+        config=RelayConfig(poll_interval="20ms", heartbeat_interval="100ms", drain_timeout="50ms"),
         observers=[scene.observed.append],
     )
     async with asyncio.timeout(BOUND):

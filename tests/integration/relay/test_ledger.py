@@ -14,7 +14,7 @@ from pillarbox import Event, Handlers, Outbox, Relay, RelayConfig
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.observations import Observation, StoreFailed
 from pillarbox.core.outcome import DELIVERED, Resolved
-from pillarbox.core.store import Before
+from pillarbox.core.store import PriorSend
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.conformance.lane_owner import Owner
 from pillarbox.testing.waiting import eventually
@@ -24,7 +24,7 @@ from tests.integration.cli.running import fresh_pillarbox
 from tests.integration.rabbitmq.consumer import take_all
 from tests.servers.rabbitmq import RabbitMQServer
 
-CONFIG = RelayConfig(lease="6s", heartbeat="200ms", send_timeout="2s", poll_interval="50ms")
+CONFIG = RelayConfig(lease="6s", heartbeat_interval="200ms", send_timeout="2s", poll_interval="50ms")
 
 BOTH = """
 [store]
@@ -32,7 +32,7 @@ ledger = true
 
 [relay]
 lease = "3s"
-heartbeat = "200ms"
+heartbeat_interval = "200ms"
 send_timeout = "1s"
 
 [transports.rabbit]
@@ -184,26 +184,26 @@ WAITS = (
 
 async def test_a_deadlock_in_the_ledger_is_retried(sql: Sql, postgres_url: str) -> None:
     await record(sql, 20)
-    stranger = await asyncpg.connect(postgres_url)
+    other_session = await asyncpg.connect(postgres_url)
     # The session that checks for a deadlock first is cancelled: not this one.
-    await stranger.execute("SET deadlock_timeout = '1min'")
+    await other_session.execute("SET deadlock_timeout = '1min'")
     async with aclosing(PostgresStore(postgres_url, ledger=True)) as store:
         owner = await Owner.of(store)
         batch = [Resolved(message, "shop") for message in await owner.ready()]
         assert store.ledger is not None
-        ring = stranger.transaction()
-        await ring.start()
-        await stranger.execute(NOTE, "019")
+        locking = other_session.transaction()
+        await locking.start()
+        await other_session.execute(NOTE, "019")
         begun = asyncio.create_task(store.ledger.begin(batch))
         await eventually(lambda: sql.fetchval(WAITS), within=90)
-        closing = asyncio.create_task(stranger.execute(NOTE, "000"))
+        closing = asyncio.create_task(other_session.execute(NOTE, "000"))
         with pytest.raises(StoreUnavailableError, match="deadlock detected"):
             await begun
         await closing
-        await ring.rollback()
+        await locking.rollback()
         assert await sql.fetchval("SELECT count(*) FROM outbox_message") == 20
-        assert await store.ledger.begin(batch) == [Before.NOT_SENT] * 20
-    await stranger.close()
+        assert await store.ledger.begin(batch) == [PriorSend.NOT_SENT] * 20
+    await other_session.close()
 
 
 async def test_a_lost_connection_to_the_ledger_loses_nothing(sql: Sql, postgres_url: str) -> None:

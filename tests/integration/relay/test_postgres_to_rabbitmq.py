@@ -101,7 +101,7 @@ async def test_each_destination_gets_its_own_copy(postgres_url: str, rabbitmq_se
                 "unbound": RabbitMQTransport.to(exchange="amq.topic", routing_key="no.such.binding"),
             },
             routes=[Route(to=["good", "unbound"])],
-            retry=ExponentialBackoff(base="1h", max="1h", jitter="none"),
+            retry=ExponentialBackoff(base="1h", max_delay="1h", jitter="none"),
         )
         await relay.run_until_empty()
         assert [event_id for event_id, _ in received(rabbitmq_server, "copies")] == ["e1", "e21"]
@@ -153,7 +153,7 @@ async def test_two_relays_share_the_lanes_and_deliver_everything_once(
             transports={"rabbit": rabbit},
             destinations={"orders": RabbitMQTransport.to(exchange="", routing_key="shared")},
             routes=[Route(to=["orders"])],
-            config=RelayConfig(heartbeat="200ms"),
+            config=RelayConfig(heartbeat_interval="200ms"),
         )
         for store, rabbit in zip(stores, rabbits, strict=True)
     ]

@@ -14,7 +14,7 @@ from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 from tests.databases import Sql
 
 BACKLOG = 1_500
-CONFIG = RelayConfig(batch_size=50, in_flight=2, poll_interval="50ms")
+CONFIG = RelayConfig(batch_size=50, max_in_flight_batches=2, poll_interval="50ms")
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ async def test_several_relays_in_one_process_share_the_lanes(sql: Sql, postgres_
                 handled.append(event.event_id)
 
             store = await stack.enter_async_context(aclosing(PostgresStore(postgres_url)))
-            config = RelayConfig(lease="60s", heartbeat="200ms", send_timeout="2s", poll_interval="50ms")
+            config = RelayConfig(lease="60s", heartbeat_interval="200ms", send_timeout="2s", poll_interval="50ms")
             relay = Relay(store=store, transports={"handlers": handlers}, config=config, observers=[note])
             await stack.enter_async_context(relay)
 

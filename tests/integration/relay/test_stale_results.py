@@ -14,41 +14,41 @@ import pytest
 from pillarbox import Event, FixedDelay, Outbox, Relay, RelayConfig
 from pillarbox.core.errors import RejectedError
 from pillarbox.core.observations import EventRetried, Observation
-from pillarbox.core.transport import Address, Outgoing, Pace, Result
+from pillarbox.core.transport import Address, Outgoing, Pace, SendResult
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.lookup import dead_letters
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.memory import MemoryAddress
 from tests.databases import Sql
 
-SOON = FixedDelay(wait="100ms", max_attempts=0)
-CONFIG = RelayConfig(heartbeat="100ms", poll_interval="50ms")
+SOON = FixedDelay(delay="100ms", max_attempts="unlimited")
+CONFIG = RelayConfig(heartbeat_interval="100ms", poll_interval="50ms")
 BOUND = 60.0
 
 
 class Answered:
     """A transport whose results the test controls."""
 
-    pace = Pace(batch_size=1, concurrency=16, bounded=True)
+    pace = Pace(batch_size=1, concurrency=16, has_own_timeout=True)
     address_type = MemoryAddress
 
     def __init__(self) -> None:
-        self.sends: list[tuple[str, bytes, asyncio.Future[Result]]] = []
+        self.sends: list[tuple[str, bytes, asyncio.Future[SendResult]]] = []
         self.accepted: list[str] = []
 
     def defaults(self, event_type: str) -> Mapping[str, Address]:
         return {event_type: MemoryAddress(name=event_type)}
 
-    async def send(self, batch: Sequence[Outgoing]) -> list[Result]:
+    async def send(self, batch: Sequence[Outgoing]) -> list[SendResult]:
         [one] = batch
-        answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[SendResult] = asyncio.get_running_loop().create_future()
         self.sends.append((one.message.event_id, one.body, answer))
         result = await answer
         if result is None:
             self.accepted.append(one.message.event_id)
         return [result]
 
-    async def sent(self, event_id: str, times: int = 1) -> asyncio.Future[Result]:
+    async def sent(self, event_id: str, times: int = 1) -> asyncio.Future[SendResult]:
         """The pending result of an event, after it was sent so many times."""
 
         async def often_enough() -> bool:
@@ -58,7 +58,7 @@ class Answered:
         return [answer for name, _, answer in self.sends if name == event_id][times - 1]
 
     async def accept_all(self, count: int) -> None:
-        """Accept everything until so many messages were accepted."""
+        """Accept everything until that many messages were accepted."""
 
         async def enough() -> bool:
             for _, _, answer in self.sends:
@@ -141,8 +141,8 @@ async def test_a_dead_letter_edited_during_its_send_is_sent_as_edited(postgres_u
                 return bool(await dead_letters(store))
 
             await eventually(dead, within=BOUND)
-            [letter] = await dead_letters(store)
-            assert await store.admin.dead_letters.edit(letter.id, payload=b'{"new":1}')
+            [dead_letter] = await dead_letters(store)
+            assert await store.admin.dead_letters.edit(dead_letter.id, payload=b'{"new":1}')
             (await transport.sent("m1", times=3)).set_result(None)
 
             async def delivered() -> bool:

@@ -9,7 +9,7 @@ import pytest
 from pillarbox import Handlers, Outbox, Relay, RelayConfig
 from pillarbox.core.errors import RelayFailedError
 from pillarbox.core.event import Event
-from pillarbox.core.lane import RelayCard
+from pillarbox.core.lane import RelayRegistration
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.lookup import find_event
 from pillarbox.transports.handlers import ReceivedEvent
@@ -17,11 +17,11 @@ from pillarbox.transports.handlers import ReceivedEvent
 
 async def test_a_blocked_loop_loses_its_lanes_and_reports_where_it_hangs() -> None:
     store, handlers = MemoryStore(), Handlers()
-    told: list[str] = []
+    reported: list[str] = []
     let_go = threading.Event()
 
     def stalled(reason: str) -> None:
-        told.append(reason)
+        reported.append(reason)
         let_go.set()
 
     @handlers.on("wedge", name="wedge")
@@ -31,17 +31,19 @@ async def test_a_blocked_loop_loses_its_lanes_and_reports_where_it_hangs() -> No
     relay = Relay(
         store=store,
         transports={"handlers": handlers},
-        config=RelayConfig(lease="3s", heartbeat="100ms", send_timeout="1s", stall_limit="500ms", drain_timeout="1s"),
+        config=RelayConfig(
+            lease="3s", heartbeat_interval="100ms", send_timeout="1s", stall_limit="500ms", drain_timeout="1s"
+        ),
         on_stall=stalled,
     )
     with store.transaction() as transaction:
         Outbox().record(transaction, Event("wedge", {}))
     with pytest.raises(RelayFailedError, match="the event loop has been silent"):
         await asyncio.wait_for(relay.run(), 30)
-    assert "test_stall.py" in told[0]
-    async with aclosing(store.beside()) as other:
-        await other.lanes.join(RelayCard(id="other"), lease=60)
-        assert len(await other.lanes.take("other", most=64)) == 64
+    assert "test_stall.py" in reported[0]
+    async with aclosing(store.clone()) as other:
+        await other.lanes.join(RelayRegistration(id="other"), lease=60)
+        assert len(await other.lanes.acquire("other", limit=64)) == 64
 
 
 async def test_a_briefly_blocked_loop_keeps_its_lanes() -> None:
@@ -57,7 +59,7 @@ async def test_a_briefly_blocked_loop_keeps_its_lanes() -> None:
     relay = Relay(
         store=store,
         transports={"handlers": handlers},
-        config=RelayConfig(lease="2s", heartbeat="50ms", send_timeout="900ms", stall_limit="1m"),
+        config=RelayConfig(lease="2s", heartbeat_interval="50ms", send_timeout="900ms", stall_limit="1m"),
     )
     with store.transaction() as transaction:
         Outbox().record(transaction, Event("slow", {}, event_id="s"))

@@ -137,7 +137,7 @@ async def test_the_relay_leaves_a_read_only_replica_for_the_primary(postgres_url
             url = postgres_url.replace(f":{primary}/", f":{proxy.port}/")
             with relay(tmp_path, PILLARBOX_STORE=url, PILLARBOX_TRANSPORT="stdout://") as pages:
                 await asyncio.to_thread(said, pages, "read-only transaction")
-                proxy.lead_to(primary)
+                proxy.forward_to(primary)
                 await asyncio.to_thread(said, pages, "relay started")
                 with psycopg.connect(postgres_url) as connection:
                     Outbox().record(connection, Event("order.placed", {"id": 1}))
@@ -188,12 +188,12 @@ def test_a_lost_topology_is_declared_again_on_reconnect(
         wait_until(lambda: depth(rabbitmq_server.url(), queue) == 1, bound=60, what="the event is in a new queue")
 
 
-def test_a_different_topology_is_an_error_until_it_is_corrected(
+def test_a_queue_that_would_lose_events_is_an_error_until_it_is_removed(
     shop: Path, rabbitmq_server: RabbitMQServer, queue: str
 ) -> None:
     configure(shop, url=rabbitmq_server.url(), queue=queue)
     with channel(rabbitmq_server.url()) as broker:
-        broker.queue_declare(queue, durable=True)  # a classic one
+        broker.queue_declare(queue, durable=False)
     assert "is not what the configuration says" in refused(shop)
     with relay(shop) as pages:
         said(pages, "is not what the configuration says")
@@ -202,6 +202,19 @@ def test_a_different_topology_is_an_error_until_it_is_corrected(
         with channel(rabbitmq_server.url()) as broker:
             broker.queue_delete(queue)
         wait_until(lambda: depth(rabbitmq_server.url(), queue) == 1, bound=60, what="the event arrives")
+
+
+def test_a_queue_of_another_type_is_used_and_named_in_the_log(
+    shop: Path, rabbitmq_server: RabbitMQServer, queue: str
+) -> None:
+    configure(shop, url=rabbitmq_server.url(), queue=queue)
+    with channel(rabbitmq_server.url()) as broker:
+        broker.queue_declare(queue, durable=True)  # a classic one
+    with relay(shop) as pages:
+        record_one(shop)
+        wait_until(lambda: depth(rabbitmq_server.url(), queue) == 1, bound=60, what="the event arrives")
+        said(pages, f"queue '{queue}' at ")
+        assert pages.log_text().count("is used as it is") == 1
 
 
 def test_the_relay_waits_for_an_unknown_host(shop: Path) -> None:

@@ -18,17 +18,30 @@ def test_a_missing_binary_names_its_package() -> None:
 
 def test_every_binary_has_a_package() -> None:
     assert {binary.package for binary in ALL} == {
+        "build-essential",
         "chromium",
         "curl",
+        "golang-github-lib-pq-dev",
+        "golang-github-rabbitmq-amqp091-go-dev",
+        "golang-go",
+        "iproute2",
         "libatomic1",
+        "libmariadb-dev",
+        "mariadb-server",
+        "nats-server",
+        "nodejs",
+        "npm",
         "openssl",
         "pgbouncer",
+        "pkg-config",
         "postgresql",
         "postgresql-client",
         "procps",
         "prometheus",
         "rabbitmq-server",
+        "redis-server",
         "sqlite3",
+        "systemd",
     }
 
 

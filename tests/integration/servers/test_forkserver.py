@@ -18,7 +18,7 @@ def fork_server() -> Iterator[None]:
     forkserver.SERVER.close()
 
 
-def told(statement: str, folder: Path, **environment: str) -> str:
+def output_of(statement: str, folder: Path, **environment: str) -> str:
     """The output of a fork that runs this statement."""
     done = forkserver.run("timeit", *ONCE, statement, folder=folder, environment=environment)
     assert done.returncode == 0, done.stderr
@@ -27,15 +27,15 @@ def told(statement: str, folder: Path, **environment: str) -> str:
 
 def test_a_fork_has_its_own_folder_environment_and_session(tmp_path: Path) -> None:
     # timeit puts "." in front of the path.
-    look = "import os, sys; print(os.getcwd(), sys.path[1], dict(os.environ), os.getsid(0) == os.getpid())"
-    assert told(look, tmp_path, NAME="value") == f"{tmp_path} {tmp_path} {{'NAME': 'value'}} True"
+    script = "import os, sys; print(os.getcwd(), sys.path[1], dict(os.environ), os.getsid(0) == os.getpid())"
+    assert output_of(script, tmp_path, NAME="value") == f"{tmp_path} {tmp_path} {{'NAME': 'value'}} True"
     # The fourth is the folder that is being listed.
-    assert told("import os; print(sorted(os.listdir('/proc/self/fd')))", tmp_path) == "['0', '1', '2', '3']"
+    assert output_of("import os; print(sorted(os.listdir('/proc/self/fd')))", tmp_path) == "['0', '1', '2', '3']"
 
 
 def test_a_fork_imports_our_modules_itself(tmp_path: Path) -> None:
-    look = "import sys; print('sqlalchemy' in sys.modules, 'pillarbox' in sys.modules, 'apps' in sys.modules)"
-    assert told(look, tmp_path) == "True False False"
+    script = "import sys; print('sqlalchemy' in sys.modules, 'pillarbox' in sys.modules, 'apps' in sys.modules)"
+    assert output_of(script, tmp_path) == "True False False"
 
 
 def test_the_exit_status_or_signal_of_a_fork_is_known(tmp_path: Path) -> None:
@@ -45,8 +45,8 @@ def test_the_exit_status_or_signal_of_a_fork_is_known(tmp_path: Path) -> None:
         "option --no-such-option not recognized\nuse -h/--help for command line help\n",
     )
     with (tmp_path / "log").open("wb") as log:
-        look = "import time; print('here', flush=True); time.sleep(3600)"
-        process = forkserver.start("timeit", *ONCE, look, folder=tmp_path, environment={}, log=log)
+        script = "import time; print('here', flush=True); time.sleep(3600)"
+        process = forkserver.start("timeit", *ONCE, script, folder=tmp_path, environment={}, log=log)
     wait_until(lambda: (tmp_path / "log").read_text() == "here\n", bound=90, what="it says that it is there")
     assert process.poll() is None
     process.send_signal(signal.SIGKILL)

@@ -32,7 +32,7 @@ def test_listens_on_loopback_only(own_server: PostgresServer) -> None:
         assert connection.execute("SHOW listen_addresses").fetchone() == ("127.0.0.1",)
 
 
-def test_is_durable_unless_told_otherwise(own_server: PostgresServer, postgres_server: PostgresServer) -> None:
+def test_is_durable_by_default(own_server: PostgresServer, postgres_server: PostgresServer) -> None:
     with psycopg.connect(own_server.url()) as durable, psycopg.connect(postgres_server.url()) as quick:
         assert durable.execute("SHOW fsync").fetchone() == ("on",)
         assert quick.execute("SHOW fsync").fetchone() == ("off",)

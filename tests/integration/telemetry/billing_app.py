@@ -27,5 +27,7 @@ consumer = Consumer(
 @consumer.on("order.placed")
 def bill(connection: Any, event: ConsumedEvent) -> None:
     with get_tracer("billing").start_as_current_span("bill"):
-        connection.execute("INSERT INTO effect VALUES (%s, %s)", [event.event_id, event.headers.get("traceparent")])
+        headers = event.headers
+        context = [headers.get("traceparent"), headers.get("tracestate")]
+        connection.execute("INSERT INTO effect VALUES (%s, %s, %s)", [event.event_id, *context])
         Outbox().record(connection, Event("order.billed", {}, destination="later", event_id="billed").caused_by(event))

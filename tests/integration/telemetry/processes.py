@@ -39,12 +39,20 @@ class Pages:
         return answer.status_code, answer.json()
 
     def value(self, name: str, **labels: str) -> float | None:
-        """The value of a series; None if it does not exist."""
-        for family in text_string_to_metric_families(self.get("/metrics").text):
-            for sample in family.samples:
-                if sample.name == name and sample.labels == labels:
-                    return sample.value
+        """The value of a series, of any outbox unless the labels name one; None if it does not exist."""
+        for sample in self._samples(name):
+            found = {label: value for label, value in sample.labels.items() if label != "outbox" or label in labels}
+            if found == labels:
+                return float(sample.value)
         return None
+
+    def labels(self, name: str) -> list[dict[str, str]]:
+        """The labels of every series of a metric."""
+        return [sample.labels for sample in self._samples(name)]
+
+    def _samples(self, name: str) -> Iterator[Any]:
+        families = text_string_to_metric_families(self.get("/metrics").text)
+        return (sample for family in families for sample in family.samples if sample.name == name)
 
     def until(self, name: str, wanted: float, **labels: str) -> None:
         """Wait for a metric to have this value."""
@@ -96,9 +104,16 @@ def running(command: list[str], *, cwd: Path, variables: Mapping[str, str]) -> I
 
 def relay(cwd: Path, **variables: str) -> Any:
     """`pillarbox relay` on a free port."""
-    listening = {"PILLARBOX_RELAY__LISTEN": "127.0.0.1:0", **variables}
+    listening = {"PILLARBOX_RELAY__LISTEN": "127.0.0.1:0", "PILLARBOX_LOGGING__EVENTS": "true", **variables}
     return running(["-m", "pillarbox", "relay", "--json"], cwd=cwd, variables=listening)
 
 
+def exporter(cwd: Path, **variables: str) -> Any:
+    """`pillarbox exporter` on a free port."""
+    return running(["-m", "pillarbox", "exporter", "--listen", "127.0.0.1:0"], cwd=cwd, variables=variables)
+
+
 def _address(line: str) -> str:
-    return str(json.loads(line)["listen"]) if line.startswith("{") else line.rpartition("http://")[2]
+    if line.startswith("{"):
+        return str(json.loads(line)["listen"])
+    return line.rpartition("http://")[2].removesuffix("/metrics")

@@ -15,7 +15,7 @@ from tests.integration.cli.running import environment, fresh_pillarbox
 from tests.servers.waiting import wait_until
 
 CANARY = "canary-password"
-NOBODY = f"amqp://guest:{CANARY}@127.0.0.1:1/%2F"
+UNREACHABLE = f"amqp://guest:{CANARY}@127.0.0.1:1/%2F"
 """An unavailable broker: the error is logged without the password."""
 CONSOLE = ("/", "/events", "/event?id=e1", "/dead", "/destinations", "/keys", "/relays", "/store?doctor=1", "/audit")
 ALSO = ("/metrics", "/api/v1/status", "/api/v1/destinations", "/api/v1/openapi.json")
@@ -47,16 +47,16 @@ def said(process: subprocess.Popen[str]) -> str:
 def test_no_output_shows_a_password(postgres_url: str, tmp_path: Path) -> None:
     addresses = {
         "PILLARBOX_STORE": postgres_url.replace("postgres@", f"postgres:{CANARY}@"),
-        "PILLARBOX_TRANSPORT": NOBODY,
+        "PILLARBOX_TRANSPORT": UNREACHABLE,
     }
     assert CANARY in addresses["PILLARBOX_STORE"]
     with psycopg.connect(postgres_url) as connection:
         Outbox().record(connection, Event("order.placed", {}, event_id="e1"))
-    told = [
+    reported = [
         fresh_pillarbox(*arguments, cwd=tmp_path, **addresses)
         for arguments in (("config", "show"), ("config", "show", "--json"), ("doctor", "--json"), ("status", "--json"))
     ]
-    texts = [done.stdout + done.stderr for done in told]
+    texts = [done.stdout + done.stderr for done in reported]
     with running(tmp_path, "--set", "relay.listen=127.0.0.1:0", "relay", "--json", **addresses) as (relay, log):
         first = said(relay)
         address = f"http://{json.loads(first)['listen']}"

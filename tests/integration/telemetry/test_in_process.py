@@ -96,9 +96,12 @@ async def test_relays_of_one_process_share_a_listener() -> None:
     store, metrics = MemoryStore(), RelayMetrics()
     relays = [
         Relay(
-            store=each, transports={"handlers": Handlers()}, observers=[metrics], config=RelayConfig(heartbeat="50ms")
+            store=each,
+            transports={"handlers": Handlers()},
+            observers=[metrics],
+            config=RelayConfig(heartbeat_interval="50ms"),
         )
-        for each in (store, store.beside())
+        for each in (store, store.clone())
     ]
 
     async def shared() -> bool:
@@ -112,12 +115,12 @@ async def test_relays_of_one_process_share_a_listener() -> None:
 
 
 async def test_gauges_are_announced_only_when_they_change() -> None:
-    told: list[Observation] = []
+    reported: list[Observation] = []
     relay = Relay(
         store=MemoryStore(),
         transports={"handlers": Handlers()},
-        observers=[told.append],
-        config=RelayConfig(heartbeat="20ms", poll_interval="20ms"),
+        observers=[reported.append],
+        config=RelayConfig(heartbeat_interval="20ms", poll_interval="20ms"),
     )
     rounds: set[float] = set()
 
@@ -128,7 +131,7 @@ async def test_gauges_are_announced_only_when_they_change() -> None:
 
     async with relay:
         await eventually(many_rounds)
-    held = [one for one in told if isinstance(one, RelayStateChanged)]
+    held = [one for one in reported if isinstance(one, RelayStateChanged)]
     assert held[-1].lanes == 64
     assert len(held) < 10
     assert all(one != following for one, following in pairwise(held))
@@ -136,7 +139,7 @@ async def test_gauges_are_announced_only_when_they_change() -> None:
 
 async def test_a_blocked_loop_stops_the_liveness_signal() -> None:
     store, handlers = MemoryStore(), Handlers()
-    relay = Relay(store=store, transports={"handlers": handlers}, config=RelayConfig(heartbeat="50ms"))
+    relay = Relay(store=store, transports={"handlers": handlers}, config=RelayConfig(heartbeat_interval="50ms"))
     assert relay.silence is None
 
     @handlers.on("*", name="blocking")

@@ -14,6 +14,8 @@ import psycopg
 import pytest
 from opentelemetry.propagate import extract
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -22,24 +24,29 @@ from starlette.routing import Route
 from pillarbox import Event, Outbox
 from tests.integration.consume.broker import remove_queues
 from tests.integration.telemetry.processes import running
+from tests.integration.telemetry.traced_process import described
 from tests.servers.rabbitmq import RabbitMQServer
 from tests.servers.waiting import wait_until
 
 HERE = Path(__file__).parent
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLER = f"00-{TRACE}-b7ad6b7169203331-01"
+STATE = "client=42,vendor@shop=b7ad"
 
 
-def shop(database: str) -> Starlette:
+def shop(database: str, provider: TracerProvider) -> Starlette:
     """An application that accepts orders and continues the trace of the client."""
-    tracer, outbox = TracerProvider().get_tracer("shop"), Outbox()
+    tracer, outbox = provider.get_tracer("shop"), Outbox()
 
     def place(request: Request) -> JSONResponse:
         with (
             tracer.start_as_current_span("POST /orders", context=extract(dict(request.headers))),
             psycopg.connect(database) as connection,
         ):
-            outbox.record(connection, Event("order.placed", {"id": 42}, event_id="placed"))
+            event = Event(
+                "order.placed", {"id": 42}, event_id="placed", correlation_id="visit", headers={"tenant": "x"}
+            )
+            outbox.record(connection, event)
         return JSONResponse({}, status_code=201)
 
     return Starlette(routes=[Route("/orders", place, methods=["POST"])])
@@ -61,11 +68,30 @@ def spans(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
+@pytest.fixture
+def exporter() -> InMemorySpanExporter:
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch, exporter: InMemorySpanExporter) -> TracerProvider:
+    """The provider that the shop has set for its process."""
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr("opentelemetry.trace.get_tracer_provider", lambda: provider)
+    return provider
+
+
 async def test_request_row_header_and_effect_are_one_trace(
-    postgres_url: str, rabbitmq_server: RabbitMQServer, queue: str, tmp_path: Path
+    postgres_url: str,
+    rabbitmq_server: RabbitMQServer,
+    queue: str,
+    tmp_path: Path,
+    provider: TracerProvider,
+    exporter: InMemorySpanExporter,
 ) -> None:
     with psycopg.connect(postgres_url) as connection:
-        connection.execute("CREATE TABLE effect (event_id text, traceparent text)")
+        connection.execute("CREATE TABLE effect (event_id text, traceparent text, tracestate text)")
     (tmp_path / "billing_app.py").write_text((HERE / "billing_app.py").read_text())
     (tmp_path / "pillarbox.toml").write_text(
         f'[transports.rabbit]\nurl = "{rabbitmq_server.url()}"\n[[transports.rabbit.queues]]\nname = "{queue}"\n'
@@ -89,25 +115,38 @@ async def test_request_row_header_and_effect_are_one_trace(
             )
         )
         async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(shop(postgres_url)), base_url="http://shop"
+            transport=httpx.ASGITransport(shop(postgres_url, provider)), base_url="http://shop"
         ) as client:
-            answer = await client.post("/orders", headers={"traceparent": CALLER})
+            answer = await client.post("/orders", headers={"traceparent": CALLER, "tracestate": STATE})
         assert answer.status_code == 201
-        wait_until(lambda: len(spans(handled)) == 2, bound=40, what="the effect's spans")
+        wait_until(lambda: len(spans(handled)) == 3, bound=40, what="the effect's spans")
         wait_until(lambda: len(spans(sent)) == 1, bound=40, what="the relay's span")
 
-    [(recorded,)] = rows(postgres_url, "SELECT trace_id FROM outbox_event WHERE event_id = 'placed'")
-    [(header,)] = rows(postgres_url, "SELECT traceparent FROM effect")
-    [(followed,)] = rows(postgres_url, "SELECT trace_id FROM outbox_event WHERE event_id = 'billed'")
+    created, request = map(described, exporter.get_finished_spans())
     [relayed] = spans(sent)
-    bill, process = spans(handled)
-    request = f"0x{recorded[36:52]}"
-    assert recorded.startswith(f"00-{TRACE}-")
-    assert recorded != CALLER
-    assert header == recorded
-    assert [span["name"] for span in (relayed, process, bill)] == ["send orders", "process order.placed", "bill"]
-    assert {span["trace_id"] for span in (relayed, process, bill)} == {f"0x{TRACE}"}
-    assert relayed["parent"] == request
-    assert process["parent"] == request
-    assert bill["parent"] == process["span_id"]
-    assert followed == f"00-{TRACE}-{bill['span_id'][2:]}-01"
+    caused, bill, process = spans(handled)
+    everything = (request, created, relayed, process, bill, caused)
+    assert [(span["name"], span["kind"], span["parent"]) for span in everything] == [
+        ("POST /orders", "INTERNAL", f"0x{CALLER[36:52]}"),
+        ("create order.placed", "PRODUCER", request["span_id"]),
+        ("send orders", "CLIENT", created["span_id"]),
+        ("process order.placed", "CONSUMER", created["span_id"]),
+        ("bill", "INTERNAL", process["span_id"]),
+        ("create order.billed", "PRODUCER", bill["span_id"]),
+    ]
+    assert {(span["trace_id"], span["tracestate"]) for span in everything} == {(f"0x{TRACE}", STATE)}
+    assert [span["links"] for span in (relayed, process)] == [[created["span_id"]], [created["span_id"]]]
+
+    carried = f"00-{TRACE}-{created['span_id'][2:]}-01"
+    [recorded] = rows(postgres_url, "SELECT trace_id, headers FROM outbox_event WHERE event_id = 'placed'")
+    assert recorded == (carried, {"tenant": "x", "tracestate": STATE})
+    assert rows(postgres_url, "SELECT * FROM effect") == [("placed", carried, STATE)]
+    [followed] = rows(postgres_url, "SELECT trace_id, headers FROM outbox_event WHERE event_id = 'billed'")
+    assert followed == (f"00-{TRACE}-{caused['span_id'][2:]}-01", {"tracestate": STATE})
+
+    same = {"messaging.message.id": "placed", "messaging.message.conversation_id": "visit"}
+    assert same.items() <= created["attributes"].items()
+    for span, operation in ((relayed, "send"), (process, "process")):
+        about = {"messaging.operation.name": operation, "messaging.operation.type": operation}
+        where = {"messaging.system": "rabbitmq", "messaging.destination.name": queue}
+        assert (same | about | where).items() <= span["attributes"].items()

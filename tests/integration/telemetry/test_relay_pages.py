@@ -179,7 +179,7 @@ def test_a_relay_whose_settlements_fail_is_reported_as_stalled(shop: Path) -> No
     record(shop, *orders(1))
     quick = {
         "PILLARBOX_RELAY__LEASE": "3s",
-        "PILLARBOX_RELAY__HEARTBEAT": "500ms",
+        "PILLARBOX_RELAY__HEARTBEAT_INTERVAL": "500ms",
         "PILLARBOX_RELAY__SEND_TIMEOUT": "1s",
     }
     with relay(shop, PILLARBOX_TRANSPORT="stdout://", **quick) as pages:
@@ -227,7 +227,7 @@ def test_a_broker_that_does_not_respond_does_not_delay_health(shop: Path) -> Non
         (shop / "pillarbox.toml").write_text(f'[transports.rabbit]\nurl = "{url}"\n{QUEUES}')
         with relay(shop) as pages:
 
-            def answered_before_the_broker_could(path: str) -> bool:
+            def responds_without_the_broker(path: str) -> bool:
                 """A page that asked the broker would take three seconds every time; a busy machine takes them once."""
                 try:
                     return httpx.get(f"http://{pages.address}{path}", timeout=2).status_code == 200
@@ -235,4 +235,4 @@ def test_a_broker_that_does_not_respond_does_not_delay_health(shop: Path) -> Non
                     return False
 
             for path in ("/readyz", "/health", "/metrics"):
-                wait_until(partial(answered_before_the_broker_could, path), bound=90, what=f"{path} answers")
+                wait_until(partial(responds_without_the_broker, path), bound=90, what=f"{path} answers")
