@@ -10,7 +10,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 FILE = Path(__file__).with_name("BASELINE")
 STORES = "src/pillarbox/stores"
-ENGINES = ("postgres", "sqlite")
+ENGINES = ("postgres", "sqlite", "mariadb")
 
 
 class Baseline(NamedTuple):

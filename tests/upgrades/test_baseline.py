@@ -19,9 +19,10 @@ from tests.upgrades.baseline import (
 BASELINE = read_baseline()
 
 
-def test_the_baseline_names_a_commit_and_the_migrations_of_every_engine() -> None:
+def test_the_baseline_names_a_commit_and_migrations_of_known_engines() -> None:
     assert re.fullmatch(r"[0-9a-f]{40}", BASELINE.commit)
-    assert {name.partition("/")[0] for name in BASELINE.files} == set(ENGINES)
+    # An engine that was added since has no released migrations yet: the next baseline has them.
+    assert {name.partition("/")[0] for name in BASELINE.files} <= set(ENGINES)
     assert set(BASELINE.files) <= set(migrations())
 
 
@@ -35,14 +36,14 @@ def test_migrations_after_the_baseline_have_higher_versions() -> None:
     for engine in ENGINES:
         released = [name for name in BASELINE.files if name.startswith(f"{engine}/")]
         added = [name for name in migrations() if name.startswith(f"{engine}/") and name not in released]
-        assert all(name > max(released) for name in added), added
+        assert all(name > max(released, default="") for name in added), added
 
 
 @pytest.mark.parametrize("name", BASELINE.files)
 def test_the_baseline_has_the_migrations_of_its_commit(name: str) -> None:
     """Without a repository, or in a shallow clone without that commit, the checksums above decide."""
     if not has_commit(BASELINE.commit):
-        assert not is_whole_repository(), f"{BASELINE.commit} is no commit of this repository"
+        assert not is_whole_repository(), f"{BASELINE.commit} is not a commit of this repository"
         return
     shown = git("show", f"{BASELINE.commit}:{path_of(name)}")
     assert shown.returncode == 0, shown.stderr.decode()
