@@ -1,7 +1,7 @@
 """The document ingestion service: uploads are stored and announced in one transaction, then validated and enriched.
 
 settings.py      the settings from the environment, validated at the start
-database.py      the engine of the business tables, PostgreSQL or SQLite
+database.py      the engine of the business tables, PostgreSQL, MariaDB or SQLite
 tables.py        documents, idempotency_keys;  migrations/ and migrate.py bring a database up to them
 documents.py     a document and its states UPLOADED → VALIDATED → ENRICHED
 idempotency.py   one response per Idempotency-Key

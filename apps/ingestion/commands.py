@@ -41,9 +41,9 @@ def serve() -> None:
     """Serve the HTTP API, with an embedded relay unless INGESTION_RELAY says otherwise. SIGTERM drains."""
     import uvicorn
 
-    from apps.common.port import ApiProtocol
     from apps.ingestion.api.app import create_app
     from apps.ingestion.running import check
+    from apps.runtime.port import ApiProtocol
     from pillarbox.telemetry.connections import ACCEPT_BATCH, limit_descriptor_logs
 
     settings = _settings("ingestion-service")
@@ -90,7 +90,7 @@ def relay() -> None:
 
     It is `pillarbox relay` with apps/ingestion/pillarbox.toml; OUTBOX_PUBLISHER_… and INGESTION_… apply.
     """
-    from apps.common.relaying import listening, run_relay
+    from apps.runtime.relaying import listening, run_relay
 
     settings = _settings("ingestion-relay", broker=True)
     given = settings.publisher.as_relay_settings | listening(_port(RELAY_PORT))
@@ -112,8 +112,8 @@ def probe() -> None:
 
 def _settings(service: str, *, broker: bool = False) -> Settings:
     """Read the settings, and configure logs and spans. service: the name in spans."""
-    from apps.common import tracing
     from apps.ingestion import logs
+    from apps.runtime import tracing
 
     try:
         settings = Settings.read(os.environ)
@@ -127,7 +127,7 @@ def _settings(service: str, *, broker: bool = False) -> Settings:
 
 
 def _port(default: str) -> socket | None:
-    from apps.common.port import PortError, open_port
+    from apps.runtime.port import PortError, open_port
 
     try:
         return open_port(METRICS, default)

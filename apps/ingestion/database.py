@@ -6,6 +6,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 
+from apps.runtime.mariadb import open_mariadb_engine
+from apps.runtime.stores import Store
+from pillarbox.stores.mariadb import MariaDBStore
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 
@@ -22,14 +25,18 @@ def open_engine(url: str) -> Engine:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_immediate)
         return engine
+    if url.startswith("mariadb:"):
+        return open_mariadb_engine(url, pool_size=10, max_overflow=THREADS - 10, pool_pre_ping=True)
     target = make_url(url).set(drivername="postgresql+psycopg")
     return create_engine(
         target, pool_size=10, max_overflow=THREADS - 10, pool_pre_ping=True, connect_args={"connect_timeout": 5}
     )
 
 
-def open_store(url: str) -> PostgresStore | SqliteStore:
+def open_store(url: str) -> Store:
     """The store for the relay and `/health`; it connects on first use."""
+    if url.startswith("mariadb:"):
+        return MariaDBStore(url)
     return SqliteStore(url) if url.startswith("sqlite") else PostgresStore(url)
 
 

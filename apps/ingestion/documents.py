@@ -111,16 +111,15 @@ def newest(connection: Connection, *, after: Position | None, most: int) -> list
 
 def advance(connection: Connection, document_id: UUID, *, to: Status, by: str) -> Document:
     """Advance the document by one step. Raises DocumentNotFound and InvalidTransition."""
-    row = connection.execute(
+    done = connection.execute(
         update(documents)
         .where(documents.c.id == document_id, documents.c.status == PREVIOUS[to])
         .values(status=to, updated_at=datetime.now(UTC), updated_by=by)
-        .returning(*documents.c)
-    ).one_or_none()
-    if row is None:
-        found = find(connection, document_id)
+    )
+    found = find(connection, document_id)  # MariaDB has no RETURNING for UPDATE
+    if not done.rowcount:
         raise InvalidTransition(f"document {document_id} is {found.status} and cannot become {to}")
-    return _document(row)
+    return found
 
 
 def _document(row: Row[Any]) -> Document:

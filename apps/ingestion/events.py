@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import uuid4
 
-from apps.common.timestamps import timestamp
 from apps.ingestion.documents import Document
+from apps.runtime.timestamps import timestamp
 from pillarbox import Event
 from pillarbox.inbox import BodyFields
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from apps.ingestion.settings import RelayMode
+from apps.runtime.stores import Store
 from pillarbox import PillarboxError
-from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.sqlite import SqliteStore
 
 State = Literal["UP", "DOWN"]
 DATABASE_TIMEOUT = 3.0
@@ -31,7 +30,7 @@ class Health:
     reason: str | None = None
 
 
-async def check(store: PostgresStore | SqliteStore, *, relay: RelayMode, most_backlog: int) -> Health:
+async def check(store: Store, *, relay: RelayMode, max_backlog: int) -> Health:
     """DOWN if the database does not respond, the backlog is too large, or no relay runs although one should."""
     try:
         async with asyncio.timeout(DATABASE_TIMEOUT):
@@ -42,8 +41,8 @@ async def check(store: PostgresStore | SqliteStore, *, relay: RelayMode, most_ba
     reasons = []
     if relay != "off" and not alive:
         reasons.append("no relay is running")
-    if seen.backlog > most_backlog:
-        reasons.append(f"more than {most_backlog} events are pending")
+    if seen.backlog > max_backlog:
+        reasons.append(f"more than {max_backlog} events are pending")
     return Health(
         status="DOWN" if reasons else "UP",
         database="UP",

@@ -6,8 +6,8 @@ import logging
 import sys
 from datetime import UTC, datetime, timedelta
 
-from apps.common import correlation
-from apps.common.timestamps import timestamp
+from apps.runtime import correlation
+from apps.runtime.timestamps import timestamp
 from pillarbox.observations import (
     BatchFetched,
     BatchSettled,

@@ -11,17 +11,16 @@ import asyncio
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from apps.ingestion.health import DATABASE_TIMEOUT
+from apps.runtime.stores import Store
 from pillarbox import PillarboxError
 from pillarbox.observations import EventDeadLettered, EventDelivered, EventRetried, Observation
-from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.telemetry.prometheus import ConsumerMetrics, RecordMetrics, RelayMetrics, StoreMetrics
 
 
 class ServiceMetrics:
     """Metrics of `serve`: recorded, published and processed events, and the state of the store."""
 
-    def __init__(self, store: PostgresStore | SqliteStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self.registry = CollectorRegistry()
         self.record = RecordMetrics(self.registry)

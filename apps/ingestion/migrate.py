@@ -12,13 +12,14 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import OperationalError
 
+from apps.runtime.mariadb import lock_migrations
+from apps.runtime.stores import Store
 from pillarbox import SchemaError
-from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.stores.mariadb import MariaDBStore
 
 MIGRATIONS = Path(__file__).with_name("migrations")
 LOCK = 8_081_001
-"""The advisory lock of PostgreSQL that serializes concurrent migrations."""
+"""The advisory lock of PostgreSQL that serializes concurrent migrations; MariaDB's has a name."""
 PAUSE = 1.0
 
 
@@ -39,16 +40,20 @@ def wait_for_database(engine: Engine, seconds: float) -> None:
         time.sleep(PAUSE)
 
 
-async def migrate(engine: Engine, store: PostgresStore | SqliteStore) -> None:
-    """Upgrade all tables, and create the compatibility view `outbox_events`."""
+async def migrate(engine: Engine, store: Store) -> None:
+    """Upgrade all tables, and create the compatibility view `outbox_events`, which MariaDB cannot have.
+
+    MariaDB commits every statement: if a migration is interrupted there, run it again."""
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(select(func.pg_advisory_xact_lock(LOCK)))
+        elif connection.dialect.name == "mariadb":
+            lock_migrations(connection, "ingestion")
         command.upgrade(alembic_config(connection), "head")
-    await store.schema.apply(aliases=True)
+    await store.schema.apply(aliases=not isinstance(store, MariaDBStore))
 
 
-async def check_migrated(engine: Engine, store: PostgresStore | SqliteStore) -> None:
+async def check_migrated(engine: Engine, store: Store) -> None:
     """Raises NotMigrated, or OperationalError if the database is unavailable."""
     with engine.begin() as connection:
         found = MigrationContext.configure(connection).get_current_heads()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from apps.common.variables import Variables
+from apps.runtime.variables import Variables
 from pillarbox import ExponentialBackoff, RelayConfig
 
 PREFIX = "OUTBOX_PUBLISHER_"
@@ -50,7 +50,7 @@ class Publisher:
         return ExponentialBackoff(
             base=self.initial_retry_delay,
             multiplier=2,
-            max=self.max_retry_delay,
+            max_delay=self.max_retry_delay,
             jitter="none",
             max_attempts=self.max_retries + 1,
         )
@@ -64,9 +64,9 @@ class Publisher:
             "PILLARBOX_RELAY__BATCH_SIZE": str(self.batch_size),
             "PILLARBOX_RELAY__OUTAGES": self.outages,
             "PILLARBOX_RELAY__ADAPTIVE": str(not self.fixed_delay).lower(),
-            "PILLARBOX_RECORD__WAKEUP": "none" if self.fixed_delay else "notify",
+            "PILLARBOX_RELAY__WAKEUP": "none" if self.fixed_delay else "notify",
             "PILLARBOX_RELAY__RETRY__BASE": f"{self.initial_retry_delay}s",
-            "PILLARBOX_RELAY__RETRY__MAX": f"{self.max_retry_delay}s",
+            "PILLARBOX_RELAY__RETRY__MAX_DELAY": f"{self.max_retry_delay}s",
             "PILLARBOX_RELAY__RETRY__MAX_ATTEMPTS": str(self.max_retries + 1),
         }
 

@@ -11,16 +11,13 @@ from apps.ingestion.consumers.validation import validation
 from apps.ingestion.logs import log_consumer, log_relay
 from apps.ingestion.publisher import Publisher
 from apps.ingestion.topology import DESTINATIONS, EVENTS, QUEUES, ROUTES
+from apps.runtime.stores import Store
 from pillarbox import Handlers, Relay
 from pillarbox.observations import ConsumerObserver, Observer
-from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.telemetry.opentelemetry import RelayTracing
 from pillarbox.transports.rabbitmq import RabbitMQTransport
 
 NAME = "ingestion-service"
-
-Store = PostgresStore | SqliteStore
 
 
 def relay_to_rabbitmq(

@@ -12,15 +12,15 @@ from socket import socket
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from apps.common.consuming import ConsumerHealth
-from apps.common.port import serving
 from apps.ingestion.database import open_engine, open_store
 from apps.ingestion.logs import log_consumer
 from apps.ingestion.migrate import NotMigrated, check_migrated, migrate, wait_for_database
 from apps.ingestion.settings import Settings
 from apps.ingestion.topology import EVENTS
+from apps.runtime.consuming import ConsumerHealth
+from apps.runtime.port import serving
+from apps.runtime.stores import Store
 from pillarbox import Consumer, PillarboxError, SchemaError, StoreUnavailableError
-from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.telemetry.prometheus import ConsumerMetrics
 from pillarbox.transports.rabbitmq import Queue, RabbitMQSource
@@ -69,9 +69,9 @@ async def consume(settings: Settings, queue: Queue, make: MakeConsumer, port: so
             await consumer.run()
 
 
-async def _wait_for_store(store: PostgresStore | SqliteStore) -> None:
+async def _wait_for_store(store: Store) -> None:
     """Wait for a server that starts later than this process; a SQLite file exists or does not."""
-    while isinstance(store, PostgresStore):
+    while not isinstance(store, SqliteStore):
         try:
             await store.schema.check()
         except StoreUnavailableError as error:
@@ -84,7 +84,7 @@ async def _wait_for_store(store: PostgresStore | SqliteStore) -> None:
 
 
 @asynccontextmanager
-async def _database(settings: Settings) -> AsyncIterator[tuple[Engine, PostgresStore | SqliteStore]]:
+async def _database(settings: Settings) -> AsyncIterator[tuple[Engine, Store]]:
     engine, store = open_engine(settings.store), open_store(settings.store)
     try:
         with _explained():

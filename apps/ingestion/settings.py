@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
-from apps.common.variables import RABBITMQ, rabbitmq_url
 from apps.ingestion import publisher
 from apps.ingestion.publisher import Publisher
+from apps.runtime.variables import RABBITMQ, rabbitmq_url
 
 RelayMode = Literal["embedded", "separate", "off"]
 LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
@@ -22,7 +22,7 @@ LogLevel = Literal["TRACE", "DEBUG", "INFO", "WARNING", "ERROR"]
 PREFIX = "INGESTION_"
 METRICS = "INGESTION_METRICS"
 """host:port of /metrics and /health of a consumer or a separate relay; `off`: none."""
-STORES = ("postgresql", "postgres", "sqlite")
+STORES = ("postgresql", "postgres", "mariadb", "sqlite")
 BROKERS = ("amqp", "amqps")
 
 
@@ -35,7 +35,7 @@ class Settings:
     """The settings of the service. `read` creates them from the environment."""
 
     store: str = field(default="sqlite:///ingestion.db", repr=False)
-    """INGESTION_STORE: postgresql://… or sqlite:///file.db"""
+    """INGESTION_STORE: postgresql://…, mariadb://… or sqlite:///file.db"""
     transport: str = field(default="", repr=False)
     """INGESTION_TRANSPORT: amqp://…; empty: validation and enrichment are handlers of the embedded relay."""
     relay: RelayMode = "embedded"
@@ -47,7 +47,7 @@ class Settings:
     """INGESTION_LISTEN: host:port"""
     keep_keys: timedelta = timedelta(hours=24)
     """INGESTION_IDEMPOTENCY_HOURS: how long an Idempotency-Key is kept."""
-    most_backlog: int = 10_000
+    max_backlog: int = 10_000
     """INGESTION_MAX_BACKLOG: with more pending events than this, /health is DOWN."""
     log_level: LogLevel = "INFO"
     """INGESTION_LOG_LEVEL"""
@@ -95,7 +95,10 @@ class _Reading:
     def _store(self) -> None:
         if url := self._take("STORE"):
             if not _is_url(url, STORES) or (url.startswith("sqlite") and not _names_a_file(url)):
-                self._mistakes.append(f"{PREFIX}STORE must be postgresql://user@host/database or sqlite:///file.db")
+                self._mistakes.append(
+                    f"{PREFIX}STORE must be postgresql://user@host/database, mariadb://user@host/database "
+                    "or sqlite:///file.db"
+                )
             self._read["store"] = url
 
     def _transport(self) -> None:
@@ -138,7 +141,7 @@ class _Reading:
         if (hours := self._number("IDEMPOTENCY_HOURS")) is not None:
             self._read["keep_keys"] = timedelta(hours=hours)
         if (most := self._number("MAX_BACKLOG")) is not None:
-            self._read["most_backlog"] = most
+            self._read["max_backlog"] = most
 
     def _number(self, name: str) -> int | None:
         if not (value := self._take(name)):

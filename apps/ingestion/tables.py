@@ -1,4 +1,4 @@
-"""The business tables, the same on PostgreSQL and SQLite. A change here needs a migration."""
+"""The business tables, the same on PostgreSQL, MariaDB and SQLite. A change here needs a migration."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from sqlalchemy import (
     TypeDecorator,
     Uuid,
 )
+from sqlalchemy.dialects import mysql
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """A time. SQLite stores no offset, so values are converted to UTC when written and read."""
+    """A time. SQLite and MariaDB store no offset, so values are converted to UTC when written and read."""
 
-    impl = DateTime(timezone=True)
+    impl = DateTime(timezone=True).with_variant(mysql.DATETIME(fsp=6), "mariadb")
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
@@ -35,12 +36,15 @@ class UtcTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+# A native type only from MariaDB 10.7 on: the columns would depend on the version that they were created with.
+Id = Uuid().with_variant(Uuid(native_uuid=False), "mariadb")
+
 metadata = MetaData()
 
 documents = Table(
     "documents",
     metadata,
-    Column("id", Uuid(), primary_key=True),
+    Column("id", Id, primary_key=True),
     Column("name", String(255), nullable=False),
     Column("content_type", String(255), nullable=False),
     Column("file_size", BigInteger(), nullable=False),
@@ -60,7 +64,7 @@ idempotency_keys = Table(
     metadata,
     Column("key", String(200), primary_key=True),
     Column("fingerprint", String(64), nullable=False),
-    Column("document_id", Uuid(), nullable=False),
+    Column("document_id", Id, nullable=False),
     Column("created_at", UtcTime(), nullable=False),
     Index("idempotency_keys_age", "created_at"),
 )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from apps.ingestion.events import UPLOADED, VALIDATED
 from pillarbox import Route
-from pillarbox.transports.rabbitmq import Binding, DeadLetter, Exchange, Queue, RabbitMQTransport
+from pillarbox.transports.rabbitmq import Binding, DeadLetterTarget, Exchange, Queue, RabbitMQTransport
 
-MOST_MESSAGES = 10_000
+MAX_MESSAGES = 10_000
 EVENTS = Exchange(name="doc.events", type="topic")
 
 
@@ -18,9 +18,9 @@ def _queue(step: str) -> Queue:
     return Queue(
         name=f"document.{step}.q",
         bindings=[Binding(exchange=EVENTS.name, routing_key=f"document.{step}")],
-        max_length=MOST_MESSAGES,
+        max_length=MAX_MESSAGES,
         message_ttl="7 days",
-        dead_letter=DeadLetter(exchange="doc.events.dlx", queue=f"document.{step}.dlq"),
+        dead_letter=DeadLetterTarget(exchange="doc.events.dlx", queue=f"document.{step}.dlq"),
         delivery_limit=20,
         overflow="reject-publish",
         arguments={"x-dead-letter-strategy": "at-least-once"},

@@ -10,30 +10,30 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from socket import socket
 
 import click
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from apps.common import tracing
-from apps.common.consuming import ConsumerHealth
-from apps.common.port import PortError, open_port, serving
-from apps.notifications import database, settings
+from apps.notifications import database, settings, webhooks
 from apps.notifications.domain import Audience, Channel
 from apps.notifications.listeners import LISTENERS, NotificationListener
 from apps.notifications.metrics import ListenerMetrics
 from apps.notifications.monitoring import backlog_health
 from apps.notifications.orchestration.recipients import NO_RECIPIENTS, count_recipients
-from apps.notifications.topology import source_of
+from apps.notifications.topology import relay_settings, source_of
+from apps.notifications.webhooks import WebhookReceiver, is_webhook
+from apps.runtime import tracing
+from apps.runtime.consuming import ConsumerHealth
+from apps.runtime.port import PortError, open_port, serving
+from apps.runtime.stores import Store
 from pillarbox import ConfigurationError, PillarboxError
-from pillarbox.telemetry.log_lines import log_to_stderr
+from pillarbox.telemetry.log_lines import LogOptions
 from pillarbox.telemetry.prometheus import ConsumerMetrics
 
 logger = logging.getLogger("notifications")
 
-CONFIG = Path(__file__).with_name("pillarbox.toml")
 RELAY_PORT, LISTENERS_PORT, DELIVERY_PORT = "127.0.0.1:9464", "127.0.0.1:9465", "127.0.0.1:9466"
 """Addresses of metrics and health unless NOTIFICATIONS_METRICS is set; `serve` has both on the port of the API."""
 
@@ -42,7 +42,7 @@ RELAY_PORT, LISTENERS_PORT, DELIVERY_PORT = "127.0.0.1:9464", "127.0.0.1:9465", 
 @click.option("--verbose", is_flag=True, help="Also log routine steps, such as each event.")
 def commands(verbose: bool) -> None:
     """Notifications for four audiences. PILLARBOX_STORE names the database, PILLARBOX_TRANSPORT the broker."""
-    log_to_stderr(logging.INFO)
+    LogOptions(events=verbose).apply()
     logging.getLogger("notifications").setLevel(logging.DEBUG if verbose else logging.INFO)
     # The listener logs an outage itself.
     logging.getLogger("pika").setLevel(logging.CRITICAL)
@@ -72,33 +72,39 @@ def listen(audiences: Sequence[str], prefetch: int) -> None:
     engine = database.open_engine(settings.database_url(), pool_size=prefetch * len(chosen))
     try:
         port = _port(LISTENERS_PORT)
+        receiver = WebhookReceiver(broker, prefetch=prefetch) if is_webhook(broker) else None
         _warn_without_recipients(engine)
         store = database.open_store(settings.database_url())
         consumed, health = ConsumerMetrics(), ConsumerHealth(store)
         metrics = ListenerMetrics(consumed.registry)
         listeners = [
             LISTENERS[audience](
-                engine, source=source_of(audience, broker, prefetch=prefetch), workers=prefetch, metrics=metrics
+                engine,
+                source=receiver.source_of(audience) if receiver else source_of(audience, broker, prefetch=prefetch),
+                workers=prefetch,
+                metrics=metrics,
             )
             for audience in chosen
         ]
         for listener in listeners:
             listener.consumer.observe(consumed)
             listener.consumer.observe(health)
-        asyncio.run(_listen(listeners, store, serving(port, consumed.registry, health.check)))
+        asyncio.run(_listen(listeners, store, serving(port, consumed.registry, health.check), receiver))
     finally:
         engine.dispose()
 
 
 async def _listen(
     listeners: Sequence[NotificationListener],
-    store: database.Store,
+    store: Store,
     pages: contextlib.AbstractAsyncContextManager[None],
+    receiver: WebhookReceiver | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, listeners)
-    async with contextlib.aclosing(store), pages, asyncio.TaskGroup() as group:
+    received = receiver.serving() if receiver else contextlib.nullcontext()
+    async with contextlib.aclosing(store), pages, received, asyncio.TaskGroup() as group:
         for listener in listeners:
             group.create_task(listener.consumer.run())
 
@@ -168,15 +174,22 @@ def serve(host: str, port: int) -> None:
 def relay() -> None:
     """Publish events to the queues of their audiences; SIGTERM and Ctrl-C drain.
 
-    It is `pillarbox relay` with apps/notifications/pillarbox.toml. NOTIFICATION_OUTBOX_POLL_INTERVAL, _BATCH_SIZE and
-    _INITIAL_DELAY override that file.
+    It is `pillarbox relay` with apps/notifications/pillarbox.toml, or any-broker.toml if the broker is not RabbitMQ.
+    NOTIFICATION_OUTBOX_POLL_INTERVAL, _BATCH_SIZE and _INITIAL_DELAY override that file.
     """
-    from apps.common.relaying import listening, run_relay
+    from apps.runtime.relaying import run_relay
 
     _trace("notifications-relay")
     store, transport = settings.database_url(), settings.broker_url()
-    given = settings.producer(os.environ).as_relay_settings | listening(_port(RELAY_PORT))
-    run_relay(CONFIG, store=store, transport=transport, settings=given)
+    run_relay(relay_settings(transport), store=store, transport=transport, settings=relay_variables())
+
+
+def relay_variables() -> dict[str, str]:
+    """The variables of `pillarbox relay` in this environment."""
+    from apps.runtime.relaying import listening
+
+    given = settings.producer(os.environ).as_relay_settings | webhooks.relay_variables(settings.optional_broker_url())
+    return given | listening(_port(RELAY_PORT))
 
 
 @commands.command("add-recipient")

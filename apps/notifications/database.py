@@ -1,7 +1,7 @@
 """Opens the database of the application and migrates its tables.
 
-One URL serves all processes: `postgresql://…` or `sqlite:///…`. Invariant: on SQLite every transaction begins as a
-writer, so that concurrent transactions wait for each other instead of failing.
+One URL serves all processes: `postgresql://…`, `mariadb://…` or `sqlite:///…`. Invariant: on SQLite every transaction
+begins as a writer, so that concurrent transactions wait for each other instead of failing.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, OperationalError
 
+from apps.runtime.mariadb import DRIVER, open_mariadb_engine
+from apps.runtime.stores import Store
 from pillarbox import ConfigurationError, StoreUnavailableError, TableNames
+from pillarbox.stores.mariadb import MariaDBStore
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-DRIVERS = {"postgresql": "postgresql+psycopg", "sqlite": "sqlite"}
+DRIVERS = {"postgresql": "postgresql+psycopg", "mariadb": DRIVER, "sqlite": "sqlite"}
 BUSY_SECONDS = 30
 EVENT_TABLES = TableNames()
 DELIVERY_TABLES = TableNames(prefix="delivery_")
 """The prefix of the outbox of deliveries; business events are in the default one."""
-
-Store = PostgresStore | SqliteStore
 
 
 def open_engine(url: str, *, pool_size: int = 10) -> Engine:
@@ -36,10 +37,13 @@ def open_engine(url: str, *, pool_size: int = 10) -> Engine:
         driver = DRIVERS[parsed.drivername]
     except (ArgumentError, KeyError):
         raise ConfigurationError(
-            "the database's URL must begin with postgresql:// or sqlite:///, for example sqlite:///notifications.db"
+            "the database's URL must begin with postgresql://, mariadb:// or sqlite:///, for example "
+            "sqlite:///notifications.db"
         ) from None
     if driver == "sqlite" and parsed.database in (None, "", ":memory:"):
         raise ConfigurationError("the database's URL names no file; write for example sqlite:///notifications.db")
+    if driver == DRIVER:
+        return open_mariadb_engine(parsed, pool_size=pool_size)
     engine = create_engine(parsed.set(drivername=driver), pool_size=pool_size)
     if driver == "sqlite":
         event.listen(engine, "connect", _configure_sqlite)
@@ -56,13 +60,16 @@ def open_store(url: str, *, tables: TableNames = EVENT_TABLES, ledger: bool = Fa
     """The store of the outbox with that prefix. Raises ConfigurationError for an invalid URL."""
     if url.startswith("sqlite:"):
         return SqliteStore(url, tables=tables, ledger=ledger)
+    if url.startswith("mariadb:"):
+        return MariaDBStore(url, tables=tables, ledger=ledger)
     return PostgresStore(url, tables=tables, ledger=ledger)
 
 
 def migrate(url: str) -> None:
     """Create or upgrade the tables: the application's own by Alembic, those of both outboxes by the library.
 
-    Idempotent, also when several processes call it at once. In a running event loop, call
+    Idempotent, also when several processes call it at once. MariaDB commits every statement of a migration: if it is
+    interrupted there, call it again. In a running event loop, call
     `await asyncio.to_thread(migrate, url)`. Raises StoreUnavailableError if there is no such database.
     """
     # Imported here, because only one of the processes migrates.
@@ -86,8 +93,8 @@ def migrate(url: str) -> None:
 async def _apply_outboxes(url: str) -> None:
     for tables in (EVENT_TABLES, DELIVERY_TABLES):
         async with aclosing(open_store(url, tables=tables)) as store:
-            # Other producers insert into the compatibility view `event_outbox`.
-            await store.schema.apply(aliases=tables == EVENT_TABLES)
+            # Other producers insert into the compatibility view `event_outbox`, which MariaDB cannot have.
+            await store.schema.apply(aliases=tables == EVENT_TABLES and not isinstance(store, MariaDBStore))
 
 
 def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import Engine, Insert, Table
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Engine
 
 from apps.notifications.domain import EVERY_EVENT, Audience, Channel
 from apps.notifications.tables import audience_member, channel_preference, recipient
+from apps.runtime.inserts import insert_or_keep, insert_or_update
 
 
 def add(
@@ -34,16 +34,6 @@ def add(
     ]
     with engine.begin() as connection:
         dialect = connection.dialect.name
-        connection.execute(_upsert(dialect, recipient), user)
-        connection.execute(_insert(dialect, audience_member).on_conflict_do_nothing(), member)
-        connection.execute(_upsert(dialect, channel_preference), chosen)
-
-
-def _upsert(dialect: str, table: Table) -> Insert:
-    statement = _insert(dialect, table)
-    changed = {column.name: statement.excluded[column.name] for column in table.c if not column.primary_key}
-    return statement.on_conflict_do_update(index_elements=list(table.primary_key), set_=changed)
-
-
-def _insert(dialect: str, table: Table) -> postgresql.Insert | sqlite.Insert:
-    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+        connection.execute(insert_or_update(dialect, recipient), user)
+        connection.execute(insert_or_keep(dialect, audience_member), member)
+        connection.execute(insert_or_update(dialect, channel_preference), chosen)

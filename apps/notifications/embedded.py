@@ -17,7 +17,7 @@ from pillarbox import ExponentialBackoff, Handlers, Relay, Route
 from pillarbox.telemetry.logs import RelayLog
 from pillarbox.telemetry.opentelemetry import RelayTracing
 
-RETRY = ExponentialBackoff(base="1s", multiplier=5, max="1h", jitter="none", max_attempts=7)
+RETRY = ExponentialBackoff(base="1s", multiplier=5, max_delay="1h", jitter="none", max_attempts=7)
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ OUTBOXES = {"events": EVENT_TABLES, "deliveries": DELIVERY_TABLES}
 """Business events, and deliveries to users."""
 DATABASE_TIMEOUT = 3.0
 """Seconds within which the database must respond."""
-MOST_BACKLOG = 10_000
+MAX_BACKLOG = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +71,10 @@ class Outboxes:
             await store.aclose()
 
 
-async def backlog_health(outboxes: Outboxes, most_backlog: int = MOST_BACKLOG) -> tuple[bool, dict[str, object]]:
+async def backlog_health(outboxes: Outboxes, max_backlog: int = MAX_BACKLOG) -> tuple[bool, dict[str, object]]:
     """UP while the database responds and no backlog exceeds the limit; with the backlogs."""
     found = await outboxes.read()
     if found is None:
         return False, {"reason": "the database does not respond"}
-    over = [f"more than {most_backlog} {name} are pending" for name, one in found.items() if one.backlog > most_backlog]
+    over = [f"more than {max_backlog} {name} are pending" for name, one in found.items() if one.backlog > max_backlog]
     return not over, {"reason": "; ".join(over) or None} | {name: asdict(one) for name, one in found.items()}

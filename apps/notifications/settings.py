@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from apps.common.variables import RABBITMQ, Variables, rabbitmq_url
+from apps.runtime.variables import RABBITMQ, Variables, rabbitmq_url
 from pillarbox import ConfigurationError
 
 DATABASE = "PILLARBOX_STORE"
@@ -23,14 +23,16 @@ PRODUCER = "NOTIFICATION_OUTBOX_"
 def database_url() -> str:
     """Raises ConfigurationError if it is not set."""
     if not (value := os.environ.get(DATABASE)):
-        raise ConfigurationError(f"{DATABASE} is not set; give it postgresql://… or sqlite:///…")
+        raise ConfigurationError(f"{DATABASE} is not set; give it postgresql://…, mariadb://… or sqlite:///…")
     return value
 
 
 def broker_url() -> str:
     """Raises ConfigurationError if it is not set."""
     if not (value := optional_broker_url()):
-        raise ConfigurationError(f"{BROKER} is not set; give it amqp://…, or set {RABBITMQ}HOST")
+        raise ConfigurationError(
+            f"{BROKER} is not set; give it amqp://… or the URL of another broker, or set {RABBITMQ}HOST"
+        )
     return value
 
 

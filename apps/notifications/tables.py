@@ -1,7 +1,7 @@
 """The tables of the application. The library creates those of the two outboxes: see `database.migrate`.
 
 Invariants: every change here has a revision in `migrations/versions`; a test compares the two. Times are in UTC and
-timezone-aware on both databases.
+timezone-aware on every database.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
 )
+from sqlalchemy.dialects import mysql
 from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.types import TypeEngine
 
 from apps.notifications.domain import Audience, Channel
 
@@ -45,12 +47,18 @@ metadata = MetaData(
 BigId = BigInteger().with_variant(Integer(), "sqlite")
 """SQLite generates ids only for INTEGER columns."""
 Json = JSON().with_variant(JSONB(), "postgresql")
+TimeOfDay = Time().with_variant(mysql.TIME(fsp=6), "mariadb")
+
+
+def words(longest: int | None = None) -> TypeEngine[str]:
+    """Text. MariaDB needs the greatest length in an index: that of an event id or type in the outbox, for example."""
+    return Text().with_variant(mysql.LONGTEXT() if longest is None else mysql.VARCHAR(longest), "mariadb")
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """A time. SQLite has no time zones: values are stored and returned in UTC."""
+    """A time. SQLite and MariaDB store no time zone: values are stored and returned in UTC."""
 
-    impl = DateTime(timezone=True)
+    impl = DateTime(timezone=True).with_variant(mysql.DATETIME(fsp=6), "mariadb")
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
@@ -75,11 +83,11 @@ def _id() -> Column[Any]:
 
 
 def _audience() -> tuple[Column[Any], CheckConstraint]:
-    return Column("audience", Text, primary_key=True), _one_of("audience", list(Audience))
+    return Column("audience", words(20), primary_key=True), _one_of("audience", list(Audience))
 
 
 def _channel(name: str = "channel", *, key: bool = True) -> tuple[Column[Any], CheckConstraint]:
-    return Column(name, Text, primary_key=key, nullable=False), _one_of(name, list(Channel))
+    return Column(name, words(20), primary_key=key, nullable=False), _one_of(name, list(Channel))
 
 
 def _user() -> Column[Any]:
@@ -94,7 +102,7 @@ reservation = Table(
     metadata,
     _id(),
     Column("restaurant_id", BigInteger, nullable=False),
-    Column("guest_name", Text, nullable=False),
+    Column("guest_name", words(), nullable=False),
     Column("party_size", Integer, nullable=False),
     Column("reserved_for", UtcTime, nullable=False),
     Column("created_at", UtcTime, nullable=False),
@@ -115,8 +123,8 @@ account = Table(
     metadata,
     _id(),
     Column("agency_id", BigInteger, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("email", Text, nullable=False),
+    Column("name", words(), nullable=False),
+    Column("email", words(320), nullable=False),
     Column("created_at", UtcTime, nullable=False),
     UniqueConstraint("email"),
 )
@@ -127,11 +135,11 @@ recipient = Table(
     "recipient",
     metadata,
     Column("user_id", BigId, primary_key=True, autoincrement=False),
-    Column("name", Text, nullable=False),
-    Column("email", Text),
-    Column("phone", Text),
-    Column("push_token", Text),
-    Column("time_zone", Text, nullable=False),
+    Column("name", words(), nullable=False),
+    Column("email", words()),
+    Column("phone", words()),
+    Column("push_token", words()),
+    Column("time_zone", words(), nullable=False),
 )
 
 audience_member = Table(
@@ -147,7 +155,7 @@ channel_preference = Table(
     "channel_preference",
     metadata,
     _user(),
-    Column("event_type", Text, primary_key=True),
+    Column("event_type", words(255), primary_key=True),
     *_channel(),
     Column("enabled", Boolean, nullable=False),
 )
@@ -156,15 +164,15 @@ quiet_hours = Table(
     "quiet_hours",
     metadata,
     _user(),
-    Column("starts", Time, nullable=False),
-    Column("ends", Time, nullable=False),
+    Column("starts", TimeOfDay, nullable=False),
+    Column("ends", TimeOfDay, nullable=False),
 )
 
 default_channel = Table(
     "default_channel",
     metadata,
     *_audience(),
-    Column("event_type", Text, primary_key=True),
+    Column("event_type", words(255), primary_key=True),
     *_channel(),
 )
 
@@ -177,13 +185,13 @@ def _notifications(name: str) -> Table:
         name,
         metadata,
         _id(),
-        Column("event_id", Text, nullable=False),
+        Column("event_id", words(200), nullable=False),
         Column("user_id", BigInteger, nullable=False),
         *_channel("notification_type", key=False),
-        Column("event_type", Text, nullable=False),
+        Column("event_type", words(), nullable=False),
         Column("aggregate_id", BigInteger, nullable=False),
-        Column("title", Text, nullable=False),
-        Column("body", Text, nullable=False),
+        Column("title", words(), nullable=False),
+        Column("body", words(), nullable=False),
         Column("payload", Json, nullable=False),
         Column("deliver_after", UtcTime),
         Column("created_at", UtcTime, nullable=False),
@@ -211,12 +219,12 @@ notification_delivery = Table(
     "notification_delivery",
     metadata,
     _id(),
-    Column("audience", Text, nullable=False),
+    Column("audience", words(20), nullable=False),
     _one_of("audience", list(Audience)),
     Column("notification_id", BigInteger, nullable=False),
     Column("user_id", BigInteger, nullable=False),
     *_channel(key=False),
-    Column("event_id", Text, nullable=False),
+    Column("event_id", words(200), nullable=False),
     Column("attempt", Integer, nullable=False),
     Column("delivered_at", UtcTime, nullable=False),
     UniqueConstraint("audience", "notification_id", name="uk_notification_delivery_once"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.common.consuming import ConsumerHealth
+from apps.runtime.consuming import ConsumerHealth
 from pillarbox.observations import (
     ConsumerStarted,
     ConsumerStopped,

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from apps.common.port import serving
+from apps.runtime.port import serving
 
 IDLE = 200
 

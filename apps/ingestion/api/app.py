@@ -11,10 +11,6 @@ from fastapi import FastAPI, Response
 from fastapi.concurrency import run_in_threadpool
 from sqlalchemy.exc import DBAPIError
 
-from apps.common.correlation import Correlation
-from apps.common.metrics import HttpMetrics, metrics_page
-from apps.common.topology import declaring
-from apps.common.tracing import OURS_ONLY, HttpTracing
 from apps.ingestion import health
 from apps.ingestion.api.bodies import HealthBody
 from apps.ingestion.api.middleware import BodyLimit
@@ -25,6 +21,10 @@ from apps.ingestion.metrics import ServiceMetrics
 from apps.ingestion.relay import open_broker, relay_to_consumers, relay_to_rabbitmq
 from apps.ingestion.service import DocumentService
 from apps.ingestion.settings import Settings
+from apps.runtime.correlation import Correlation
+from apps.runtime.metrics import HttpMetrics, metrics_page
+from apps.runtime.topology import declaring
+from apps.runtime.tracing import OURS_ONLY, HttpTracing
 from pillarbox import Outbox, Relay
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ def create_app(settings: Settings) -> FastAPI:
 
     @app.get("/health", tags=["health"])
     async def healthy(response: Response) -> HealthBody:
-        found = await health.check(store, relay=settings.relay, most_backlog=settings.most_backlog)
+        found = await health.check(store, relay=settings.relay, max_backlog=settings.max_backlog)
         response.status_code = 200 if found.status == "UP" else 503
         return HealthBody.of(found)
 

@@ -12,11 +12,11 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, StringConstraints
 from pydantic.alias_generators import to_camel
 
-from apps.common.timestamps import timestamp
 from apps.ingestion.documents import Document, Status, Upload
 from apps.ingestion.health import Health
+from apps.runtime.timestamps import timestamp
 
-LARGEST_FILE = 10 * 2**30
+MAX_FILE = 10 * 2**30
 DEEPEST_METADATA = 32
 """Levels; the size is bounded with the body."""
 
@@ -82,7 +82,7 @@ class NewDocument(Body):
 
     name: Text
     content_type: ContentType
-    file_size: Annotated[int, Field(strict=True, ge=0, le=LARGEST_FILE)]
+    file_size: Annotated[int, Field(strict=True, ge=0, le=MAX_FILE)]
     metadata: Metadata = {}
     uploaded_by: Text
 

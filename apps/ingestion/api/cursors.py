@@ -6,8 +6,8 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime
 from uuid import UUID
 
-from apps.common.timestamps import timestamp
 from apps.ingestion.documents import Document, Position
+from apps.runtime.timestamps import timestamp
 
 
 class BadCursor(Exception):

@@ -6,7 +6,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LARGEST_BODY = 256 * 1024
+MAX_BODY = 256 * 1024
 
 
 class BodyLimit:
@@ -20,14 +20,14 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         announced = Headers(scope=scope).get("content-length", "0")
-        read = int(announced) if announced.isdecimal() and int(announced) > LARGEST_BODY else 0
+        read = int(announced) if announced.isdecimal() and int(announced) > MAX_BODY else 0
 
         async def receive_bounded() -> Message:
             nonlocal read
             message = await receive()
             read += len(message.get("body", b""))
-            if read > LARGEST_BODY:
-                raise HTTPException(413, f"the body is larger than {LARGEST_BODY} bytes; send less")
+            if read > MAX_BODY:
+                raise HTTPException(413, f"the body is larger than {MAX_BODY} bytes; send less")
             return message
 
         await self._app(scope, receive_bounded, send)

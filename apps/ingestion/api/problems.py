@@ -12,10 +12,10 @@ from fastapi.responses import JSONResponse
 from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 
-from apps.common import correlation
 from apps.ingestion.api.cursors import BadCursor
 from apps.ingestion.documents import DocumentNotFound
 from apps.ingestion.idempotency import KeyReused
+from apps.runtime import correlation
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from fastapi import APIRouter, Header, Query, Response
 
-from apps.common import correlation
 from apps.ingestion.api import cursors
 from apps.ingestion.api.bodies import DocumentBody, DocumentPage, NewDocument
 from apps.ingestion.service import DocumentService
+from apps.runtime import correlation
 
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[!-~]+$")]
 Limit = Annotated[int, Query(ge=1, le=200)]

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from apps.common import correlation
 from apps.ingestion import documents
 from apps.ingestion.documents import Document, DocumentNotFound, InvalidTransition, Status
+from apps.runtime import correlation
 from pillarbox import PermanentError
 from pillarbox.inbox import ConsumedEvent
 

@@ -11,9 +11,10 @@ import click
 from rich.console import Console
 
 from apps.ingestion.demo import view
-from apps.ingestion.demo.environment import SetupError, prepared
+from apps.ingestion.demo.environment import prepared
 from apps.ingestion.demo.processes import Processes, ProcessFailed
 from apps.ingestion.demo.scenario import Scenario
+from pillarbox import ConfigurationError
 
 
 @click.command()
@@ -38,7 +39,7 @@ def demo(seconds: float, rate: float, as_json: bool) -> None:
             scenario = Scenario(processes, show, seconds=seconds, rate=rate)
             _stop_on_signal(scenario)
             verification = scenario.run()
-    except (SetupError, ProcessFailed) as error:
+    except (ConfigurationError, ProcessFailed) as error:
         raise click.ClickException(str(error)) from None
     if as_json:
         click.echo(json.dumps({"ok": verification.ok} | asdict(verification)))

@@ -12,10 +12,6 @@ from fastapi import Depends, FastAPI
 from prometheus_client import CollectorRegistry
 from sqlalchemy import Engine
 
-from apps.common.correlation import Correlation
-from apps.common.metrics import HttpMetrics, metrics_page
-from apps.common.topology import declaring
-from apps.common.tracing import OURS_ONLY, HttpTracing
 from apps.notifications.api.authentication import Authenticate, only_own, trust_header
 from apps.notifications.api.limits import LimitedBody
 from apps.notifications.api.live import Live
@@ -29,8 +25,12 @@ from apps.notifications.api.routes.live import live_routes
 from apps.notifications.api.routes.notifications import notification_routes
 from apps.notifications.api.routes.preferences import preference_routes
 from apps.notifications.database import url_of
-from apps.notifications.monitoring import MOST_BACKLOG, Outboxes
-from apps.notifications.topology import open_broker
+from apps.notifications.monitoring import MAX_BACKLOG, Outboxes
+from apps.notifications.topology import is_rabbitmq, open_broker
+from apps.runtime.correlation import Correlation
+from apps.runtime.metrics import HttpMetrics, metrics_page
+from apps.runtime.topology import declaring
+from apps.runtime.tracing import OURS_ONLY, HttpTracing
 
 ANYWHERE = (
     HTTPStatus.UNAUTHORIZED,
@@ -56,15 +56,15 @@ def create_app(
     poll_every: float = 0.5,
     heartbeat: float = 15.0,
     most_followers: int = 1000,
-    most_backlog: int = MOST_BACKLOG,
+    max_backlog: int = MAX_BACKLOG,
     broker: str = "",
 ) -> FastAPI:
     """Create the application. The caller disposes of the engine. `app.state.live.close()` ends the live streams.
 
     authenticate: a FastAPI dependency that returns the id of the current user; the default trusts a header.
     poll_every, heartbeat, most_followers: see `Live`.
-    most_backlog: with more pending events than this in an outbox, `/health` is DOWN.
-    broker: the URL of a RabbitMQ on which to declare the topology at the start; '' for none.
+    max_backlog: with more pending events than this in an outbox, `/health` is DOWN.
+    broker: the URL of the broker; the topology is declared at the start if it is a RabbitMQ. '' for none.
     """
     live = Live(FeedQueries(engine), poll_every=poll_every, heartbeat=heartbeat, most_followers=most_followers)
     registry = CollectorRegistry()
@@ -74,7 +74,7 @@ def create_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(outboxes.aclose)
-            if broker:
+            if broker and is_rabbitmq(broker):
                 await stack.enter_async_context(declaring(open_broker(broker)))
             group = await stack.enter_async_context(asyncio.TaskGroup())
             group.create_task(live.poll())
@@ -94,7 +94,7 @@ def create_app(
     app.add_middleware(HttpMetrics, registry=registry)
     app.add_middleware(HttpTracing)
     handle_problems(app)
-    app.include_router(health_routes(engine, outboxes, most_backlog=most_backlog))
+    app.include_router(health_routes(engine, outboxes, max_backlog=max_backlog))
     app.add_route("/metrics", metrics_page(registry, outboxes.refresh), include_in_schema=False)
     for router in (
         preference_routes(PreferenceQueries(engine)),

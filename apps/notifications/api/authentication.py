@@ -13,7 +13,7 @@ from typing import Any
 from fastapi import Depends, Security
 from fastapi.security import APIKeyHeader
 
-from apps.notifications.api.limits import LONGEST_ID, UserId
+from apps.notifications.api.limits import MAX_ID_LENGTH, UserId
 from apps.notifications.api.problems import Problem
 
 Authenticate = Callable[..., Any]
@@ -26,7 +26,7 @@ _header = APIKeyHeader(
 
 def trust_header(user: str | None = Security(_header)) -> int:
     """The user that `X-User-Id` names. Raises Problem if it is missing or invalid."""
-    if user is None or not (user.isascii() and user.isdecimal() and len(user) <= LONGEST_ID):
+    if user is None or not (user.isascii() and user.isdecimal() and len(user) <= MAX_ID_LENGTH):
         raise Problem(
             HTTPStatus.UNAUTHORIZED, "unauthenticated", "not authenticated: send the user's id in the header X-User-Id"
         )

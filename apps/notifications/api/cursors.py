@@ -7,12 +7,12 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime
 from http import HTTPStatus
 
-from apps.common.timestamps import timestamp
 from apps.notifications.api.limits import HIGHEST_ID
 from apps.notifications.api.models import Notification
 from apps.notifications.api.problems import Problem
 from apps.notifications.api.queries.notifications import Position
 from apps.notifications.domain import Audience
+from apps.runtime.timestamps import timestamp
 
 
 def cursor_after(last: Notification) -> str:

@@ -11,19 +11,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from apps.notifications.api.problems import Problem, answer
 
 HIGHEST_ID = 2**63 - 1
-LONGEST_ID = len(str(HIGHEST_ID))
-LARGEST_BODY = 64 * 1024
-LONGEST_PAGE = 100
-LONGEST_CURSOR = 200
-MOST_EVENT_TYPES = 100
-LONGEST_EVENT_TYPE = 255
+MAX_ID_LENGTH = len(str(HIGHEST_ID))
+MAX_BODY = 64 * 1024
+MAX_PAGE = 100
+MAX_CURSOR = 200
+MAX_EVENT_TYPES = 100
+MAX_EVENT_TYPE = 255
 
 UserId = Annotated[int, Path(ge=0, le=HIGHEST_ID, description="The id of the user.")]
 NotificationId = Annotated[int, Path(ge=1, le=HIGHEST_ID)]
-PageSize = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="Notifications per page.")]
-Cursor = Annotated[str | None, Query(max_length=LONGEST_CURSOR, description="`next` of the previous page.")]
+PageSize = Annotated[int, Query(ge=1, le=MAX_PAGE, description="Notifications per page.")]
+Cursor = Annotated[str | None, Query(max_length=MAX_CURSOR, description="`next` of the previous page.")]
 
-_TOO_LARGE = f"the body is larger than {LARGEST_BODY // 1024} KiB"
+_TOO_LARGE = f"the body is larger than {MAX_BODY // 1024} KiB"
 
 
 class LimitedBody:
@@ -36,7 +36,7 @@ class LimitedBody:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if _content_length(scope) > LARGEST_BODY:
+        if _content_length(scope) > MAX_BODY:
             refusal = answer(scope["path"], HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", _TOO_LARGE)
             await refusal(scope, receive, send)
             return
@@ -46,7 +46,7 @@ class LimitedBody:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
-            if size > LARGEST_BODY:
+            if size > MAX_BODY:
                 raise Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", _TOO_LARGE)
             return message
 

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints, model_validator
 
-from apps.common.timestamps import timestamp
-from apps.notifications.api.limits import LONGEST_EVENT_TYPE, MOST_EVENT_TYPES
+from apps.notifications.api.limits import MAX_EVENT_TYPE, MAX_EVENT_TYPES
 from apps.notifications.domain import Audience, Channel
+from apps.runtime.timestamps import timestamp
 
 Moment = Annotated[datetime, PlainSerializer(timestamp, when_used="json")]
 
@@ -34,9 +34,7 @@ def _known_zone(name: str) -> str:
     return name
 
 
-EventType = Annotated[
-    str, StringConstraints(min_length=1, max_length=LONGEST_EVENT_TYPE, pattern=r"^[^\x00-\x1f\x7f]+$")
-]
+EventType = Annotated[str, StringConstraints(min_length=1, max_length=MAX_EVENT_TYPE, pattern=r"^[^\x00-\x1f\x7f]+$")]
 TimeZone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_known_zone)]
 
 
@@ -62,7 +60,7 @@ class Preferences(Model):
     quiet_hours: QuietHours | None = None
     channels: dict[EventType, dict[Channel, bool]] = Field(
         default={},
-        max_length=MOST_EVENT_TYPES,
+        max_length=MAX_EVENT_TYPES,
         description="By event type, `*` for all; the event type takes precedence.",
         examples=[{"*": {"SMS": False}, "ORDER_CREATED": {"SMS": True}}],
     )

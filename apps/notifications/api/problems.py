@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 logger = logging.getLogger("notifications.api")
 
 MEDIA_TYPE = "application/problem+json"
-MOST_ERRORS = 20
+MAX_ERRORS = 20
 _NAMES = "urn:notifications:problem:"
 _SCHEMAS = "#/components/schemas/{model}"
 
@@ -105,7 +105,7 @@ def _invalid(request: Request, error: Exception) -> JSONResponse:
     """The invalid values are not returned: they may be large or secret."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - what the handler was registered for
     found = error.errors()
-    errors = [FieldError(field=".".join(map(str, one["loc"])), detail=one["msg"]) for one in found[:MOST_ERRORS]]
+    errors = [FieldError(field=".".join(map(str, one["loc"])), detail=one["msg"]) for one in found[:MAX_ERRORS]]
     detail = f"the request has {len(found)} error{'' if len(found) == 1 else 's'}; see errors"
     return answer(request.url.path, HTTPStatus.UNPROCESSABLE_ENTITY, "invalid", detail, errors=errors)
 

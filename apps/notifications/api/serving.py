@@ -9,7 +9,7 @@ import sys
 import uvicorn
 from fastapi import FastAPI
 
-from apps.common.port import ApiProtocol
+from apps.runtime.port import ApiProtocol
 from pillarbox.telemetry.connections import ACCEPT_BATCH, limit_descriptor_logs
 
 GRACE_PERIOD = 10

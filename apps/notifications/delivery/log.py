@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, Engine, Insert, and_, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Engine, and_, select
 
 from apps.notifications.delivery.request import DeliveryRequest
 from apps.notifications.tables import notification_delivery, recipient
+from apps.runtime.inserts import insert_or_keep
 from pillarbox import PermanentError
 
 
@@ -64,7 +64,7 @@ class DeliveryLog:
         with self._engine.begin() as connection:
             connection.execute(lock)
             connection.execute(
-                _insert(connection),
+                insert_or_keep(connection.dialect.name, notification_delivery),
                 {
                     "audience": request.audience,
                     "notification_id": request.notification_id,
@@ -75,10 +75,3 @@ class DeliveryLog:
                     "delivered_at": datetime.now(UTC),
                 },
             )
-
-
-def _insert(connection: Connection) -> Insert:
-    """An insert that ignores an existing row."""
-    if connection.dialect.name == "postgresql":
-        return postgresql.insert(notification_delivery).on_conflict_do_nothing()
-    return sqlite.insert(notification_delivery).on_conflict_do_nothing()

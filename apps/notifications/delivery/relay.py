@@ -22,7 +22,7 @@ from pillarbox.telemetry.logs import RelayLog
 from pillarbox.telemetry.opentelemetry import RelayTracing
 from pillarbox.transports.handlers import HandlerAddress
 
-RETRY = ExponentialBackoff(base="10s", max="1h", max_attempts=8)
+RETRY = ExponentialBackoff(base="10s", max_delay="1h", max_attempts=8)
 THREADS = 16
 """For each channel."""
 

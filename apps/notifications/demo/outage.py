@@ -6,7 +6,7 @@ from apps.notifications.demo.servers import FakeMailServer, Gateway
 
 EVERY = 20.0
 """Seconds between two outages in a run without a time limit."""
-LONGEST = 5.0
+MAX_SECONDS = 5.0
 
 
 class MailOutage:
@@ -15,7 +15,7 @@ class MailOutage:
     def __init__(self, mail: FakeMailServer, gateway: Gateway, *, planned: float | None) -> None:
         self._mail = mail
         self._gateway = gateway
-        self._length = LONGEST if planned is None else min(LONGEST, planned * 0.3)
+        self._length = MAX_SECONDS if planned is None else min(MAX_SECONDS, planned * 0.3)
         self._due = EVERY / 2 if planned is None else planned * 0.35
         self._again = planned is None
         self._stopped_at = 0.0
@@ -32,7 +32,7 @@ class MailOutage:
             return
         pushed = self._gateway.accepted.total() - self._pushed_before
         lasted = elapsed - self._stopped_at
-        if lasted >= self._length and (pushed or (over and lasted >= LONGEST)):
+        if lasted >= self._length and (pushed or (over and lasted >= MAX_SECONDS)):
             self._restart(elapsed, pushed)
 
     def _stop(self, elapsed: float) -> None:

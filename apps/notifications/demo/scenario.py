@@ -66,7 +66,7 @@ class Scenario:
         self._outage = MailOutage(self._mail, self._gateway, planned=seconds)
         self._expected: list[Expected] = []
         self._events = 0
-        self._chance = random.Random()  # noqa: S311 - guests, not secrets
+        self._rng = random.Random()  # noqa: S311 - guests, not secrets
 
     def stop(self) -> None:
         self._stopping.set()
@@ -119,19 +119,19 @@ class Scenario:
 
     def _record_event(self, engine: Engine) -> list[Expected]:
         """Run one business transaction; returns the expected notifications."""
-        match self._chance.randrange(3):
+        match self._rng.randrange(3):
             case 0:
-                restaurant = self._chance.choice([1, 2])
+                restaurant = self._rng.choice([1, 2])
                 number = request_reservation(
                     engine,
                     restaurant_id=restaurant,
-                    guest_name=self._chance.choice(["Iris", "Jonas", "Kim"]),
-                    party_size=self._chance.randint(1, 8),
+                    guest_name=self._rng.choice(["Iris", "Jonas", "Kim"]),
+                    party_size=self._rng.randint(1, 8),
                     reserved_for=datetime.now(UTC) + timedelta(days=1),
                 )
                 return list(users.expected(number, *users.of(Audience.RESTAURANT, restaurant)))
             case 1:
-                buyer = self._chance.choice(users.CUSTOMERS)
+                buyer = self._rng.choice(users.CUSTOMERS)
                 number = create_order(engine, customer_id=buyer.aggregate_id, user_id=buyer.user_id, total_cents=1990)
                 return list(users.expected(number, buyer))
             case _:

@@ -21,10 +21,10 @@ from apps.notifications.orchestration.wording import wording_of
 from apps.notifications.requests import delivery_of, outbox
 from apps.notifications.saving import save
 from pillarbox import Consumer
+from pillarbox.adapters import Source
 from pillarbox.inbox import BodyFields, ConsumedEvent
 from pillarbox.telemetry.consumer_logs import ConsumerLog
 from pillarbox.telemetry.opentelemetry import ConsumerTracing
-from pillarbox.transports.rabbitmq import RabbitMQSource
 
 logger = logging.getLogger("notifications.listener")
 
@@ -43,7 +43,7 @@ class NotificationListener:
         self,
         transaction: Any,
         *,
-        source: RabbitMQSource | None = None,
+        source: Source | None = None,
         clock: Clock = utc_now,
         workers: int = 10,
         metrics: ListenerMetrics | None = None,

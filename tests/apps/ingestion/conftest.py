@@ -1,5 +1,6 @@
 """Databases with the tables of the service, and a virtual host of the broker for each test."""
 
+import asyncio
 import shutil
 from collections.abc import Iterator
 from itertools import count
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from apps.ingestion.running import bring_up_to_date
+from apps.ingestion.settings import Settings
 from tests.apps.ingestion.running import Service, migrate
 from tests.databases import cloned
 from tests.servers.postgres import PostgresServer
@@ -38,12 +41,20 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.fixture(params=["postgres", "sqlite"])
+@pytest.fixture
+def mariadb_database(empty_mariadb_url: str) -> str:
+    """A migrated MariaDB database for one test."""
+    settings = Settings(store=empty_mariadb_url)
+    asyncio.run(bring_up_to_date(settings, wait=0))
+    return empty_mariadb_url
+
+
+@pytest.fixture(params=["postgres", "mariadb", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a database for one test, on either engine."""
+    """The URL of a database for one test, on each engine."""
     if request.param == "sqlite":
         return f"sqlite:///{shutil.copy(request.getfixturevalue('migrated_file'), tmp_path)}"
-    url: str = request.getfixturevalue("database")
+    url: str = request.getfixturevalue("mariadb_database" if request.param == "mariadb" else "database")
     return url
 
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from apps.ingestion.api.middleware import LARGEST_BODY
+from apps.ingestion.api.middleware import MAX_BODY
 from tests.apps.ingestion.running import Service, ingestion
 from tests.servers.ports import free_port
 
@@ -153,7 +153,7 @@ def test_an_invalid_body_is_a_problem(service: Service, body: bytes) -> None:
 
 
 def test_a_too_large_body_is_rejected_with_and_without_content_length(service: Service) -> None:
-    large = b" " * (LARGEST_BODY + 1)
+    large = b" " * (MAX_BODY + 1)
     assert service.client.post(PATH, content=large).status_code == 413
     assert service.client.post(PATH, content=iter([large])).status_code == 413
 

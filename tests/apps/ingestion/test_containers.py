@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-import yaml  # type: ignore[import-untyped] # it comes with mkdocs, its stubs do not
+import yaml
 
 from apps.ingestion.commands import main
 from apps.ingestion.settings import Settings

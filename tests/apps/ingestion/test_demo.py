@@ -14,8 +14,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from apps.ingestion.demo.environment import SetupError, prepared
+from apps.ingestion.demo.environment import prepared
 from apps.ingestion.demo.scenario import STATUSES, Verification
+from pillarbox import ConfigurationError
 from tests.apps.ingestion.running import BOUND, environment
 from tests.integration.rabbitmq.consumer import channel
 from tests.servers import forkserver
@@ -56,7 +57,7 @@ def test_the_demo_on_servers_removes_its_database_and_queues(
         other.queue_declare("document.uploaded.q", auto_delete=True)
         refused = demo(tmp_path, "--seconds", "1", **where)
     assert refused.returncode == 1
-    assert "has document.uploaded.q already; use another virtual host" in refused.stderr
+    assert "has the queue document.uploaded.q already; use another virtual host" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_the_demo_on_servers_removes_its_database_and_queues(
     ],
 )
 def test_an_unsuitable_server_is_named_without_its_password(store: str, transport: str) -> None:
-    with pytest.raises(SetupError) as refused, prepared(store, transport):
+    with pytest.raises(ConfigurationError) as refused, prepared(store, transport):
         pass
     assert str(refused.value).startswith("DEMO_STORE" if store else "DEMO_TRANSPORT")
     assert "s3cret-word" not in str(refused.value)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psycopg
 
-from apps.ingestion.topology import MOST_MESSAGES, UPLOADED_QUEUE
+from apps.ingestion.topology import MAX_MESSAGES, UPLOADED_QUEUE
 from tests.apps.ingestion.running import BOUND, Service
 from tests.integration.consume.broker import ready
 from tests.integration.rabbitmq.consumer import channel
@@ -32,8 +32,8 @@ def test_an_event_for_a_full_queue_is_deferred_without_counting_an_attempt(
         service.upload()
         wait_until(lambda: service.has_logged("Successfully published"), bound=BOUND, what="the queue exists")
         declared = rabbitmq_server.ctl("list_queues", "-p", vhost, "name", "arguments")
-        assert f'{{"x-max-length",{MOST_MESSAGES}}}' in declared.replace(" ", ""), declared
-        assert MOST_MESSAGES == 10_000
+        assert f'{{"x-max-length",{MAX_MESSAGES}}}' in declared.replace(" ", ""), declared
+        assert MAX_MESSAGES == 10_000
         uploads = 1
 
         def refused() -> bool:

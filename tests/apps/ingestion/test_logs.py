@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from apps.common.correlation import NONE, Stamp
 from apps.ingestion.logs import TRACE, log_relay
+from apps.runtime.correlation import NONE, Stamp
 from pillarbox.observations import BreakerChanged, EmptyFetch, EventDelivered, EventRetried, Sending
 from tests.unit.relay.messages import message
 

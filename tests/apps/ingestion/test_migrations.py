@@ -1,4 +1,4 @@
-"""`migrate`, on PostgreSQL and on SQLite."""
+"""`migrate`, on PostgreSQL, MariaDB and SQLite."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.apps.ingestion.running import ingestion
 from tests.servers.ports import free_port
 
 
-@pytest.fixture(params=["postgres", "sqlite"])
+@pytest.fixture(params=["postgres", "mariadb", "sqlite"])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database without any table."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/ingestion.db"
-    url: str = request.getfixturevalue("empty_postgres_url")
+    url: str = request.getfixturevalue(f"empty_{request.param}_url")
     return url
 
 
@@ -35,7 +35,8 @@ def test_concurrent_and_repeated_migrations_create_the_tables_of_the_code(empty:
         assert {"documents", "idempotency_keys", "outbox_message", "outbox_inbox"} <= set(
             inspect(connection).get_table_names()
         )
-        assert "outbox_events" in inspect(connection).get_view_names()
+        views = inspect(connection).get_view_names()
+        assert ("outbox_events" in views) == (connection.dialect.name != "mariadb")
         # Compares with the tables of the code; ignores those of the outbox.
         command.check(alembic_config(connection))
     engine.dispose()

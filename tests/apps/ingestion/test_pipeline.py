@@ -12,7 +12,7 @@ import pytest
 
 from tests.apps.ingestion.running import BOUND, Consuming, Service, consumers
 from tests.integration.consume.broker import ready
-from tests.integration.rabbitmq.consumer import channel, take_all
+from tests.integration.rabbitmq.consumer import channel, publish_confirmed, take_all
 from tests.servers.waiting import wait_until
 
 
@@ -92,7 +92,7 @@ def test_a_duplicate_message_has_one_effect(variables: dict[str, str], broker: s
         with channel(broker) as producer:
             producer.confirm_delivery()
             for _ in range(2):
-                producer.basic_publish("doc.events", "document.uploaded", message.body, message.properties)
+                publish_confirmed(producer, "doc.events", "document.uploaded", message.body, message.properties)
         with Consuming("validate", tmp_path, variables) as validating:
             wait_until(
                 lambda: validating.has_logged("skipped a duplicate"), bound=BOUND, what="the duplicate is skipped"
@@ -108,7 +108,8 @@ def test_a_message_without_properties_is_handled(variables: dict[str, str], brok
         wait_until(lambda: service.has_logged("Successfully published event"), bound=BOUND, what="it is published")
         [message] = take_all(broker, "document.uploaded.q")
         with channel(broker) as producer:
-            producer.basic_publish("doc.events", "document.uploaded", message.body)
+            producer.confirm_delivery()
+            publish_confirmed(producer, "doc.events", "document.uploaded", message.body)
         with Consuming("validate", tmp_path, variables):
             service.wait_for(document["id"], "VALIDATED")
 
@@ -126,7 +127,7 @@ def test_an_event_that_can_never_succeed_is_dead_lettered_with_its_reason(
                     message_id=str(uuid4()), type="DocumentUploaded", content_type="application/json"
                 )
                 # To the queue by name, because its binding may be declared a moment later.
-                producer.basic_publish("", "document.uploaded.q", json.dumps(body).encode(), properties)
+                publish_confirmed(producer, "", "document.uploaded.q", json.dumps(body).encode(), properties)
         wait_until(lambda: ready(broker, "document.uploaded.dlq") == 3, bound=BOUND, what="three dead letters")
         assert "Traceback" not in validating.log_text()
     reasons = {

@@ -36,14 +36,14 @@ def test_the_readme_names_every_command() -> None:
 
 
 def test_the_readme_lists_every_variable_with_its_default() -> None:
-    told = dict(re.findall(r"^\| `((?:INGESTION|OUTBOX_PUBLISHER)_\w+)` \| (.+?) \|", PAGE, re.MULTILINE))
-    given = {name: value.strip("`") for name, value in told.items() if value != "empty"}
+    documented = dict(re.findall(r"^\| `((?:INGESTION|OUTBOX_PUBLISHER)_\w+)` \| (.+?) \|", PAGE, re.MULTILINE))
+    given = {name: value.strip("`") for name, value in documented.items() if value != "empty"}
     assert Settings.read(given) == Settings()
     settings, publisher = (
         (ROOT / "apps" / "ingestion" / f"{name}.py").read_text(encoding="utf-8") for name in ("settings", "publisher")
     )
     described = settings.split("class _Reading")[0] + publisher
-    assert set(told) == set(re.findall(r"(?:INGESTION|OUTBOX_PUBLISHER)_[A-Z_]*[A-Z]", described))
+    assert set(documented) == set(re.findall(r"(?:INGESTION|OUTBOX_PUBLISHER)_[A-Z_]*[A-Z]", described))
 
 
 def test_the_readme_lists_every_queue() -> None:

@@ -11,7 +11,7 @@ import pytest
 from apps.ingestion import topology
 from apps.ingestion.publisher import Publisher
 from apps.ingestion.relay import open_broker
-from pillarbox.core.clock import system_chance
+from pillarbox.core.clock import system_rng
 from pillarbox.ops.settings import Settings
 from tests.apps.ingestion.running import BOUND, ROOT, Running, Service
 from tests.integration.cli.running import fresh_pillarbox
@@ -33,7 +33,7 @@ def test_both_relays_have_the_same_intervals_and_retries(file: Settings) -> None
     assert file.relay.config == replace(embedded.config, poll_interval="2s")
     assert (embedded.config.enabled, embedded.config.poll_interval, embedded.config.batch_size) == (True, 2, 50)
     for policy in (file.relay.policy, embedded.retry):
-        delays = [policy.delay(attempt, system_chance()) for attempt in range(1, 12)]
+        delays = [policy.delay_after(attempt, system_rng()) for attempt in range(1, 12)]
         assert delays == [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, None]
 
 
@@ -50,13 +50,13 @@ def test_the_variables_of_the_publisher_configure_both_relays() -> None:
     separate = load(FILE, **publisher.as_relay_settings)
     assert separate.relay.config == replace(publisher.config, poll_interval="0.25s")
     for policy in (separate.relay.policy, publisher.retry):
-        assert [policy.delay(attempt, system_chance()) for attempt in range(1, 4)] == [1.5, 3, None]
+        assert [policy.delay_after(attempt, system_rng()) for attempt in range(1, 4)] == [1.5, 3, None]
 
 
 def test_both_relays_have_the_same_routes_and_destinations(file: Settings) -> None:
     routes = [(route.event_type, tuple(route.to)) for route in file.routes]
     assert routes == [(route.event_type, tuple(route.to)) for route in topology.ROUTES]
-    found = {name: (given.exchange, given.routing_key) for name, given in file.destinations.items()}
+    found = {name: (given.rabbitmq.exchange, given.rabbitmq.routing_key) for name, given in file.destinations.items()}
     assert found == {name: (to.exchange, to.routing_key) for name, to in topology.DESTINATIONS.items()}
 
 

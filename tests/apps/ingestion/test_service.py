@@ -1,4 +1,4 @@
-"""DocumentService: every method is one transaction, on PostgreSQL and on SQLite."""
+"""DocumentService: every method is one transaction, on PostgreSQL, MariaDB and SQLite."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Engine, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Engine, select, text
+from sqlalchemy.exc import DBAPIError
 
 from apps.ingestion import documents
 from apps.ingestion.database import open_engine
 from apps.ingestion.documents import InvalidTransition, Status, Upload
 from apps.ingestion.idempotency import KeyReused
 from apps.ingestion.service import DocumentService
+from apps.ingestion.tables import idempotency_keys
 from pillarbox import RecordError
 
 UPLOAD = Upload(name="a.pdf", content_type="application/pdf", file_size=1, metadata={}, uploaded_by="ada")
@@ -23,6 +24,7 @@ OTHER = Upload(name="b.pdf", content_type="application/pdf", file_size=1, metada
 REFUSE = {
     "sqlite": "CREATE TRIGGER refuse_{0} AFTER INSERT ON {0} BEGIN SELECT RAISE(ABORT, 'refused'); END",
     "postgresql": "ALTER TABLE {0} ADD CONSTRAINT refused CHECK (false) NOT VALID",
+    "mariadb": "ALTER TABLE {0} ADD CONSTRAINT refused CHECK (1 = 0)",
 }
 
 
@@ -46,6 +48,7 @@ def age_keys(engine: Engine, hours: int) -> None:
     past = {
         "sqlite": f"datetime(created_at, '-{hours} hours')",
         "postgresql": f"created_at - interval '{hours} hours'",
+        "mariadb": f"created_at - INTERVAL {hours} HOUR",
     }
     with engine.begin() as connection:
         connection.execute(text(f"UPDATE idempotency_keys SET created_at = {past[engine.dialect.name]}"))
@@ -60,7 +63,7 @@ def test_a_document_and_its_event_are_committed_together(engine: Engine) -> None
 def test_if_one_insert_fails_nothing_is_committed(engine: Engine, table: str) -> None:
     with engine.begin() as connection:
         connection.execute(text(REFUSE[engine.dialect.name].format(table)))
-    with pytest.raises((IntegrityError, RecordError)):
+    with pytest.raises((DBAPIError, RecordError), match="refused"):
         DocumentService(engine).upload(UPLOAD, key="k")
     assert counts(engine) == (0, 0, 0)
 
@@ -99,7 +102,7 @@ def test_only_expired_keys_are_deleted(engine: Engine) -> None:
     service.upload(UPLOAD, key="new")
     assert service.delete_expired_keys() == 1
     with engine.begin() as connection:
-        assert connection.execute(text("SELECT key FROM idempotency_keys")).scalars().all() == ["new"]
+        assert connection.execute(select(idempotency_keys.c.key)).scalars().all() == ["new"]
 
 
 def test_a_document_advances_step_by_step_and_never_back(engine: Engine) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from apps.ingestion.settings import Settings, SettingsError
-from pillarbox.core.clock import system_chance
+from pillarbox.core.clock import system_rng
 from tests.apps.ingestion.running import ingestion
 
 
@@ -40,7 +40,7 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
         host="0.0.0.0",  # noqa: S104 - compared, not bound
         port=80,
         keep_keys=timedelta(hours=48),
-        most_backlog=500,
+        max_backlog=500,
         log_level="DEBUG",
     )
     assert "pw" not in repr(settings)
@@ -99,12 +99,12 @@ def test_the_publisher_is_configured_under_the_names_of_the_guide() -> None:
     config, retry = publisher.config, publisher.retry
     assert (config.poll_interval, config.batch_size, config.outages) == (0.5, 200, "count")
     assert (config.adaptive, config.wakeup, config.enabled) == (False, "none", True)
-    assert [retry.delay(attempt, system_chance()) for attempt in range(1, 5)] == [5, 10, 20, None]
+    assert [retry.delay_after(attempt, system_rng()) for attempt in range(1, 5)] == [5, 10, 20, None]
 
 
 def test_zero_retries_means_one_attempt() -> None:
     retry = Settings.read({"OUTBOX_PUBLISHER_MAX_RETRIES": "0"}).publisher.retry
-    assert retry.delay(1, system_chance()) is None
+    assert retry.delay_after(1, system_rng()) is None
 
 
 def test_a_disabled_publisher_turns_the_relay_off() -> None:

@@ -16,10 +16,12 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
 EXPECTED = {
     "POST /api/v1/documents": "",
-    "send uploaded": "POST /api/v1/documents",
-    "process DocumentUploaded": "POST /api/v1/documents",
-    "send validated": "process DocumentUploaded",
-    "process DocumentValidated": "process DocumentUploaded",
+    "create DocumentUploaded": "POST /api/v1/documents",
+    "send uploaded": "create DocumentUploaded",
+    "process DocumentUploaded": "create DocumentUploaded",
+    "create DocumentValidated": "process DocumentUploaded",
+    "send validated": "create DocumentValidated",
+    "process DocumentValidated": "create DocumentValidated",
 }
 
 

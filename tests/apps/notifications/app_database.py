@@ -1,4 +1,4 @@
-"""A database of the application: adds users, records events and reads notifications with SQLAlchemy."""
+"""A database of the application, used with SQLAlchemy like the application does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import time
 from typing import Any, Self
 
-from sqlalchemy import Engine, event, insert, select, text
+from sqlalchemy import Engine, column, event, insert, select, table, text
 
 from apps.notifications.database import open_engine
 from apps.notifications.domain import Audience, Channel
@@ -25,8 +25,8 @@ Notified = tuple[str, int, str]
 """Event, user, channel."""
 
 
-class AppDatabase:
-    """One database of the application."""
+class OpenDatabase:
+    """A database of the application and its engine."""
 
     def __init__(self, url: str, engine: Engine) -> None:
         self.url = url
@@ -40,6 +40,17 @@ class AppDatabase:
             yield cls(url, engine)
         finally:
             engine.dispose()
+
+    def rows(self, statement: Any) -> Sequence[Any]:
+        with self.engine.connect() as connection:
+            return connection.execute(statement).all()
+
+    def number(self, statement: str) -> int:
+        return int(self.rows(text(statement))[0][0])
+
+
+class AppDatabase(OpenDatabase):
+    """Adds users, records events and reads notifications."""
 
     # -- users ----------------------------------------------------------------------------------------------------
 
@@ -96,7 +107,7 @@ class AppDatabase:
 
     def delivery_requests(self) -> list[Notified]:
         """All requested deliveries, sorted, pending or not."""
-        rows = self.rows(text("SELECT causation_id, key FROM delivery_event"))
+        rows = self.rows(select(column("causation_id"), column("key")).select_from(table("delivery_event")))
         return sorted((cause, int(key.partition(":")[2]), key.partition(":")[0]) for cause, key in rows)
 
     def dead_letter_errors(self) -> list[str]:
@@ -116,13 +127,6 @@ class AppDatabase:
             yield sent
         finally:
             event.remove(self.engine, "before_cursor_execute", note)
-
-    def rows(self, statement: Any) -> Sequence[Any]:
-        with self.engine.connect() as connection:
-            return connection.execute(statement).all()
-
-    def number(self, statement: str) -> int:
-        return int(self.rows(text(statement))[0][0])
 
 
 def reservation(event_id: str, *, aggregate_id: int = 5, **payload: object) -> Event:

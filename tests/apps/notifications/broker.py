@@ -9,7 +9,7 @@ import pika
 from pika.exceptions import ChannelClosedByBroker
 
 from apps.notifications.domain import Audience
-from tests.integration.rabbitmq.consumer import Taken, channel, take_all
+from tests.integration.rabbitmq.consumer import Taken, channel, publish_confirmed, take_all
 from tests.servers.waiting import wait_until
 
 WAITS = ("1s", "5s", "30s", "3min", "15min", "1h")
@@ -58,6 +58,4 @@ def publish(url: str, audience: Audience, body: object, *, event_id: str, event_
     )
     with channel(url) as broker:
         broker.confirm_delivery()
-        broker.basic_publish(
-            "notifications.exchange", audience.queue, json.dumps(body).encode(), properties, mandatory=True
-        )
+        publish_confirmed(broker, "notifications.exchange", audience.queue, json.dumps(body).encode(), properties)

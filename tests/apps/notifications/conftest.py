@@ -47,7 +47,14 @@ def sqlite_database(migrated_file: Path, tmp_path: Path) -> str:
     return f"sqlite:///{shutil.copy(migrated_file, tmp_path)}"
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture
+def mariadb_database(empty_mariadb_url: str) -> str:
+    """The URL of a migrated MariaDB database of the test's own."""
+    migrate(empty_mariadb_url)
+    return empty_mariadb_url
+
+
+@pytest.fixture(params=["sqlite", "postgres", "mariadb"])
 def database(request: pytest.FixtureRequest) -> str:
     """On either engine."""
     url: str = request.getfixturevalue(f"{request.param}_database")

@@ -17,7 +17,7 @@ FAST_SETTINGS = {
     # As shipped, but without the initial delay, and with a short lease.
     "PILLARBOX_RELAY__INITIAL_DELAY": "0s",
     "PILLARBOX_RELAY__LEASE": "3s",
-    "PILLARBOX_RELAY__HEARTBEAT": "300ms",
+    "PILLARBOX_RELAY__HEARTBEAT_INTERVAL": "300ms",
     "PILLARBOX_RELAY__SEND_TIMEOUT": "1s",
 }
 _numbers = count(1)
@@ -86,9 +86,9 @@ class Process:
 class Fleet:
     """The processes of one test on one database and one broker; killed at its end."""
 
-    def __init__(self, folder: Path, *, database: str, broker: str) -> None:
+    def __init__(self, folder: Path, *, database: str, broker: str, **variables: str) -> None:
         self._folder = folder
-        self._servers = {"PILLARBOX_STORE": database, "PILLARBOX_TRANSPORT": broker}
+        self._servers = {"PILLARBOX_STORE": database, "PILLARBOX_TRANSPORT": broker, **variables}
         self._started: list[Process] = []
 
     def relay(self, **variables: str) -> Process:

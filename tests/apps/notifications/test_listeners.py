@@ -14,7 +14,7 @@ from apps.notifications.producers.registration import register_user
 from tests.apps.notifications import broker
 from tests.apps.notifications.app_database import AppDatabase, combinations, reservation
 from tests.apps.notifications.processes import Fleet, Process, notifications
-from tests.integration.rabbitmq.consumer import channel
+from tests.integration.rabbitmq.consumer import channel, publish_confirmed
 from tests.servers.waiting import wait_until
 
 BOUND = 90.0
@@ -115,7 +115,7 @@ def test_messages_without_properties_are_handled_and_duplicates_skipped(
             producer.confirm_delivery()
             for body in (bare, bare, nameless):
                 message = json.dumps(body).encode()
-                producer.basic_publish("notifications.exchange", audience.queue, message, mandatory=True)
+                publish_confirmed(producer, "notifications.exchange", audience.queue, message)
     for audience in Audience:
         wait_for(lambda: len(app.notifications(audience)) == 2, fleet, f"{audience} is notified")  # noqa: B023 - called at once
         wait_for_log(
@@ -186,7 +186,16 @@ def test_a_failed_message_is_logged_and_redelivered(app: AppDatabase, fleet: Fle
     [
         (["listen"], {}, "PILLARBOX_TRANSPORT is not set"),
         (["listen"], {"PILLARBOX_TRANSPORT": "amqp://a:secret@b/"}, "PILLARBOX_STORE is not set"),
-        (["listen"], {"PILLARBOX_TRANSPORT": "http://a:secret@b/", "PILLARBOX_STORE": "sqlite:///x.db"}, "amqp://"),
+        (
+            ["listen"],
+            {"PILLARBOX_TRANSPORT": "stdout://a:secret@b/", "PILLARBOX_STORE": "sqlite:///x.db"},
+            "use the URL of a broker",
+        ),
+        (
+            ["listen"],
+            {"PILLARBOX_TRANSPORT": "http://b/secret", "PILLARBOX_STORE": "sqlite:///x.db"},
+            "PILLARBOX_TRANSPORTS__BROKER__SECRETS is not set",
+        ),
         (["listen"], {"PILLARBOX_TRANSPORT": "amqp://b/", "PILLARBOX_STORE": "mysql://a:secret@b/"}, "postgresql://"),
         (["migrate"], {}, "PILLARBOX_STORE is not set"),
         (["migrate"], {"PILLARBOX_STORE": "postgresql://a:secret@127.0.0.1:1/x"}, "cannot be used"),

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import String, cast, column, select, table
 from sqlalchemy.exc import IntegrityError
 
 from apps.notifications.producers.orders import create_order
@@ -18,8 +18,9 @@ NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 def events(app: AppDatabase) -> list[tuple[str, str, str, str, dict[str, object]]]:
     """Type, audience, aggregate, recipient type, payload."""
-    columns = "event_type, aggregate_type, aggregate_id, CAST(headers AS text), payload"
-    asked = text(f"SELECT {columns} FROM outbox_message ORDER BY id")
+    names = ("event_type", "aggregate_type", "aggregate_id", "headers", "payload")
+    fields = [cast(column(name), String) if name == "headers" else column(name) for name in names]
+    asked = select(*fields).select_from(table("outbox_message")).order_by(column("id"))
     return [
         (kind, audience, aggregate, json.loads(headers)["recipientType"], json.loads(payload))
         for kind, audience, aggregate, headers, payload in app.rows(asked)

@@ -46,11 +46,11 @@ def test_the_readme_names_every_command() -> None:
 
 def test_the_readme_lists_every_variable_with_its_default() -> None:
     table = TEXT[TEXT.index("## Configuration") :]
-    told = dict(re.findall(r"^\| `(NOTIFICATION\w+)` \| `(.+?)` \|", table, re.MULTILINE))
-    assert told.pop(settings.METRICS) == RELAY_PORT
+    documented = dict(re.findall(r"^\| `(NOTIFICATION\w+)` \| `(.+?)` \|", table, re.MULTILINE))
+    assert documented.pop(settings.METRICS) == RELAY_PORT
     assert f"`listen` has {LISTENERS_PORT.rpartition(':')[2]}" in table
-    here, there = relay().relay, relay(**told).relay
-    assert {name for name in told if name.startswith(settings.PRODUCER)} == set(told)
+    here, there = relay().relay, relay(**documented).relay
+    assert {name for name in documented if name.startswith(settings.PRODUCER)} == set(documented)
     assert (there.config.poll_interval, here.config.poll_interval) == ("1.0s", "1s")
     assert (there.config.initial_delay, here.config.initial_delay) == ("2.0s", "2s")
     assert there.config.batch_size == here.config.batch_size

@@ -142,7 +142,7 @@ async def test_relay_and_listeners_declare_the_same_topology_in_any_order(
 
     async def declare() -> None:
         for source in sources:
-            await source.declare_topology()
+            await source.connect()
             await source.aclose()
 
     if first == "listeners":

@@ -61,10 +61,12 @@ def test_one_trace_and_the_metrics_of_every_process(fleet: Fleet, postgres_app: 
 
     expected = {
         "announce RESERVATION_REQUESTED": "",
-        "send restaurant": "announce RESERVATION_REQUESTED",
-        "process RESERVATION_REQUESTED": "announce RESERVATION_REQUESTED",
-        "send in_app": "process RESERVATION_REQUESTED",
-        "process notification.in_app": "process RESERVATION_REQUESTED",
+        "create RESERVATION_REQUESTED": "announce RESERVATION_REQUESTED",
+        "send restaurant": "create RESERVATION_REQUESTED",
+        "process RESERVATION_REQUESTED": "create RESERVATION_REQUESTED",
+        "create notification.in_app": "process RESERVATION_REQUESTED",
+        "send in_app": "create notification.in_app",
+        "process notification.in_app": "create notification.in_app",
     }
     wait_until(lambda: len(traced()) >= len(expected), bound=BOUND, what="the whole trace")
     assert traced() == expected

@@ -6,7 +6,7 @@ The outbox deletes delivered events after a week; the log keeps them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Engine, Row, column, select, table
@@ -70,5 +70,6 @@ def _status(one: Notification, event: Row[Any] | None, delivery: Row[Any] | None
 
 
 def _moment(value: datetime | str | None) -> datetime | None:
-    """SQLite returns times as text."""
-    return datetime.fromisoformat(value) if isinstance(value, str) else value
+    """SQLite returns times as text, and MariaDB in UTC without saying so."""
+    found = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found

@@ -14,7 +14,7 @@ from apps.notifications.monitoring import Outboxes
 from apps.notifications.orchestration.recipients import NO_RECIPIENTS, count_recipients
 
 
-def health_routes(engine: Engine, outboxes: Outboxes, *, most_backlog: int) -> APIRouter:
+def health_routes(engine: Engine, outboxes: Outboxes, *, max_backlog: int) -> APIRouter:
     router = APIRouter(tags=["health"])
 
     def recipients() -> int:
@@ -27,9 +27,7 @@ def health_routes(engine: Engine, outboxes: Outboxes, *, most_backlog: int) -> A
         count = await run_in_threadpool(recipients)
         waiting = await outboxes.read() or {}
         reasons = [
-            f"more than {most_backlog} {name} are pending"
-            for name, one in waiting.items()
-            if one.backlog > most_backlog
+            f"more than {max_backlog} {name} are pending" for name, one in waiting.items() if one.backlog > max_backlog
         ]
         if not waiting:
             reasons.append("the outboxes cannot be read")

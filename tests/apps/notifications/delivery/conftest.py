@@ -18,7 +18,7 @@ from pillarbox import ExponentialBackoff, Relay, RelayConfig
 from tests.apps.notifications.delivery.delivery_database import Deliveries
 from tests.apps.notifications.delivery.servers import Gateway, MailServer
 
-FAST_RETRY = ExponentialBackoff(base="50ms", max="200ms", jitter="none", max_attempts=3)
+FAST_RETRY = ExponentialBackoff(base="50ms", max_delay="200ms", jitter="none", max_attempts=3)
 
 
 @pytest.fixture

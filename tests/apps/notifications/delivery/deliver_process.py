@@ -10,7 +10,7 @@ from apps.notifications.delivery.relay import delivering
 from apps.notifications.delivery.settings import DeliverySettings
 from pillarbox import RelayConfig
 
-CONFIG = RelayConfig(lease="2s", heartbeat="200ms", send_timeout="500ms", poll_interval="100ms")
+CONFIG = RelayConfig(lease="2s", heartbeat_interval="200ms", send_timeout="500ms", poll_interval="100ms")
 
 
 async def main() -> None:

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
-from typing import Any, Self
 
-from sqlalchemy import Engine, insert, select, text
+from sqlalchemy import insert, select, text
 
-from apps.notifications.database import open_engine
 from apps.notifications.domain import Audience, Channel, RecipientType
 from apps.notifications.message import NotificationMessage
 from apps.notifications.orchestration.orchestrator import Notification
 from apps.notifications.orchestration.wording import Wording
 from apps.notifications.requests import delivery_of, outbox
 from apps.notifications.tables import NOTIFICATIONS, notification_delivery, recipient
+from tests.apps.notifications.app_database import OpenDatabase
 
 _numbers = count(1)
 
 
-class Deliveries:
+class Deliveries(OpenDatabase):
     """The deliveries in a database of the application."""
-
-    def __init__(self, url: str, engine: Engine) -> None:
-        self.url = url
-        self.engine = engine
-
-    @classmethod
-    @contextmanager
-    def of(cls, url: str) -> Iterator[Self]:
-        engine = open_engine(url)
-        try:
-            yield cls(url, engine)
-        finally:
-            engine.dispose()
 
     def add_users(self, *user_ids: int, **details: str | None) -> None:
         """Add users with an address for every channel, unless the details say otherwise."""
@@ -107,7 +91,3 @@ class Deliveries:
 
     def errors(self) -> dict[str, str | None]:
         return {row.event_id: row.last_error for row in self.rows(text("SELECT * FROM delivery_event"))}
-
-    def rows(self, statement: Any) -> list[Any]:
-        with self.engine.connect() as connection:
-            return list(connection.execute(statement).all())

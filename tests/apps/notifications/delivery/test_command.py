@@ -33,6 +33,7 @@ def test_deliver_runs_until_sigterm(deliveries: Deliveries, gateway: Gateway, tm
     [requested] = deliveries.request(1, Channel.PUSH)
     process = start(
         "apps.notifications",
+        "--verbose",
         "deliver",
         folder=tmp_path,
         log=(log := tmp_path / "log"),

@@ -33,7 +33,7 @@ BOUND = 180.0
 class Inputs:
     """Users, events, and the notifications that must result."""
 
-    chance: random.Random
+    rng: random.Random
     wanted: dict[Audience, list[Notified]] = field(default_factory=lambda: {audience: [] for audience in Audience})
 
     def users(self, audience: Audience, aggregate_id: int) -> list[int]:
@@ -46,12 +46,12 @@ class Inputs:
 
     def event(self, number: int) -> Event:
         """The next event; its expected notifications are added to `wanted`."""
-        audience = self.chance.choice(list(Audience))
-        aggregate_id = self.chance.randrange(AGGREGATES)
+        audience = self.rng.choice(list(Audience))
+        aggregate_id = self.rng.randrange(AGGREGATES)
         recipients = self.users(audience, aggregate_id)
         event_id, payload, headers = f"evt-{number:05}", {}, {}
-        if self.chance.random() < 0.3:
-            recipients = [self.chance.choice(recipients)]
+        if self.rng.random() < 0.3:
+            recipients = [self.rng.choice(recipients)]
             payload, headers = {"user_id": recipients[0]}, {"recipientType": "SINGLE"}
         self.wanted[audience] += [(event_id, user_id, str(self.channel(user_id))) for user_id in recipients]
         return Event(
@@ -103,7 +103,7 @@ def test_random_kills_of_relays_and_listeners_lose_and_duplicate_nothing(
         app.record(*(events.pop() for _ in range(BATCH)))
 
     victims = ["relay", "listener"] * (KILLS // 2)
-    inputs.chance.shuffle(victims)
+    inputs.rng.shuffle(victims)
     killed: Counter[tuple[str, bool]] = Counter()
     for kill, kind in enumerate(victims):
         # The last kill comes after three quarters of the notifications, so that listeners are always busy.
@@ -112,7 +112,7 @@ def test_random_kills_of_relays_and_listeners_lose_and_duplicate_nothing(
         # Relays are faster: record a batch now, so that the kill hits them while they publish it.
         app.record(*(events.pop() for _ in range(BATCH)))
         wait_for(lambda: waiting(app) < BATCH, fleet, "the relays publish", bound=BOUND)
-        victim = running[kind].pop(inputs.chance.randrange(2))
+        victim = running[kind].pop(inputs.rng.randrange(2))
         busy = waiting(app) > 0 if kind == "relay" else notified(app) < total
         victim.kill()
         assert victim.wait() == -signal.SIGKILL, victim.log_text()

@@ -38,7 +38,7 @@ def test_after_a_crash_between_publishing_and_settling_the_duplicate_is_skipped(
     wait_for_notifications(restaurant, fleet, "evt-001")
 
 
-@pytest.mark.parametrize("point", ["after-read", "before-send"])
+@pytest.mark.parametrize("point", ["after-fetch", "before-send"])
 def test_after_a_crash_before_publishing_the_message_is_sent_once(
     restaurant: AppDatabase, fleet: Fleet, rabbit: str, point: str
 ) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from click.testing import CliRunner
 
-from apps.common import relaying
 from apps.notifications import settings
-from apps.notifications.__main__ import commands
-from pillarbox.core.clock import system_chance
+from apps.notifications.__main__ import relay_variables
+from pillarbox.core.clock import system_rng
 from pillarbox.ops.settings import Settings
 from tests.apps.notifications.processes import SETTINGS
 from tests.servers.ports import free_port
@@ -26,10 +22,10 @@ def test_the_defaults_are_those_of_the_guide() -> None:
     settings = relay()
     shipped, config = settings.relay, settings.relay.config
     assert (config.poll_interval, config.batch_size, config.initial_delay) == ("1s", 100, "2s")
-    assert [shipped.policy.delay(attempt, system_chance()) for attempt in (1, 2, 1000)] == [1, 1, 1]
+    assert [shipped.policy.delay_after(attempt, system_rng()) for attempt in (1, 2, 1000)] == [1, 1, 1]
     assert (config.outages, settings.store.ledger) == ("wait", True)
     # An unavailable broker is probed as often.
-    assert (config.breaker.probe, config.breaker.max) == ("1s", "1s")
+    assert (config.breaker.first_delay, config.breaker.max_delay) == ("1s", "1s")
 
 
 def test_each_property_can_be_set_in_milliseconds() -> None:
@@ -41,25 +37,17 @@ def test_each_property_can_be_set_in_milliseconds() -> None:
     assert (changed.poll_interval, changed.batch_size, changed.initial_delay) == ("0.5s", 10, "0.0s")
 
 
-def test_the_command_passes_the_properties_to_the_relay(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: dict[str, Any] = {}
-    monkeypatch.setattr(relaying, "run_relay", lambda _, **told: given.update(told))
-    environment = {
-        "PILLARBOX_STORE": "sqlite:///x.db",
-        "PILLARBOX_TRANSPORT": "amqp://a:b@mq/",
-        "NOTIFICATION_OUTBOX_POLL_INTERVAL": "500",
-        "NOTIFICATION_OUTBOX_BATCH_SIZE": "10",
-        "NOTIFICATION_OUTBOX_INITIAL_DELAY": "0",
-        "NOTIFICATIONS_METRICS": f"127.0.0.1:{free_port()}",
-    }
-    done = CliRunner().invoke(commands, ["relay"], env=environment, catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    assert (given["store"], given["transport"]) == ("sqlite:///x.db", "amqp://a:b@mq/")
-    assert given["settings"] == {
+def test_the_relay_gets_the_properties_as_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    monkeypatch.setenv("NOTIFICATION_OUTBOX_POLL_INTERVAL", "500")
+    monkeypatch.setenv("NOTIFICATION_OUTBOX_BATCH_SIZE", "10")
+    monkeypatch.setenv("NOTIFICATION_OUTBOX_INITIAL_DELAY", "0")
+    monkeypatch.setenv("NOTIFICATIONS_METRICS", address)
+    assert relay_variables() == {
         "PILLARBOX_RELAY__POLL_INTERVAL": "0.5s",
         "PILLARBOX_RELAY__BATCH_SIZE": "10",
         "PILLARBOX_RELAY__INITIAL_DELAY": "0.0s",
-        "PILLARBOX_RELAY__LISTEN": environment["NOTIFICATIONS_METRICS"],
+        "PILLARBOX_RELAY__LISTEN": address,
     }
 
 

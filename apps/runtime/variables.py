@@ -14,7 +14,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _FLAGS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
 
 RABBITMQ = "SPRING_RABBITMQ_"
-LONGEST = 366 * 86_400.0
+MAX_SECONDS = 366 * 86_400.0
 
 
 class Variables:
@@ -42,7 +42,7 @@ class Variables:
             return None
         written = _DURATION.fullmatch(value.lower())
         found = float(written[1]) * _SECONDS[written[2] or "ms"] if written else -1.0
-        if not 0 <= found <= LONGEST or not (found or zero):
+        if not 0 <= found <= MAX_SECONDS or not (found or zero):
             self._mistakes.append(
                 f"{variable} is {value!r}: write a duration such as 500ms, 2s or 1h, or a number of milliseconds"
             )

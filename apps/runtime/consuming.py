@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from apps.runtime.stores import Store
 from pillarbox import PillarboxError
 from pillarbox.observations import (
     ConsumerObservation,
@@ -14,8 +15,6 @@ from pillarbox.observations import (
     SourceFailed,
     SourceRestored,
 )
-from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.sqlite import SqliteStore
 
 DATABASE_TIMEOUT = 3.0
 """Seconds within which the database must respond."""
@@ -24,7 +23,7 @@ DATABASE_TIMEOUT = 3.0
 class ConsumerHealth:
     """An observer of the consumers of one process: UP while all of them run and their database answers."""
 
-    def __init__(self, store: PostgresStore | SqliteStore) -> None:
+    def __init__(self, store: Store) -> None:
         """store: an outbox in the database of the consumers; its connections are not theirs, so that all of those may
         be in use. The caller closes it."""
         self._store = store

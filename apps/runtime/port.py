@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from apps.common.metrics import metrics_page
+from apps.runtime.metrics import metrics_page
 from pillarbox.telemetry.connections import ACCEPT_BATCH, BoundedProtocol, limit_descriptor_logs
 
 log = logging.getLogger(__name__)
@@ -106,9 +106,18 @@ async def serving(
             Route("/health/live", show_liveness),
         ]
     )
+    host, number = port.getsockname()[:2]
+    log.info("Metrics and health on http://%s:%s", f"[{host}]" if ":" in host else host, number)
+    async with serving_app(port, pages):
+        yield
+
+
+@asynccontextmanager
+async def serving_app(port: socket.socket, app: Starlette) -> AsyncIterator[None]:
+    """Serve an application on the port while the block runs, then close it."""
     limit_descriptor_logs()
     config = uvicorn.Config(
-        pages,
+        app,
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -119,8 +128,6 @@ async def serving(
     )
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[port]))
-    host, number = port.getsockname()[:2]
-    log.info("Metrics and health on http://%s:%s", f"[{host}]" if ":" in host else host, number)
     try:
         yield
     finally:
