@@ -33,7 +33,7 @@ class Order(Base):
 
 
 class Declined(Exception):
-    """The customer may not owe that much."""
+    """The order exceeds the credit limit of the customer."""
 
 
 def place_order(sessions: sessionmaker[Session], customer: str, total: int) -> int:

@@ -28,7 +28,7 @@ class Order:
 
 
 class Declined(Exception):
-    """The customer may not owe that much."""
+    """The order exceeds the credit limit of the customer."""
 
 
 class Shop:

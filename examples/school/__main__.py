@@ -10,14 +10,14 @@ from examples.school.grades import NoSuchMark
 from examples.school.school import School
 
 
-def tell(student_id: UUID, text: str) -> None:
+def notify(student_id: UUID, text: str) -> None:
     # Handlers run in threads: one write is one line, where `print` makes two of it.
     sys.stdout.write(f"to the parents of {student_id}: {text}\n")
 
 
 async def main(url: str) -> None:
     ada, ben = uuid4(), uuid4()
-    async with School(url, tell) as school:
+    async with School(url, notify) as school:
         school.attendance.submit_absence_notice(uuid4(), ada, correlation_id="req-123", trace_id="trace-456")
         school.grades.publish_grades("mathematics", {ada: 1, ben: 2})
         try:

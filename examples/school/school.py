@@ -15,8 +15,8 @@ from pillarbox import ExponentialBackoff, Handlers, Outbox, Relay, RelayConfig
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 
-CONFIG = RelayConfig(poll_interval="10s", batch_size=50, lease="300s")
-RETRY = ExponentialBackoff(base="30s", max="1800s", jitter="additive", max_attempts=10)
+CONFIG = RelayConfig(poll_interval="10s", batch_size=50, lease="5m")
+RETRY = ExponentialBackoff(base="30s", max_delay="1800s", jitter="additive", max_attempts=10)
 
 
 class School:

@@ -28,7 +28,7 @@ async def serving(database: Path) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def test_an_order_gets_its_receipt_from_the_relay_in_the_lifespan(database: Path) -> None:
+async def test_the_relay_of_the_lifespan_delivers_an_order_to_its_handler(database: Path) -> None:
     async with serving(database) as client:
         placed = await client.post("/orders", json={"customer": "ada", "total": 120})
         assert placed.status_code == 201

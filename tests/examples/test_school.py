@@ -17,7 +17,7 @@ from examples.school.school import School
 
 ADA, BEN = uuid4(), uuid4()
 
-Told = list[tuple[UUID, str]]
+Notices = list[tuple[UUID, str]]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -28,13 +28,13 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def told() -> Told:
+def notices() -> Notices:
     return []
 
 
 @pytest.fixture
-def school(url: str, told: Told) -> School:
-    return School(url, lambda student, said: told.append((student, said)))
+def school(url: str, notices: Notices) -> School:
+    return School(url, lambda student, said: notices.append((student, said)))
 
 
 def query(url: str, statement: str) -> Sequence[Any]:
@@ -45,13 +45,13 @@ def query(url: str, statement: str) -> Sequence[Any]:
     return rows
 
 
-async def test_parents_are_told_what_was_committed(school: School, told: Told, url: str) -> None:
+async def test_parents_are_notified_of_committed_events(school: School, notices: Notices, url: str) -> None:
     notice = uuid4()
     async with school:
         school.attendance.submit_absence_notice(notice, ADA, correlation_id="req-123", trace_id="trace-456")
         school.grades.publish_grades("mathematics", {ADA: 1, BEN: 2})
         await school.relay().run_until_empty()
-    assert {(student, said) for student, said in told} == {
+    assert {(student, said) for student, said in notices} == {
         (ADA, f"absence notice {notice} was received"),
         (ADA, "mathematics: 1"),
         (BEN, "mathematics: 2"),
@@ -63,7 +63,7 @@ async def test_parents_are_told_what_was_committed(school: School, told: Told, u
     assert query(url, metadata) == [("req-123", "trace-456")]
 
 
-async def test_nobody_hears_of_what_was_rolled_back(school: School, told: Told, url: str) -> None:
+async def test_no_parent_is_notified_of_a_rollback(school: School, notices: Notices, url: str) -> None:
     notice = uuid4()
     async with school:
         with pytest.raises(NoSuchMark):
@@ -72,22 +72,22 @@ async def test_nobody_hears_of_what_was_rolled_back(school: School, told: Told, 
         with pytest.raises(IntegrityError):
             school.attendance.submit_absence_notice(notice, BEN)
         await school.relay().run_until_empty()
-    assert [student for student, _ in told] == [ADA]
+    assert [student for student, _ in notices] == [ADA]
     assert query(url, "SELECT COUNT(*) FROM grade") == [(0,)]
 
 
-async def test_an_event_comes_twice_and_the_parents_are_told_once(school: School, told: Told) -> None:
+async def test_a_duplicate_event_notifies_the_parents_once(school: School, notices: Notices) -> None:
     async with school:
         for _ in range(2):
             school.notifications.notify("event-1", ADA, "hello")
-    assert told == [(ADA, "hello")]
+    assert notices == [(ADA, "hello")]
 
 
-async def test_a_gateway_that_is_down_is_tried_again_half_a_minute_later(url: str) -> None:
-    def hang_up(student: UUID, said: str) -> None:
+async def test_an_unavailable_gateway_is_retried_after_half_a_minute(url: str) -> None:
+    def fail(student: UUID, text: str) -> None:
         raise ConnectionError("the gateway hung up")
 
-    async with School(url, hang_up) as school:
+    async with School(url, fail) as school:
         school.attendance.submit_absence_notice(uuid4(), ADA)
         before = datetime.now(UTC)
         await school.relay().run_until_empty()

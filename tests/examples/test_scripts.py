@@ -12,7 +12,7 @@ from tests.servers.rabbitmq import RabbitMQServer
 EXAMPLES = ROOT / "examples"
 
 
-def test_the_first_outbox_tells_each_order_once(tmp_path: Path) -> None:
+def test_the_first_outbox_prints_each_order_once(tmp_path: Path) -> None:
     script = str(EXAMPLES / "first_outbox.py")
     assert run(tmp_path, script) == "receipt for order 1\n"
     assert run(tmp_path, script) == "receipt for order 2\n"
@@ -39,9 +39,9 @@ def test_sqlalchemy_and_rabbitmq_deliver_what_was_committed(
     assert sorted(json.loads(body)["customer"] for body in got) == ["ada", "grace"]
 
 
-def test_a_day_at_school(tmp_path: Path) -> None:
+def test_the_school_example_prints_its_notices(tmp_path: Path) -> None:
     lines = run(tmp_path, "-m", "examples.school").splitlines()
     assert lines[0] == "rolled back: 7 in music"
-    told = sorted(line.partition(": ")[2] for line in lines[1:])
-    assert told[0].startswith("absence notice")
-    assert told[1:] == ["mathematics: 1", "mathematics: 2"]
+    notices = sorted(line.partition(": ")[2] for line in lines[1:])
+    assert notices[0].startswith("absence notice")
+    assert notices[1:] == ["mathematics: 1", "mathematics: 2"]

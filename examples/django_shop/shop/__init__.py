@@ -1,0 +1,1 @@
+"""Orders, and what happens when one is placed."""

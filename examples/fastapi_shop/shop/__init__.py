@@ -1,0 +1,1 @@
+"""A shop with FastAPI, async SQLAlchemy, PostgreSQL, RabbitMQ and Alembic."""

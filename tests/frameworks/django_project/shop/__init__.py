@@ -1,0 +1,1 @@
+"""Orders, notes that handlers write, and the suites."""

@@ -1,0 +1,77 @@
+"""An environment per framework: its own lock and the built wheel of this project, nothing of the development tools.
+
+An example is copied into an empty folder and runs there, as for a user. Environments are kept in `.venv/frameworks`
+and built anew when their lock changes; the wheel is installed anew for each test run.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+_LOCKS = ROOT / "requirements" / "frameworks"
+_FOLDER = Path(sys.prefix) / "frameworks"
+
+
+class Environment:
+    """A virtual environment with the packages of one lock."""
+
+    def __init__(self, name: str) -> None:
+        self._folder = _FOLDER / name
+        self._lock = _LOCKS / f"{name}.txt"
+
+    @property
+    def bin(self) -> Path:
+        return self._folder / "bin"
+
+    def prepare(self, wheel: Path) -> None:
+        """Create the environment unless it has the packages of the lock, then install the wheel."""
+        stamp = self._folder / "lock.sha256"
+        digest = hashlib.sha256(self._lock.read_bytes()).hexdigest()
+        if not stamp.exists() or stamp.read_text() != digest:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            subprocess.run([sys.executable, "-m", "venv", str(self._folder)], check=True)
+            self._pip("--require-hashes", "-r", str(self._lock))
+            stamp.write_text(digest)
+        self._pip("--no-deps", "--force-reinstall", str(wheel))
+
+    def run(
+        self, *command: str, folder: Path, environment: Mapping[str, str] | None = None, bound: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment in the folder and return its output; fails if it does."""
+        ran = subprocess.run(
+            [str(self.bin / command[0]), *command[1:]],
+            cwd=folder,
+            env=self.variables(environment),
+            capture_output=True,
+            text=True,
+            timeout=bound,
+            check=False,
+        )
+        assert ran.returncode == 0, f"{command} failed:\n{ran.stdout}\n{ran.stderr}"
+        return ran
+
+    def variables(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """The variables of a user's shell in which the environment is active, without those of this test run."""
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PILLARBOX", "PYTEST"))
+        }
+        return {
+            **kept,
+            "PATH": f"{self.bin}{os.pathsep}{kept['PATH']}",
+            "VIRTUAL_ENV": str(self._folder),
+            **(more or {}),
+        }
+
+    def _pip(self, *arguments: str) -> None:
+        install: Sequence[str] = ("install", "--quiet", "--disable-pip-version-check", "--no-input")
+        subprocess.run([str(self.bin / "python"), "-m", "pip", *install, *arguments], check=True)
+
+
+def copy_example(name: str, folder: Path) -> Path:
+    """Copy an example into the folder, as a user would."""
+    return Path(shutil.copytree(ROOT / "examples" / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")))

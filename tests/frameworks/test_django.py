@@ -1,0 +1,229 @@
+"""The Django application: its suites on every database, its migrations, and the example from an empty folder."""
+
+import json
+import shutil
+import signal
+import subprocess
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pillarbox import open_store
+from tests.docs.pages import ROOT, blocks
+from tests.frameworks.conftest import MakeEnvironment
+from tests.frameworks.environment import Environment, copy_example
+from tests.servers.ports import free_port, is_open
+from tests.servers.waiting import wait_until
+
+PROJECT = Path(__file__).parent / "django_project"
+BOUND = 600
+"""Seconds that a suite may take on a busy machine."""
+
+ENGINES = {
+    "sqlite": ("django", {}),
+    "psycopg": ("django", {}),
+    "psycopg2": ("django_psycopg2", {"PREFIX": "shop_outbox_", "SCHEMA": "Events"}),
+    "mariadb": ("django", {"PREFIX": "Shop_"}),
+}
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def project(engine: str, environment: MakeEnvironment, tmp_path: Path, request: pytest.FixtureRequest) -> "Project":
+    """The project in an empty folder, on an empty database of each engine."""
+    name, variables = ENGINES[engine]
+    fixture = {"psycopg": "empty_postgres_url", "psycopg2": "empty_postgres_url", "mariadb": "empty_mariadb_url"}
+    if engine in fixture:
+        variables = {"DATABASE_URL": request.getfixturevalue(fixture[engine]), **variables}
+    return Project(environment(name), copied(PROJECT, tmp_path), variables)
+
+
+def copied(project: Path, folder: Path) -> Path:
+    """The project in another folder."""
+    return Path(shutil.copytree(project, folder / "project", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+class Project:
+    """A project of Django and its `manage.py`."""
+
+    def __init__(self, environment: Environment, folder: Path, variables: Mapping[str, str]) -> None:
+        self.environment, self.folder, self.variables = environment, folder, dict(variables)
+
+    def manage(self, *arguments: str, **variables: str) -> str:
+        """What a command prints; fails if it does."""
+        given = self.variables | variables
+        ran = self.environment.run(
+            "python", "manage.py", *arguments, folder=self.folder, environment=given, bound=BOUND
+        )
+        return ran.stdout
+
+    def refused(self, *arguments: str, **variables: str) -> str:
+        """What a command that fails prints on standard error."""
+        ran = subprocess.run(
+            [str(self.environment.bin / "python"), "manage.py", *arguments],
+            cwd=self.folder,
+            env=self.environment.variables(self.variables | variables),
+            capture_output=True,
+            text=True,
+            timeout=BOUND,
+            check=False,
+        )
+        assert ran.returncode != 0, ran.stdout
+        return ran.stderr
+
+    def record(self) -> str:
+        """The id of an event that is committed."""
+        code = (
+            "from django.db import transaction; from pillarbox import Event; "
+            "from pillarbox.integrations.django import record\n"
+            "with transaction.atomic(): print(record(Event('order.placed', {'total': 3}))[0])"
+        )
+        return self.manage("shell", "--no-imports", "-c", code).strip()
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        """The address of `runserver`."""
+        port = free_port()
+        log = self.folder / "server.log"
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [str(self.environment.bin / "python"), "manage.py", "runserver", "--noreload", f"127.0.0.1:{port}"],
+                cwd=self.folder,
+                env=self.environment.variables(self.variables),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            wait_until(lambda: is_open(port) or process.poll() is not None, bound=120, what="Django listens")
+            assert process.poll() is None, log.read_text()
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(timeout=60)
+            finally:
+                process.kill()
+                process.wait()
+
+
+def test_the_suites_pass(project: Project) -> None:
+    project.manage("test", "--pattern", "suite_*.py")
+    assert "No changes detected" in project.manage("makemigrations", "--check", "--dry-run")
+
+
+def test_the_migrations_create_keep_and_drop_the_tables(project: Project, engine: str) -> None:
+    project.manage("migrate")
+    event_id = project.record()
+    refused = project.refused("migrate", "pillarbox", "zero")
+    assert "pending" in refused
+    assert event_id in project.manage("pillarbox", "events", "list")
+
+    project.manage("migrate")  # the later versions were undone one by one, before the first was refused
+    project.manage("pillarbox_relay", "--until-empty")
+    project.manage("migrate", "pillarbox", "zero")
+    assert "no tables of Pillarbox" in project.refused("check", "--database", "default", "--fail-level", "WARNING")
+    project.manage("migrate")
+    assert project.record() in project.manage("pillarbox", "events", "list")
+
+
+def test_the_tables_of_the_command_line_are_adopted(project: Project) -> None:
+    project.manage("pillarbox", "schema", "apply")
+    project.manage("migrate", "contenttypes")
+    event_id = project.record()
+    project.manage("migrate")
+    assert event_id in project.manage("pillarbox", "events", "list")
+    assert json.loads(project.manage("pillarbox", "schema", "status", "--json"))["ok"] is True
+
+
+def test_there_is_a_migration_of_django_for_each_version_of_the_tables() -> None:
+    folder = ROOT / "src/pillarbox/integrations/django/migrations"
+    names = sorted(path.stem for path in folder.glob("0*.py"))
+    for url in ("sqlite:///unused.db", "postgresql://localhost/x", "mariadb://localhost/x"):
+        assert [script.name for script in open_store(url).schema.scripts()] == names
+
+
+def test_the_relay_stops_on_a_signal_and_closes_connections_between_handlers(project: Project) -> None:
+    project.manage("migrate")
+    event_id = project.record()
+    relay = subprocess.Popen(
+        [str(project.environment.bin / "python"), "manage.py", "pillarbox_relay", "--database", "default"],
+        cwd=project.folder,
+        env=project.environment.variables(project.variables),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        wait_until(
+            lambda: '"backlog": 0' in project.manage("pillarbox_status", "--json"), bound=120, what="the event is sent"
+        )
+        relay.send_signal(signal.SIGTERM)
+        output, _ = relay.communicate(timeout=120)
+    finally:
+        relay.kill()
+        relay.wait()
+    assert relay.returncode == 0, output
+    assert f"delivered event: event_id={event_id}" in output
+
+
+class TestExample:
+    @pytest.fixture(params=["sqlite", "psycopg"])
+    def shop(self, environment: MakeEnvironment, tmp_path: Path, request: pytest.FixtureRequest) -> Project:
+        variables: dict[str, str] = {}
+        if request.param == "psycopg":
+            variables["DATABASE_URL"] = request.getfixturevalue("empty_postgres_url")
+        return Project(environment("django"), copy_example("django_shop", tmp_path), variables)
+
+    def test_the_commands_of_its_readme_work_in_an_empty_folder(self, shop: Project) -> None:
+        [first, second] = blocks(ROOT / "examples/django_shop/README.md", "")
+        commands = [line.split() for line in (first + second).splitlines()]
+        managed = {line[2]: line[3:] for line in commands if line[:2] == ["python", "manage.py"]}
+        assert list(managed) == [
+            "migrate",
+            "test",
+            "createsuperuser",
+            "runserver",
+            "pillarbox_relay",
+            "pillarbox_status",
+        ]
+        for name in ("migrate", "test"):
+            shop.manage(name, *managed[name])
+        shop.manage("createsuperuser", "--noinput", *managed["createsuperuser"], DJANGO_SUPERUSER_PASSWORD="pass word")
+        with shop.serving() as address:
+            assert fetched(f"{address}/orders/", {"customer": "ada", "total": 42}) == {"order": 1}
+            assert fetched(f"{address}/orders/async/", {"customer": "bob", "total": 7}) == {"order": 2}
+            shop.manage("pillarbox_relay", *managed["pillarbox_relay"])
+            orders = fetched(f"{address}/orders/")["orders"]
+            assert [(one["customer"], one["confirmed"]) for one in orders] == [("ada", True), ("bob", True)]
+            assert "no pending events" in shop.manage("pillarbox_status")
+
+    def test_its_requirements_are_the_packages_of_the_lock(self) -> None:
+        wanted = (ROOT / "examples/django_shop/requirements.txt").read_text().split()
+        locked = (ROOT / "requirements/frameworks/django.in").read_text()
+        assert wanted[0] == "pillarbox[django,postgres]"
+        assert all(name in locked for name in wanted[1:])
+
+
+def test_the_snippets_of_the_page_are_those_of_the_example() -> None:
+    written = [path.read_text(encoding="utf-8") for path in (ROOT / "examples/django_shop").rglob("*.py")]
+    # Python with a capital P: what tests/docs runs are whole programs.
+    snippets = blocks(ROOT / "docs/how-to/django.md", "Python")
+    assert len(snippets) == 5
+    for snippet in snippets:
+        assert any(snippet in text for text in written), snippet
+
+
+def fetched(url: str, posted: Mapping[str, Any] | None = None) -> Any:
+    """What a page of JSON says."""
+    assert url.startswith("http://127.0.0.1:")
+    data = None if posted is None else json.dumps(posted).encode()
+    with closing(urllib.request.urlopen(url, data=data, timeout=60)) as response:  # noqa: S310 - checked above
+        return json.load(response)
