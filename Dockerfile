@@ -10,7 +10,7 @@ COPY --from=packages /opt/venv /opt/venv
 WORKDIR /app
 COPY src/pillarbox src/pillarbox
 COPY apps/__init__.py apps/__init__.py
-COPY apps/common apps/common
+COPY apps/runtime apps/runtime
 COPY apps/ingestion apps/ingestion
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONPATH=/app/src:/app \

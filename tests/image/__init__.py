@@ -1,0 +1,1 @@
+"""The image, built without an engine and started as its user: `make image`."""
