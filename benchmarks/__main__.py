@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks.cells import QUICK, WHOLE
 from benchmarks.draining import private_servers
-from benchmarks.harness import Harness, Tell
+from benchmarks.harness import Harness, OnProgress
 from benchmarks.processes import ROOT
 from benchmarks.reporting import page, plots, tables
 from benchmarks.results import Run
@@ -48,8 +48,8 @@ def main(
         harness = Harness(QUICK if quick else WHOLE, only=only, without_peers=without_peers)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    with private_servers() as servers, _progress(harness.turns) as tell:
-        run = harness.run(servers, tell)
+    with private_servers() as servers, _progress(harness.turns) as on_progress:
+        run = harness.run(servers, on_progress)
     out.mkdir(parents=True, exist_ok=True)
     run.write(out / "run.json")
     for name, plot in plots.of_run(run).items():
@@ -75,7 +75,7 @@ def report(file: Path) -> None:
 
 
 @contextmanager
-def _progress(turns: int) -> Iterator[Tell]:
+def _progress(turns: int) -> Iterator[OnProgress]:
     """A bar on a terminal, else a line for each turn; both on standard error."""
     if not sys.stderr.isatty():
         yield lambda what: click.echo(what, err=True)
@@ -91,12 +91,12 @@ def _progress(turns: int) -> Iterator[Tell]:
         task = bar.add_task("", total=turns)
         done = -1
 
-        def tell(what: str) -> None:
+        def on_progress(what: str) -> None:
             nonlocal done
             done += 1
             bar.update(task, completed=done, description=what)
 
-        yield tell
+        yield on_progress
 
 
 if __name__ == "__main__":

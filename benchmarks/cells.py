@@ -33,7 +33,7 @@ class Plan:
     counted: bool = False
     """Count Python calls and statements in a run of its own."""
     windows: tuple[int, ...] = ()
-    """Measure how fast the queue confirms with so many messages in flight."""
+    """Measure how fast the queue confirms with this many messages in flight."""
 
     @property
     def turns(self) -> int:

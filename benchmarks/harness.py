@@ -23,8 +23,8 @@ from benchmarks.results import Cell, Contender, Run, Sample
 SECONDS_OF_RECORD = {True: 60.0, False: 600.0}
 """The longest that recording may take, in a quick run and in a whole one."""
 
-Tell = Callable[[str], None]
-"""Told what is measured next: one call for each turn."""
+OnProgress = Callable[[str], None]
+"""Called with what is measured next, once for each turn."""
 
 
 class Harness:
@@ -47,29 +47,29 @@ class Harness:
 
     @property
     def turns(self) -> int:
-        """How often `tell` will be called."""
+        """How often `on_progress` will be called."""
         return (
             sum(plan.turns for plan in self._plans) + len(self._latencies) * self._sizes.latency_repeats + self._record
         )
 
-    def run(self, servers: Servers, tell: Tell) -> Run:
+    def run(self, servers: Servers, on_progress: OnProgress) -> Run:
         """Measure all of them."""
         began = time.monotonic()
         started = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         run = Run(machine=machine(servers), quick=self._sizes.quick, started=started)
         for plan in self._plans:
-            run.cells.append(self._measure(servers, plan, tell))
+            run.cells.append(self._measure(servers, plan, on_progress))
         for repeat in range(self._sizes.latency_repeats):
             for rate, seconds in self._latencies.items():
-                tell(f"latency, {repeat + 1} of {self._sizes.latency_repeats}: {rate} events/s")
+                on_progress(f"latency, {repeat + 1} of {self._sizes.latency_repeats}: {rate} events/s")
                 run.latencies.append(latency.measure(servers, rate, seconds))
         if self._record:
-            tell("record")
+            on_progress("record")
             run.record = record(servers, SECONDS_OF_RECORD[self._sizes.quick])
         run.seconds = time.monotonic() - began
         return run
 
-    def _measure(self, servers: Servers, plan: Plan, tell: Tell) -> Cell:
+    def _measure(self, servers: Servers, plan: Plan, on_progress: OnProgress) -> Cell:
         cell = Cell(name=plan.name, queue=plan.queue)
         for name, way in plan.contenders.items():
             skipped = way.reason if isinstance(way, Skipped) else ""
@@ -81,13 +81,13 @@ class Harness:
                 cell.confirms.setdefault(str(window), []).append(confirmed)
             for contender, way in zip(cell.contenders, plan.contenders.values(), strict=True):
                 if not contender.skipped:
-                    tell(f"{plan.name}, {repeat + 1} of {plan.repeats}: {contender.name}")
+                    on_progress(f"{plan.name}, {repeat + 1} of {plan.repeats}: {contender.name}")
                     take_turn(contender, servers, way, plan.queue)
             self._add_raw(servers, cell)
         if plan.counted:
             for contender, way in zip(cell.contenders, plan.contenders.values(), strict=True):
                 if not contender.skipped and isinstance(way, Draining):
-                    tell(f"{plan.name}, calls and statements: {contender.name}")
+                    on_progress(f"{plan.name}, calls and statements: {contender.name}")
                     counted = servers.count(fewer(way, self._sizes.counted), plan.queue)
                     contender.calls, contender.statements = counted.calls, counted.statements
         return cell

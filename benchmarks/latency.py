@@ -23,7 +23,7 @@ from tests.servers.waiting import wait_until
 
 WRITER = "benchmarks.workers.writer"
 KEYS = 500
-MOST_OF_FLOOR = 2000
+MAX_FLOOR_EVENTS = 2000
 WARM_UP = 10
 """Events that are not counted: the first ones of a connection take longer, with a relay and without."""
 FEWEST = 2 * WARM_UP
@@ -40,7 +40,7 @@ def measure(servers: Servers, rate: int, seconds: float, *, kind: str = "quorum"
     """Raises Lost unless every event arrived."""
     events = max(FEWEST, int(rate * seconds))
     # One connection after another commits some hundreds a second; more events would only take longer.
-    floor = _floor(servers, rate, min(events, MOST_OF_FLOOR), kind)
+    floor = _floor(servers, rate, min(events, MAX_FLOOR_EVENTS), kind)
     floor_p50, floor_p99, _ = percentiles(floor)
     taken, achieved = _through_relay(servers, rate, events, kind)
     p50, p99, longest = percentiles(taken)

@@ -4,7 +4,7 @@
 
 Announces deliveries of 20 event types to 5 destinations, as a relay does, to each listener alone: in batches of 500, as
 after a send to a broker, and one at a time. The table shows the best of the repeats, in µs per event; `a function` is
-an observer that does nothing and takes each event by itself.
+an observer that does nothing and takes each event separately.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def deliveries(count: int, size: int, trace: str | None) -> list[BatchDelivered]
     ]
 
 
-def cost(observers: Sequence[Observer], told: Sequence[BatchDelivered]) -> float:
+def cost(observers: Sequence[Observer], batches: Sequence[BatchDelivered]) -> float:
     """Seconds of processor per event."""
     announce = Announcer(list(observers))
     began = time.process_time()
-    for batch in told:
+    for batch in batches:
         announce.delivered(batch)
-    return (time.process_time() - began) / sum(len(batch.messages) for batch in told)
+    return (time.process_time() - began) / sum(len(batch.messages) for batch in batches)
 
 
 def main() -> None:
@@ -67,8 +67,8 @@ def main() -> None:
     }
     print(f"{events} events, best of {repeats}: µs per event")
     print(f"{'':<44}" + "".join(f"{f'batch of {size}':>14}" for size in SIZES))
-    for name, (observers, told) in ways.items():
-        best = [min(cost(observers, batches) for _ in range(repeats)) * 1e6 for batches in told]
+    for name, (observers, sizes) in ways.items():
+        best = [min(cost(observers, batches) for _ in range(repeats)) * 1e6 for batches in sizes]
         print(f"{name:<44}" + "".join(f"{one:>14.2f}" for one in best))
 
 

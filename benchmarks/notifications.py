@@ -110,7 +110,7 @@ def run_relay(pg: PostgresServer, mq: RabbitMQServer, events: int, folder: Path)
 
 
 def duplicates(url: str, events: int) -> int:
-    """How many messages too many are in the queues; they are gone afterwards."""
+    """How many messages too many are in the queues; they are deleted."""
     found: Counter[str] = Counter()
     for audience in Audience:
         for taken in take_all(url, audience.queue):

@@ -21,7 +21,7 @@ from multiprocessing.synchronize import Barrier
 import asyncpg
 
 from pillarbox.core.fetch import Bounds, Ready
-from pillarbox.core.lane import LANES, RelayCard, epochs_of
+from pillarbox.core.lane import LANES, RelayRegistration, epochs_of
 from pillarbox.core.outcome import DELIVERED, Decision
 from pillarbox.stores.postgres import PostgresStore
 from tests.servers.postgres import PostgresServer
@@ -74,13 +74,13 @@ async def carry_by_row_lease(way: str, url: str, name: str, start: Barrier) -> i
 
 async def carry_by_lanes(url: str, name: str, start: Barrier, *, share: int, history: bool) -> int:
     store = PostgresStore(url, history=history)
-    await store.lanes.join(RelayCard(id=name), lease=3600)
-    epochs = epochs_of(await store.lanes.take(name, most=share))
+    await store.lanes.join(RelayRegistration(id=name), lease=3600)
+    epochs = epochs_of(await store.lanes.acquire(name, limit=share))
     lanes = list(epochs)
-    await store.messages.read(Ready(lanes=lanes, bounds=Bounds(limit=1, quota=1)))
+    await store.messages.fetch(Ready(lanes=lanes, bounds=Bounds(limit=1, quota=1)))
     start.wait()
     carried, quota = 0, BATCH // share + 1
-    while found := await store.messages.read(Ready(lanes=lanes, bounds=Bounds(limit=BATCH, quota=quota))):
+    while found := await store.messages.fetch(Ready(lanes=lanes, bounds=Bounds(limit=BATCH, quota=quota))):
         decisions = [Decision(message, DELIVERED, "orders", 0.0034) for message in found]
         settled = await store.writes.settle(epochs, decisions)
         assert settled.count == len(found)
@@ -148,19 +148,19 @@ def main() -> None:
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 150_000
     repeats = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     rows = [(label, processes) for label in KEYS for processes in (1, 2)]
-    figures: dict[tuple[str, int, str], list[float]] = {}
+    samples: dict[tuple[str, int, str], list[float]] = {}
     with PostgresServer(durable=True, settings={"max_wal_size": "4GB", "shared_buffers": "256MB"}) as server:
         for repeat in range(repeats):
             for label, processes in rows:
                 for way in WAYS:
                     print(f"repeat {repeat + 1} of {repeats}: {label}, {processes} process(es), {way}", file=sys.stderr)
                     rate = measure(server, way, KEYS[label], processes, events)
-                    figures.setdefault((label, processes, way), []).append(rate)
+                    samples.setdefault((label, processes, way), []).append(rate)
     print(f"events/s, {events} events, batch {BATCH}, fsync on, median of {repeats} (ratio to the row lease)")
     print(f"{'':<28}" + "".join(f"{way:>28}" for way in WAYS))
     for label, processes in rows:
-        base = statistics.median(figures[label, processes, WAYS[0]])
-        cells = [statistics.median(figures[label, processes, way]) for way in WAYS]
+        base = statistics.median(samples[label, processes, WAYS[0]])
+        cells = [statistics.median(samples[label, processes, way]) for way in WAYS]
         line = "".join(f"{f'{cell:,.0f} ({cell / base:.2f})':>28}" for cell in cells)
         print(f"{f'{label}, {processes} process(es)':<28}{line}")
 

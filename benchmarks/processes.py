@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-LONGEST = 300.0
+MAX_SECONDS = 300.0
 """Seconds without output after which a worker has failed."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -55,10 +55,10 @@ class Worker:
         return self.report()
 
     def report(self) -> dict[str, Any]:
-        """What a worker reports that ends by itself."""
-        told: dict[str, Any] = json.loads(self._line())
+        """What a worker reports when it has ended."""
+        report: dict[str, Any] = json.loads(self._line())
         self._process.wait(60)
-        return told
+        return report
 
     def check(self) -> None:
         """Raise WorkerFailed if the process has ended."""
@@ -79,8 +79,8 @@ class Worker:
 
     def _line(self) -> str:
         assert self._process.stdout is not None
-        if not select.select([self._process.stdout], [], [], LONGEST)[0]:
-            raise WorkerFailed(f"{self._module} said nothing for {LONGEST:g} s")
+        if not select.select([self._process.stdout], [], [], MAX_SECONDS)[0]:
+            raise WorkerFailed(f"{self._module} said nothing for {MAX_SECONDS:g} s")
         line = self._process.stdout.readline().strip()
         if not line:
             self._process.wait(60)
@@ -90,7 +90,7 @@ class Worker:
 
 @contextmanager
 def workers(module: str, jobs: Sequence[Mapping[str, Any]], *, python: str = sys.executable) -> Iterator[list[Worker]]:
-    """One process per job, all of them ready; ended whatever happens."""
+    """One process per job, all ready; always ended."""
     with ExitStack() as stack:
         started = []
         for job in jobs:

@@ -28,19 +28,21 @@ from sqlalchemy.orm import Session
 
 from pillarbox import Event, Outbox
 from pillarbox.connections.placeholders import Style, render
-from pillarbox.core.row import Row
+from pillarbox.core.rows import EventRow
 from pillarbox.record.rows import row_of
-from pillarbox.statements import Names, StatementSet, load
+from pillarbox.statements import Names, StatementSet, load_statements
 from pillarbox.stores.postgres import PostgresStore
 
 PAYLOAD = {"id": 42, "customer": "c-17", "lines": [{"sku": f"sku-{n}", "quantity": n} for n in range(8)]}
-INSERT = StatementSet(Names(schema="public"), load("pillarbox.record", "postgres")).get("append_one")
+INSERT = StatementSet(Names(schema="public"), load_statements("pillarbox.dialects", "record_postgres")).get(
+    "append_one"
+)
 PERCENT = render(INSERT, Style.PERCENT)
 CONTENDERS = ("bare", "by hand", "record")
 ROUNDS = 9
 TRANSACTIONS = {1: 40, 8: 120}
 """Of each writer in each turn."""
-LONGEST = 120.0
+MAX_SECONDS = 120.0
 """Seconds after which a writer considers the benchmark crashed."""
 SPAWN = get_context("spawn")
 OUTBOX = Outbox()
@@ -49,11 +51,11 @@ Turn = Callable[[list[Event]], float]
 """Commits each event in its own transaction; returns the seconds it took."""
 
 
-def ready(event: Event) -> Row:
+def ready(event: Event) -> EventRow:
     return row_of(event, registry=None, max_payload=1 << 20)
 
 
-def by_hand(row: Row) -> Row:
+def by_hand(row: EventRow) -> EventRow:
     """The same row, as a producer without an outbox makes it."""
     return row._replace(event_id=str(uuid4()), payload=json.dumps(PAYLOAD).encode())
 
@@ -65,7 +67,7 @@ def timed(commit: Callable[[Any], None], what: list[Any]) -> float:
     return time.perf_counter() - started
 
 
-def turns(insert: Callable[[Row], None], record: Callable[[Event], None]) -> dict[str, Turn]:
+def turns(insert: Callable[[EventRow], None], record: Callable[[Event], None]) -> dict[str, Turn]:
     return {
         "bare": lambda events: timed(insert, [ready(event) for event in events]),
         "by hand": lambda events: timed(lambda row: insert(by_hand(row)), [ready(event) for event in events]),
@@ -77,7 +79,7 @@ def turns(insert: Callable[[Row], None], record: Callable[[Event], None]) -> dic
 def psycopg_turns(url: str) -> Iterator[dict[str, Turn]]:
     with psycopg.connect(url) as connection:
 
-        def insert(row: Row) -> None:
+        def insert(row: EventRow) -> None:
             connection.execute(PERCENT.encode(), row)
             connection.commit()
 
@@ -93,7 +95,7 @@ def sqlalchemy_turns(url: str) -> Iterator[dict[str, Turn]]:
     engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     with Session(engine) as session:
 
-        def insert(row: Row) -> None:
+        def insert(row: EventRow) -> None:
             session.connection().exec_driver_sql(PERCENT, row)
             session.commit()
 
@@ -111,7 +113,7 @@ def asyncpg_turns(url: str) -> Iterator[dict[str, Turn]]:
     with closing(asyncio.new_event_loop()) as loop:
         connection: Any = loop.run_until_complete(asyncpg.connect(url))
 
-        async def insert(row: Row) -> None:
+        async def insert(row: EventRow) -> None:
             async with connection.transaction():
                 await connection.execute(INSERT, *row)
 
@@ -142,12 +144,12 @@ DRIVERS = {"psycopg": psycopg_turns, "SQLAlchemy": sqlalchemy_turns, "asyncpg": 
 def write(driver: str, url: str, transactions: int, asked: Any, start: Any, seconds: Any) -> None:
     """One writer, in a process of its own: does the turns it is asked for, until it is asked for None."""
     with DRIVERS[driver](url) as known:
-        while (contender := asked.get(timeout=LONGEST)) is not None:
+        while (contender := asked.get(timeout=MAX_SECONDS)) is not None:
             events = [
                 Event("order.placed", PAYLOAD, aggregate_type="ORDER", aggregate_id=str(number))
                 for number in range(transactions)
             ]
-            start.wait(timeout=LONGEST)
+            start.wait(timeout=MAX_SECONDS)
             seconds.put(known[contender](events))
 
 
@@ -169,7 +171,7 @@ class Writers:
             connection.execute("TRUNCATE outbox_message")
         for asked in self._asked:
             asked.put(contender)
-        taken: list[float] = [self._seconds.get(timeout=LONGEST) for _ in self._asked]
+        taken: list[float] = [self._seconds.get(timeout=MAX_SECONDS) for _ in self._asked]
         return sum(self._transactions / seconds for seconds in taken)
 
     def rounds(self) -> list[dict[str, float]]:

@@ -19,14 +19,14 @@ import psycopg
 from benchmarks.record import PAYLOAD, on_database
 from pillarbox import Event, Outbox
 from pillarbox.connections.placeholders import Style, render
-from pillarbox.core.row import Row
+from pillarbox.core.rows import EventRow
 from pillarbox.record.rows import row_of
-from pillarbox.statements import Names, StatementSet, load
+from pillarbox.statements import Names, StatementSet, load_statements
 from pillarbox.stores.postgres import PostgresStore
 
 ROUNDS = {1: 1000, 10: 300, 1000: 10}
 NAMES = Names(schema="public")
-STATEMENTS = StatementSet(NAMES, load("pillarbox.record", "postgres"))
+STATEMENTS = StatementSet(NAMES, load_statements("pillarbox.dialects", "record_postgres"))
 UNNEST = STATEMENTS.get("append")
 VALUES = STATEMENTS.get("append_one")
 # COPY cannot fall back to the database's clock within a column, hence without the two times.
@@ -63,7 +63,7 @@ class PsycopgTransaction:
         await self._connection.rollback()
 
 
-def rows_of(events: list[Event]) -> list[Row]:
+def rows_of(events: list[Event]) -> list[EventRow]:
     return [row_of(event, registry=None, max_payload=1 << 20) for event in events]
 
 
@@ -84,7 +84,7 @@ def asyncpg_forms(connection: Any) -> dict[str, Work]:
 
     async def copy(events: list[Event]) -> None:
         rows = [row[:COPIED] for row in rows_of(events)]
-        await connection.copy_records_to_table("outbox_message", records=rows, columns=Row._fields[:COPIED])
+        await connection.copy_records_to_table("outbox_message", records=rows, columns=EventRow._fields[:COPIED])
 
     return recorded(connection) | {"unnest": unnest, "VALUES (executemany)": values, "COPY": copy}
 
@@ -103,7 +103,7 @@ def psycopg_forms(connection: psycopg.AsyncConnection) -> dict[str, Work]:
                 await cursor.executemany(render(VALUES, Style.PERCENT), rows)
 
     async def copy(events: list[Event]) -> None:
-        statement = f"COPY outbox_message ({', '.join(Row._fields[:COPIED])}) FROM STDIN"
+        statement = f"COPY outbox_message ({', '.join(EventRow._fields[:COPIED])}) FROM STDIN"
         async with connection.cursor() as cursor, cursor.copy(statement) as stream:
             for row in rows_of(events):
                 await stream.write_row(row[:COPIED])

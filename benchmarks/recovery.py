@@ -36,9 +36,10 @@ LEFT = "SELECT count(*) FROM outbox_message"
 SERVER_UP = "SELECT extract(epoch FROM now() - pg_postmaster_start_time())"
 SETTLED = 7
 """Seconds for which PostgreSQL has been up before a relay is killed. Relays reconnect after a restart of the server, so
-a missing session tells of a dead relay only once the server has been up for 5 s; an earlier kill measures the lease."""
+a missing session reveals a crashed relay only once the server has been up for 5 s;
+an earlier kill measures the lease."""
 PAUSE = 0.005
-LONGEST = 60
+MAX_SECONDS = 60
 
 
 @contextmanager
@@ -61,8 +62,8 @@ def relay(folder: Path, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def seconds_until(fact: Callable[[], bool], *, since: float) -> float:
     while not fact():
-        if time.monotonic() - since > LONGEST:
-            raise TimeoutError(f"nothing flows after {LONGEST} s")
+        if time.monotonic() - since > MAX_SECONDS:
+            raise TimeoutError(f"nothing flows after {MAX_SECONDS} s")
         time.sleep(PAUSE)
     return time.monotonic() - since
 

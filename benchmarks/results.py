@@ -61,7 +61,7 @@ class Contender:
         return Spread.of([float(getattr(sample, what)) for sample in self.samples])
 
     def shares(self, raw: list[float]) -> Spread:
-        """The share of the raw limit, each sample beside the limit before and after it."""
+        """The share of the raw limit, each sample divided by the limit before and after it."""
         pairs = zip(self.samples, raw, raw[1:], strict=False)
         return Spread.of([sample.rate / statistics.mean((before, after)) for sample, before, after in pairs])
 
@@ -86,7 +86,7 @@ class Cell:
     raw: list[float] = field(default_factory=list)
     """Messages a second."""
     confirms: dict[str, list[float]] = field(default_factory=dict)
-    """Messages a second that the queue confirms with so many in flight, before each round."""
+    """Messages a second that the queue confirms with this many in flight, before each round."""
 
     def __getitem__(self, name: str) -> Contender:
         return next(one for one in self.contenders if one.name == name)
@@ -149,17 +149,17 @@ class Run:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        told = json.loads(path.read_text())
-        told["cells"] = [_cell(cell) for cell in told["cells"]]
-        told["latencies"] = [Latency(**row) for row in told["latencies"]]
-        return cls(**told)
+        data = json.loads(path.read_text())
+        data["cells"] = [_cell(cell) for cell in data["cells"]]
+        data["latencies"] = [Latency(**row) for row in data["latencies"]]
+        return cls(**data)
 
 
-def _cell(told: dict[str, Any]) -> Cell:
+def _cell(data: dict[str, Any]) -> Cell:
     contenders = [
-        Contender(**one | {"samples": [Sample(**sample) for sample in one["samples"]]}) for one in told["contenders"]
+        Contender(**one | {"samples": [Sample(**sample) for sample in one["samples"]]}) for one in data["contenders"]
     ]
-    return Cell(**told | {"contenders": contenders})
+    return Cell(**data | {"contenders": contenders})
 
 
 def _rounded(value: Any) -> Any:

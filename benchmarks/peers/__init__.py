@@ -91,7 +91,7 @@ def names(sizes: Sizes) -> list[str]:
 
 
 def plans(sizes: Sizes) -> list[Plan]:
-    """Pillarbox beside its peers, a cell for each queue type. Peers that are not installed yet are installed."""
+    """Pillarbox and its peers, a cell for each queue type. Peers that are not installed yet are installed."""
     ways: dict[str, Way] = {
         "Pillarbox": Draining(events=sizes.events),
         "Pillarbox, history on": Draining(events=sizes.events, options={"history": True}),

@@ -29,12 +29,12 @@ def readme(run: Run, text: str) -> str:
 
 
 def comparison(run: Run) -> str:
-    """Pillarbox beside its peers on each queue type, in short."""
+    """Pillarbox and its peers on each queue type, in short."""
     cells = [cell for cell in run.cells if cell.name.startswith("peers, ")]
     if not cells:
         return "The last run was without peers."
     names = dict.fromkeys(one.name for cell in cells for one in cell.contenders)
-    rows = [["raw limit of the queue", *(tables.thousands(Spread.of(cell.raw)) for cell in cells)]]
+    rows = [["publisher without an outbox (upper bound)", *(tables.thousands(Spread.of(cell.raw)) for cell in cells)]]
     rows += [[name, *(_rate(cell, name) for cell in cells)] for name in names]
     table = tables.table(["events/s", *(f"{cell.queue} queue" for cell in cells)], rows)
     return "\n\n".join(filter(None, [machine(run), table, *map(tables.of_peers, cells)]))
@@ -42,11 +42,12 @@ def comparison(run: Run) -> str:
 
 def machine(run: Run) -> str:
     """The machine and the kind of run, on which the results depend."""
-    told = run.machine
-    kind = "a quick run, one sample each" if run.quick else "a whole run, medians with the least and the most"
+    machine = run.machine
+    kind = "a quick run, one sample each" if run.quick else "median (min to max) of one full run"
     return (
         f"Measured on {run.started[:10]} with `make bench` ({kind}): {run.cores} cores, shared by "
-        f"Python {told['python']}, PostgreSQL {told['postgres']} with fsync on and RabbitMQ {told['rabbitmq']}; "
+        f"Python {machine['python']}, PostgreSQL {machine['postgres']} with fsync on "
+        f"and RabbitMQ {machine['rabbitmq']}; "
         "320-byte payloads, persistent, mandatory, confirmed; every event was found in the queue."
     )
 
@@ -68,9 +69,11 @@ def _part(run: Run, name: str) -> str:
     cell = run.cell(name)
     if cell is None:
         return "Not part of this run."
-    told, picture = tables.with_remarks(cell, run.cores), f"bench-{name.replace(', ', '-')}.svg"
+    shown, picture = tables.with_remarks(cell, run.cores), f"bench-{name.replace(', ', '-')}.svg"
     return (
-        f"{told}\n\n![Events a second, as in the table]({PICTURES}/{picture})" if picture in plots.of_run(run) else told
+        f"{shown}\n\n![Events a second, as in the table]({PICTURES}/{picture})"
+        if picture in plots.of_run(run)
+        else shown
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.results import Cell, Contender, Run, Spread
 
-BESIDE = {"options": "plain", "hot keys": "20,000 keys", "relays": "1"}
+COMPARED_WITH = {"options": "plain", "hot keys": "20,000 keys", "relays": "1"}
 """The contender that the others of a cell are compared with."""
 
 Column = tuple[str, Callable[[Contender], str]]
@@ -36,9 +36,9 @@ def significant(value: float) -> int:
     return round(float(f"{value:.3g}"))
 
 
-def of_cell(cell: Cell, cores: int, *, beside: str = "") -> str:
-    """One row per contender, and the raw limit; `beside` names the contender that the others are compared with."""
-    columns = _columns(cell, cores, beside)
+def of_cell(cell: Cell, cores: int, *, compared_with: str = "") -> str:
+    """One row per contender, and the raw limit; `compared_with` names a contender."""
+    columns = _columns(cell, cores, compared_with)
     rows = []
     if cell.raw:
         rows.append(["raw limit", thousands(Spread.of(cell.raw)), "1.00", *[""] * (len(columns) - 2)])
@@ -61,8 +61,8 @@ def of_run(run: Run) -> str:
 
 
 def with_remarks(cell: Cell, cores: int) -> str:
-    """The table of a cell and what is to be said of it."""
-    parts = (of_cell(cell, cores, beside=BESIDE.get(cell.name, "")), of_confirms(cell), of_peers(cell))
+    """The table of a cell, with remarks."""
+    parts = (of_cell(cell, cores, compared_with=COMPARED_WITH.get(cell.name, "")), of_confirms(cell), of_peers(cell))
     return "\n\n".join(filter(None, parts))
 
 
@@ -85,15 +85,15 @@ def of_confirms(cell: Cell) -> str:
     """What a queue confirms with few messages in flight, and what strict order makes of it."""
     if not cell.confirms:
         return ""
-    told = [
+    texts = [
         f"{thousands(Spread.of(rates))} messages a second with {number} in flight"
         for number, rates in cell.confirms.items()
     ]
-    return f"The queue confirms {' and '.join(told)}.{_of_confirms(cell)}"
+    return f"The queue confirms {' and '.join(texts)}.{_of_confirms(cell)}"
 
 
 def _of_confirms(cell: Cell) -> str:
-    """Each strict contender beside the rate that its round trips allow; with many keys also beside the usual rate."""
+    """Each strict contender relative to the rate that its round trips allow; with many keys also to the usual rate."""
     names = {one.name for one in cell.contenders if one.samples}
     if not {"1 key, strict", "50 keys, strict", "20,000 keys"} <= names:
         return ""
@@ -120,16 +120,22 @@ def of_peers(cell: Cell) -> str:
     if not ours or not peers:
         return ""
     best = max(peers, key=lambda one: one.spread("rate").median)
-    times = [f"{one.name}: {ratio(one.ratios(best))}" for one in ours]
-    return f"Times the rate of the fastest peer on a {cell.queue} queue ({best.name}): {'; '.join(times)}."
+    times = [f"{_variant(one.name)} is {ratio(one.ratios(best))} times" for one in ours]
+    return f"On a {cell.queue} queue {' and '.join(times)} as fast as {_variant(best.name)}, the fastest peer."
 
 
-def _columns(cell: Cell, cores: int, beside: str) -> list[Column]:
+def _variant(name: str) -> str:
+    """`name (variant)` of a contender that is called `name, variant`."""
+    base, _, variant = name.partition(", ")
+    return f"{base} ({variant})" if variant else base
+
+
+def _columns(cell: Cell, cores: int, compared_with: str) -> list[Column]:
     columns: list[Column] = [("events/s", lambda one: thousands(one.spread("rate")))]
     if cell.raw:
         columns.append(("of raw", lambda one: ratio(one.shares(cell.raw))))
-    if beside and cell[beside].samples:
-        columns.append((f"of {beside}", lambda one: ratio(one.ratios(cell[beside]))))
+    if compared_with and cell[compared_with].samples:
+        columns.append((f"of {compared_with}", lambda one: ratio(one.ratios(cell[compared_with]))))
     if cell.queue:
         columns.append(("ceiling", lambda one: f"{significant(one.ceiling(cores)):,}"))
     columns.append(("Python µs", lambda one: f"{one.spread('python').median:.0f}"))

@@ -40,7 +40,7 @@ class Control:
         self._lines: asyncio.Queue[str] = asyncio.Queue()
 
     async def ready(self) -> None:
-        """Tell the harness that the work can begin, and return when it shall."""
+        """Print that the work can begin, and return when the harness starts it."""
         loop = asyncio.get_running_loop()
         loop.add_reader(sys.stdin.fileno(), lambda: self._lines.put_nowait(sys.stdin.readline().strip()))
         print("ready", flush=True)
@@ -54,7 +54,7 @@ class Control:
         await self._expect("stop")
 
     def report(self, **more: object) -> None:
-        """Print what was used since `ready`, and whatever else there is to tell."""
+        """Print what was used since `ready`, and further results."""
         if self._profile is not None:
             self._profile.disable()
         calls = None if self._profile is None else sum(entry.callcount for entry in self._profile.getstats())
@@ -69,7 +69,7 @@ class Control:
     async def _expect(self, word: str) -> None:
         said = await self._lines.get()
         if said != word:
-            # An empty line is the end of the input: the harness is gone.
+            # An empty line is the end of the input: the harness has ended.
             raise SystemExit(f"the harness said {said!r}, not {word!r}")
 
 

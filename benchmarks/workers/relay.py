@@ -56,7 +56,7 @@ async def to_handlers(work: dict[str, Any], control: Control) -> None:
 
 
 async def to_rabbitmq(work: dict[str, Any], control: Control) -> None:
-    """From PostgreSQL, until told to stop."""
+    """From PostgreSQL, until it is stopped."""
     rabbitmq: Transport = RabbitMQTransport(work["broker"], declare=False)
     if "confirmed" in work:
         rabbitmq = TimedTransport(rabbitmq)
