@@ -42,14 +42,14 @@ class Visitor:
         self.client = client
         self.store = store
 
-    async def look(self, path: str) -> str:
+    async def page_text(self, path: str) -> str:
         """The text of a page that must be there."""
         answer = await self.client.get(path)
         assert answer.status_code == 200, answer.text
         return answer.text
 
     async def token(self, path: str = "/") -> str:
-        found = _TOKEN.search(await self.look(path))
+        found = _TOKEN.search(await self.page_text(path))
         assert found is not None
         return found[1]
 

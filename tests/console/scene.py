@@ -12,10 +12,9 @@ from datetime import UTC, datetime, timedelta
 from pillarbox import Inbox
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
-from pillarbox.core.lane import RelayCard
+from pillarbox.core.lane import RelayRegistration
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
-from pillarbox.core.row import ConsumerStatistics
-from pillarbox.core.statistics import OUTBOX, BacklogStatistics, DeliveryStatistics, to_json
+from pillarbox.core.statistics import OUTBOX, BacklogStatistics, ConsumerStatistics, OutcomeStatistics, to_json
 from pillarbox.testing.conformance.lane_owner import Owner
 from tests.integration.cli.conftest import Stock
 
@@ -59,7 +58,9 @@ def _events() -> Iterator[Event]:
 
 async def _work(store: AdminStore) -> None:
     owner = await Owner.of(store, name="relay-a")
-    await store.lanes.join(RelayCard(id="9f1c2b7e", name="relay-b", host="shop-worker-2", version="0.1.0"), lease=60)
+    await store.lanes.join(
+        RelayRegistration(id="9f1c2b7e", name="relay-b", host="shop-worker-2", version="0.1.0"), lease=60
+    )
     breakers = {"orders": "closed", "mailer": "open", "search": "closed", "partners": "closed"}
     await store.lanes.renew(owner.relay, lease=60, breakers=breakers)
     await store.destinations.report("mailer", error=_REFUSED, next_attempt=30)
@@ -108,21 +109,21 @@ def past(file: str, *, minutes: int = 15) -> None:
             rate = 420 + 160 * math.sin(tick / 9) + 60 * math.sin(tick / 2.3)
             recorded += int(rate * 10)
             slow = 0.03 + (0.2 if 20 < tick < 34 else 0)
-            carried = DeliveryStatistics()
+            carried = OutcomeStatistics()
             for n in range(int(rate * (9 if 20 < tick < 34 else 10.1))):
                 carried.count_delivered(slow * (1 + (n % 97) ** 2 / 600) + (1.2 if n % 61 == 0 else 0))
-            search, partners = DeliveryStatistics(retried=tick % 3), DeliveryStatistics(retried=12)
+            search, partners = OutcomeStatistics(retried=tick % 3), OutcomeStatistics(retried=12)
             for _ in range(40):
                 search.count_delivered(slow)
             level = BacklogStatistics(recorded=recorded, backlog=1200, oldest=3.0, dead=7)
-            told: dict[str, DeliveryStatistics | BacklogStatistics] = {
+            reported: dict[str, OutcomeStatistics | BacklogStatistics] = {
                 "orders": carried,
                 "search": search,
                 "partners": partners,
                 OUTBOX: level,
             }
             moment = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            for destination, values in told.items():
+            for destination, values in reported.items():
                 database.execute(
                     "INSERT INTO outbox_sample (at, relay, destination, statistics) VALUES (?, 'relay-1', ?, ?)",
                     (moment, destination, json.dumps(to_json(values))),

@@ -18,30 +18,30 @@ def audit(stock: Stock) -> list[tuple[str, str, str, int]]:
 
 async def test_a_dead_letter_is_retried(visit: Visit, with_dead_letters: Stock) -> None:
     visitor = await visit(with_dead_letters)
-    answer = await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
+    answer = await visitor.post("/event/act", id="dead1", destination="orders", action="retry")
     assert answer.status_code == 303
-    assert "1 dead letter retried." in await visitor.look(answer.headers["location"])
+    assert "1 dead letter retried." in await visitor.page_text(answer.headers["location"])
     assert states(with_dead_letters, "dead1", "dead2") == ["PENDING", "FAILED"]
 
 
 async def test_a_dead_letter_is_discarded(visit: Visit, with_dead_letters: Stock) -> None:
-    await (await visit(with_dead_letters)).post("/event/act", id="dead2", destination="mail", do="discard")
+    await (await visit(with_dead_letters)).post("/event/act", id="dead2", destination="mail", action="discard")
     assert states(with_dead_letters, "dead1", "dead2") == ["FAILED", ""]
 
 
 async def test_a_bulk_action_is_confirmed_by_its_exact_count(visit: Visit, with_dead_letters: Stock) -> None:
     visitor = await visit(with_dead_letters)
-    page = await visitor.look("/dead/decide?do=retry&key=k")
+    page = await visitor.page_text("/dead/decide?action=retry&key=k")
     assert "Retry 2" in page
-    answer = await visitor.post("/dead/decide", do="retry", key="k", count="2")
-    assert "2 dead letters retried." in await visitor.look(answer.headers["location"])
+    answer = await visitor.post("/dead/decide", action="retry", key="k", count="2")
+    assert "2 dead letters retried." in await visitor.page_text(answer.headers["location"])
     assert states(with_dead_letters, "dead1", "dead2", "stuck") == ["PENDING", "PENDING", "FAILED"]
 
 
 async def test_a_count_that_differs_from_the_confirmed_one_changes_nothing(
     visit: Visit, with_dead_letters: Stock
 ) -> None:
-    answer = await (await visit(with_dead_letters)).post("/dead/decide", do="discard", key="k", count="1")
+    answer = await (await visit(with_dead_letters)).post("/dead/decide", action="discard", key="k", count="1")
     assert answer.status_code == 409
     assert "The number changed to 2." in answer.text
     assert states(with_dead_letters, "dead1", "dead2") == ["FAILED", "FAILED"]
@@ -49,14 +49,14 @@ async def test_a_count_that_differs_from_the_confirmed_one_changes_nothing(
 
 async def test_pending_events_are_requested(visit: Visit, with_dead_letters: Stock) -> None:
     visitor = await visit(with_dead_letters)
-    assert "Reschedule 1" in await visitor.look("/events/decide?do=reschedule&status=PENDING")
-    await visitor.post("/events/decide", do="reschedule", status="PENDING", count="1", delay="10 min")
+    assert "Reschedule 1" in await visitor.page_text("/events/decide?action=reschedule&status=PENDING")
+    await visitor.post("/events/decide", action="reschedule", status="PENDING", count="1", delay="10 min")
     asked = with_dead_letters.ask("SELECT action, event_id, delay, requested_by FROM outbox_request")
     assert asked == [("reschedule", "fresh", 600.0, "ada")]
 
 
 async def test_the_first_event_of_a_blocked_key_is_dead_lettered(visit: Visit, with_dead_letters: Stock) -> None:
-    await (await visit(with_dead_letters)).post("/keys/act", id="stuck", destination="orders", do="dead_letter")
+    await (await visit(with_dead_letters)).post("/keys/act", id="stuck", destination="orders", action="dead_letter")
     assert with_dead_letters.ask("SELECT action, event_id, requested_by FROM outbox_request") == [
         ("dead_letter", "stuck", "ada")
     ]
@@ -66,21 +66,21 @@ async def test_an_event_that_waits_for_its_retry_is_sent_now_or_dead_lettered(vi
     stock.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second")))
     await asyncio.to_thread(stock.delay_key, "head", "second")
     visitor = await visit(stock)
-    for do in ("retry", "dead_letter"):
-        await visitor.post("/keys/act", id="head", destination="orders", do=do)
+    for action in ("retry", "dead_letter"):
+        await visitor.post("/keys/act", id="head", destination="orders", action=action)
     asked = stock.ask("SELECT action, event_id, requested_by FROM outbox_request ORDER BY request_id")
     assert asked == [("retry", "head", "ada"), ("dead_letter", "head", "ada")]
 
 
 async def test_a_destination_is_paused_limited_and_resumed(visit: Visit, with_dead_letters: Stock) -> None:
     visitor = await visit(with_dead_letters)
-    await visitor.post("/destinations/override", destination="orders", do="pause")
-    await visitor.post("/destinations/override", destination="orders", do="limit", limit="500/s")
-    page = await visitor.look("/destinations")
+    await visitor.post("/destinations/override", destination="orders", action="pause")
+    await visitor.post("/destinations/override", destination="orders", action="limit", limit="500/s")
+    page = await visitor.page_text("/destinations")
     assert '<span class="badge paused">paused</span>' in page
     assert "500/s" in page
-    await visitor.post("/destinations/override", destination="orders", do="resume")
-    await visitor.post("/destinations/override", destination="orders", do="open")
+    await visitor.post("/destinations/override", destination="orders", action="resume")
+    await visitor.post("/destinations/override", destination="orders", action="open")
     assert with_dead_letters.ask("SELECT paused, breaker FROM outbox_destination") in ([(0, "open")], [(False, "open")])
 
 
@@ -88,39 +88,42 @@ async def test_a_destination_with_dead_letters_stays_listed_without_a_relay(
     visit: Visit, with_dead_letters: Stock
 ) -> None:
     visitor = await visit(with_dead_letters)
-    for do in ("pause", "resume", "pause"):
-        assert (await visitor.post("/destinations/override", destination="mail", do=do)).status_code == 303
-    assert (await visitor.post("/destinations/override", destination="mail", do="resume")).status_code == 303
-    assert 'destination=mail">mail</a>' in await visitor.look("/destinations")
+    for action in ("pause", "resume", "pause"):
+        assert (await visitor.post("/destinations/override", destination="mail", action=action)).status_code == 303
+    assert (await visitor.post("/destinations/override", destination="mail", action="resume")).status_code == 303
+    assert 'destination=mail">mail</a>' in await visitor.page_text("/destinations")
     listed = (await visitor.client.get("/api/v1/destinations")).json()["destinations"]
     assert [one["name"] for one in listed] == ["mail", "orders"]
 
 
 async def test_an_unlisted_destination_is_paused_by_its_form(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
-    assert 'name="force" value="yes"' in await visitor.look("/destinations")
-    assert (await visitor.post("/destinations/override", destination="to come", do="pause")).status_code == 404
-    await visitor.post("/destinations/override", destination="to come", do="pause", force="yes")
+    assert 'name="force" value="yes"' in await visitor.page_text("/destinations")
+    assert (await visitor.post("/destinations/override", destination="to come", action="pause")).status_code == 404
+    await visitor.post("/destinations/override", destination="to come", action="pause", force="yes")
     assert shop.ask("SELECT destination FROM outbox_destination WHERE paused") == [("to come",)]
 
 
 async def test_everything_is_paused_and_resumed(visit: Visit, with_dead_letters: Stock) -> None:
     visitor = await visit(with_dead_letters)
-    await visitor.post("/everything", do="pause")
-    assert "Resume all" in await visitor.look("/")
-    await visitor.post("/everything", do="resume")
-    assert "Pause all" in await visitor.look("/")
+    await visitor.post("/everything", action="pause")
+    assert "Resume all" in await visitor.page_text("/")
+    await visitor.post("/everything", action="resume")
+    assert "Pause all" in await visitor.page_text("/")
 
 
 @pytest.mark.parametrize(
     ("action", "command"),
     [
-        (("/event/act", {"id": "dead1", "destination": "orders", "do": "retry"}), ("dead", "retry", "dead1")),
-        (("/event/act", {"id": "dead1", "destination": "orders", "do": "discard"}), ("dead", "discard", "dead1", "-y")),
-        (("/destinations/override", {"destination": "orders", "do": "pause"}), ("destinations", "pause", "orders")),
-        (("/everything", {"do": "pause"}), ("destinations", "pause", "-y")),
+        (("/event/act", {"id": "dead1", "destination": "orders", "action": "retry"}), ("dead", "retry", "dead1")),
         (
-            ("/dead/edit", {"dead_letter_id": "1", "headers": "n: 1", "do": "send"}),
+            ("/event/act", {"id": "dead1", "destination": "orders", "action": "discard"}),
+            ("dead", "discard", "dead1", "-y"),
+        ),
+        (("/destinations/override", {"destination": "orders", "action": "pause"}), ("destinations", "pause", "orders")),
+        (("/everything", {"action": "pause"}), ("destinations", "pause", "-y")),
+        (
+            ("/dead/edit", {"dead_letter_id": "1", "headers": "n: 1", "action": "send"}),
             ("dead", "edit", "dead1", "--header", "n=2", "-y"),
         ),
     ],
@@ -149,9 +152,9 @@ def _undo(stock: Stock) -> None:
 
 async def test_the_audit_is_listed_and_exported(visit: Visit, with_dead_letters: Stock) -> None:
     visitor = await visit(with_dead_letters)
-    await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
-    await visitor.post("/event/act", id="dead2", destination="mail", do="discard")
-    assert "retry" in await visitor.look("/audit?who=ada&what=retry")
+    await visitor.post("/event/act", id="dead1", destination="orders", action="retry")
+    await visitor.post("/event/act", id="dead2", destination="mail", action="discard")
+    assert "retry" in await visitor.page_text("/audit?who=ada&what=retry")
     lines = (await visitor.client.get("/audit/export")).text.splitlines()
     assert lines[0] == "number,at,who,what,subject,count,detail"
     assert [line.split(",")[2:4] for line in lines[1:]] == [["ada", "discard"], ["ada", "retry"]]
@@ -160,22 +163,22 @@ async def test_the_audit_is_listed_and_exported(visit: Visit, with_dead_letters:
 @pytest.mark.parametrize(
     ("path", "fields", "status"),
     [
-        ("/event/act", {"id": "unknown", "destination": "", "do": "retry"}, 404),
-        ("/event/act", {"id": "dead1", "destination": "orders", "do": "explode"}, 400),
-        ("/event/act", {"id": "sent", "destination": "orders", "do": "retry"}, 409),
-        ("/event/act", {"id": "sent", "destination": "orders", "do": "discard"}, 409),
-        ("/events/decide", {"do": "reschedule", "status": "PENDING", "count": "1", "delay": "soon"}, 400),
-        ("/destinations/override", {"destination": "orders", "do": "limit", "limit": "0/s"}, 400),
-        ("/destinations/override", {"do": "pause"}, 400),
-        ("/destinations/override", {"destination": "*", "do": "pause"}, 400),
-        ("/destinations/override", {"destination": "ordres", "do": "open"}, 404),
+        ("/event/act", {"id": "unknown", "destination": "", "action": "retry"}, 404),
+        ("/event/act", {"id": "dead1", "destination": "orders", "action": "explode"}, 400),
+        ("/event/act", {"id": "sent", "destination": "orders", "action": "retry"}, 409),
+        ("/event/act", {"id": "sent", "destination": "orders", "action": "discard"}, 409),
+        ("/events/decide", {"action": "reschedule", "status": "PENDING", "count": "1", "delay": "soon"}, 400),
+        ("/destinations/override", {"destination": "orders", "action": "limit", "limit": "0/s"}, 400),
+        ("/destinations/override", {"action": "pause"}, 400),
+        ("/destinations/override", {"destination": "*", "action": "pause"}, 400),
+        ("/destinations/override", {"destination": "ordres", "action": "open"}, 404),
         ("/relays/drain", {"relay": "*"}, 400),
         ("/relays/drain", {"relay": "unknown"}, 404),
-        ("/keys/act", {"id": "fresh", "destination": "", "do": "dead_letter"}, 404),
-        ("/keys/act", {"id": "fresh", "destination": "", "do": "retry"}, 404),
-        ("/keys/act", {"id": "stuck", "destination": "mail", "do": "retry"}, 404),
-        ("/keys/act", {"do": "retry"}, 404),
-        ("/everything", {"do": ""}, 400),
+        ("/keys/act", {"id": "fresh", "destination": "", "action": "dead_letter"}, 404),
+        ("/keys/act", {"id": "fresh", "destination": "", "action": "retry"}, 404),
+        ("/keys/act", {"id": "stuck", "destination": "mail", "action": "retry"}, 404),
+        ("/keys/act", {"action": "retry"}, 404),
+        ("/everything", {"action": ""}, 400),
     ],
 )
 async def test_an_impossible_action_is_rejected_and_changes_nothing(

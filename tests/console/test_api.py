@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -9,8 +10,7 @@ import pytest
 from pillarbox import Inbox
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
-from pillarbox.core.row import ConsumerStatistics
-from pillarbox.core.statistics import DeliveryStatistics
+from pillarbox.core.statistics import ConsumerStatistics, OutcomeStatistics
 from pillarbox.ops.settings import Settings
 from pillarbox.testing.conformance.lane_owner import Owner
 from tests.console.conftest import Visit, states
@@ -20,21 +20,21 @@ from tests.integration.cli.running import pillarbox
 
 async def test_the_api_lists_events_like_the_command(visit: Visit, with_dead_letters: Stock) -> None:
     done = pillarbox("events", "list", "--status", "FAILED", "--json", PILLARBOX_STORE=with_dead_letters.url)
-    told = (await (await visit(with_dead_letters)).client.get("/api/v1/events?status=FAILED")).json()
-    assert told == json.loads(done.stdout)
+    reported = (await (await visit(with_dead_letters)).client.get("/api/v1/events?status=FAILED")).json()
+    assert reported == json.loads(done.stdout)
 
 
 async def test_the_api_shows_an_event_like_the_command(visit: Visit, with_dead_letters: Stock) -> None:
     done = pillarbox("events", "show", "dead1", "--json", PILLARBOX_STORE=with_dead_letters.url)
-    told = (await (await visit(with_dead_letters)).client.get("/api/v1/event?id=dead1")).json()
-    assert told == json.loads(done.stdout)
+    reported = (await (await visit(with_dead_letters)).client.get("/api/v1/event?id=dead1")).json()
+    assert reported == json.loads(done.stdout)
 
 
 async def test_the_api_shows_the_status_like_the_command(visit: Visit, with_dead_letters: Stock) -> None:
     done = json.loads(pillarbox("status", "--json", PILLARBOX_STORE=with_dead_letters.url).stdout)
-    told = (await (await visit(with_dead_letters)).client.get("/api/v1/status")).json()
+    reported = (await (await visit(with_dead_letters)).client.get("/api/v1/status")).json()
     common = ("state", "reason", "backlog", "exact", "dead_letters", "lanes")
-    assert {name: told[name] for name in common} == {name: done[name] for name in common}
+    assert {name: reported[name] for name in common} == {name: done[name] for name in common}
 
 
 async def test_the_api_shows_the_inbox_like_the_command(visit: Visit, stock: Stock) -> None:
@@ -42,9 +42,9 @@ async def test_the_api_shows_the_inbox_like_the_command(visit: Visit, stock: Sto
         Inbox().admit(transaction, "by hand", "e1")
         Inbox().add_statistics(transaction, ConsumerStatistics("billing", 3, 1, 2, 1, "no address", 60.0))
     done = pillarbox("inbox", "list", "--json", PILLARBOX_STORE=stock.url)
-    told = (await (await visit(stock, settings=Settings.load(None, {}, {}))).client.get("/api/v1/inbox")).json()
-    assert told == json.loads(done.stdout)
-    billing, by_hand = told["consumers"]
+    reported = (await (await visit(stock, settings=Settings.load(None, {}, {}))).client.get("/api/v1/inbox")).json()
+    assert reported == json.loads(done.stdout)
+    billing, by_hand = reported["consumers"]
     failed_at = datetime.fromisoformat(billing.pop("last_failed_at"))
     assert 60 <= (datetime.now(UTC) - failed_at).total_seconds() < 600
     assert billing == {
@@ -57,7 +57,7 @@ async def test_the_api_shows_the_inbox_like_the_command(visit: Visit, stock: Sto
         "last_error": "no address",
     }
     assert (by_hand["records"], by_hand["processed"], by_hand["last_failed_at"]) == (1, None, None)
-    assert (told["retention_seconds"], told["expired_records"]) == (120 * 86_400, 0)
+    assert (reported["retention_seconds"], reported["expired_records"]) == (120 * 86_400, 0)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ async def test_dead_letters_are_counted_and_then_retried(visit: Visit, with_dead
 async def test_an_unknown_destination_is_overridden_with_force(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
     headers = {"x-csrf-token": await visitor.token()}
-    body: dict[str, object] = {"destination": "partner", "do": "pause"}
+    body: dict[str, object] = {"destination": "partner", "action": "pause"}
     refused = await visitor.client.post("/api/v1/destinations/override", json=body, headers=headers)
     done = await visitor.client.post("/api/v1/destinations/override", json=body | {"force": True}, headers=headers)
     assert (refused.status_code, done.status_code) == (404, 200)
@@ -135,17 +135,17 @@ async def test_delivered_events_are_replayed(visit: Visit, with_dead_letters: St
         ("dead/retry", {}, "no dead letters selected: give ids, a filter or all"),
         ("dead/retry", {"ids": "dead1"}, "ids is not a list of strings"),
         ("dead/retry", {"group": "x"}, "is not a group of dead letters"),
-        ("everything", {"do": "explode"}, "do must be pause or resume"),
+        ("everything", {"action": "explode"}, "action must be pause or resume"),
         (
             "destinations/override",
-            {"destination": "ordres", "do": "pause"},
+            {"destination": "ordres", "action": "pause"},
             "did you mean 'orders'? there are mail, orders",
         ),
-        ("destinations/override", {"destination": "*", "do": "open"}, "'*' is not the name of a destination"),
+        ("destinations/override", {"destination": "*", "action": "open"}, "'*' is not the name of a destination"),
         ("relays/drain", {"relay": "*"}, "'*' is not the name of a relay"),
         ("replay", {}, "The filter is empty"),
         ("replay", {"id": "unknown"}, "The history has no matching deliveries"),
-        ("replay", {"type": "x", "rate": "fast"}, "is no rate above zero"),
+        ("replay", {"type": "x", "rate": "fast"}, "is not a rate above zero"),
     ],
 )
 async def test_an_impossible_action_is_rejected(
@@ -169,9 +169,9 @@ async def test_a_malformed_body_is_rejected(visit: Visit, shop: Stock, body: byt
 async def test_a_number_beyond_float_precision_is_exported_as_bytes(visit: Visit, stock: Stock) -> None:
     stock.record(Event("order.placed", b'{"n":1e400}', event_id="huge", content_type="application/json"))
     visitor = await visit(stock)
-    [told] = (await visitor.client.get("/api/v1/event?id=huge")).json()["events"]
-    assert ("payload" in told, base64.b64decode(told["payload_base64"])) == (False, b'{"n":1e400}')
-    assert "1e400" in await visitor.look("/event?id=huge")
+    [reported] = (await visitor.client.get("/api/v1/event?id=huge")).json()["events"]
+    assert ("payload" in reported, base64.b64decode(reported["payload_base64"])) == (False, b'{"n":1e400}')
+    assert "1e400" in await visitor.page_text("/event?id=huge")
 
 
 async def test_masks_apply_to_pages_api_and_exports(visit: Visit, stock: Stock) -> None:
@@ -193,7 +193,7 @@ async def test_masks_apply_to_pages_api_and_exports(visit: Visit, stock: Stock) 
             assert "ada@" not in shown
             assert "61 64 61 40" not in shown
             assert "Bearer" not in shown
-    assert "12345678901234567890" in await visitor.look("/event?id=e")
+    assert "12345678901234567890" in await visitor.page_text("/event?id=e")
 
 
 async def test_masked_parts_of_errors_appear_nowhere(visit: Visit, stock: Stock) -> None:
@@ -208,14 +208,14 @@ async def test_masked_parts_of_errors_appear_nowhere(visit: Visit, stock: Stock)
     paths = ["/", "/events", "/event?id=a", "/dead", "/dead?view=list", "/dead/export", "/destinations", "/keys"]
     api = ["status", "statistics", "events", "event?id=a", "dead", "dead/groups", "destinations", "keys"]
     for path in [*paths, *(f"/api/v1/{name}" for name in api)]:
-        shown = await visitor.look(path)
+        shown = await visitor.page_text(path)
         assert "jane.doe" not in shown, path
         assert "no such customer" in shown, path
 
 
 async def test_time_series_come_from_the_samples_of_relays(visit: Visit, stock: Stock) -> None:
     visitor = await visit(stock)
-    carried = DeliveryStatistics()
+    carried = OutcomeStatistics()
     carried.count_delivered(0.02)
     await visitor.store.statistics.add("relay-1", {"orders": carried})
     course = (await visitor.client.get("/api/v1/timeseries?window=15m")).json()
@@ -228,9 +228,9 @@ async def test_time_series_come_from_the_samples_of_relays(visit: Visit, stock: 
 
 async def test_metrics_of_the_store_are_served_for_prometheus(visit: Visit, with_dead_letters: Stock) -> None:
     visitor = await visit(with_dead_letters)
-    shown = await visitor.look("/metrics")
-    assert "outbox_backlog 2.0" in shown
-    assert "outbox_dead_letters 2.0" in shown
+    shown = await visitor.page_text("/metrics")
+    assert re.search(r'^outbox_backlog\{outbox="\w+"\} 2\.0$', shown, re.MULTILINE)
+    assert re.search(r'^outbox_dead_letters\{outbox="\w+"\} 2\.0$', shown, re.MULTILINE)
 
 
 @pytest.fixture

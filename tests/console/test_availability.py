@@ -34,6 +34,25 @@ async def test_an_export_that_fails_is_an_error_response(
     assert "content-disposition" not in answer.headers
 
 
+async def test_the_api_says_whether_a_request_may_succeed_later(
+    visit: Visit, tmp_path_factory: pytest.TempPathFactory, unreachable: PostgresStore
+) -> None:
+    empty = Stock(f"sqlite:///{tmp_path_factory.mktemp('empty') / 'shop.db'}")
+    without_tables = await (await visit(empty)).client.get("/api/v1/events")
+    transport = httpx.ASGITransport(Console(unreachable, login=NoLogin("ada")))
+    async with httpx.AsyncClient(transport=transport, base_url=LOCAL) as client:
+        without_server = await client.get("/api/v1/events")
+    assert (without_tables.status_code, without_tables.json()["retryable"]) == (503, False)
+    assert (without_server.status_code, without_server.json()["retryable"]) == (503, True)
+
+
+@pytest.fixture
+async def unreachable() -> AsyncIterator[PostgresStore]:
+    store = PostgresStore("postgresql://127.0.0.1:1/shop")
+    yield store
+    await store.aclose()
+
+
 async def test_a_page_times_out_and_offers_a_reload() -> None:
     async def never(visit: ConsoleRequest) -> Response:
         await asyncio.Event().wait()
@@ -74,7 +93,7 @@ async def test_concurrent_requests_share_the_error_of_a_snapshot(
 
 
 @pytest.fixture
-async def hasty(sqlite_url: str) -> AsyncIterator[Visitor]:
+async def visitor_with_short_timeout(sqlite_url: str) -> AsyncIterator[Visitor]:
     """A visitor of a console that hardly waits for a lock."""
     store = SqliteStore(sqlite_url, busy_timeout="10ms")
     await store.schema.apply()
@@ -84,11 +103,13 @@ async def hasty(sqlite_url: str) -> AsyncIterator[Visitor]:
     await store.aclose()
 
 
-async def test_a_locked_store_says_that_the_console_does_not_retry(hasty: Visitor, sqlite_url: str) -> None:
-    token = await hasty.token("/dead")
+async def test_a_locked_store_says_that_the_console_does_not_retry(
+    visitor_with_short_timeout: Visitor, sqlite_url: str
+) -> None:
+    token = await visitor_with_short_timeout.token("/dead")
     with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
-        answer = await hasty.client.post("/everything", data={"token": token, "do": "pause"})
+        answer = await visitor_with_short_timeout.client.post("/everything", data={"token": token, "action": "pause"})
     assert answer.status_code == 503
     assert "was locked by another writer" in answer.text
     assert "The console does not retry" in answer.text

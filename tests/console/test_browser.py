@@ -30,8 +30,8 @@ MORE = (
     "/dead/edit?dead_letter_id=1",
     "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000003",
     "/replay?destination=orders",
-    "/dead/decide?do=discard",
-    "/events/decide?do=retry&status=PENDING",
+    "/dead/decide?action=discard",
+    "/events/decide?action=retry&status=PENDING",
     "/store?doctor=1",
     "/nowhere",
 )
@@ -154,8 +154,8 @@ def test_every_action_works_in_a_browser(dead_letters: Stock, tmp_path: Path, br
         pause_and_resume(visitor, dead_letters)
         replay_as_new(visitor, dead_letters)
         page = visitor.go("/audit")
-        told = page.locator("td[data-label=What]").all_text_contents()
-        assert {"edit", "retry", "discard", "replay"} <= set(told)
+        reported = page.locator("td[data-label=What]").all_text_contents()
+        assert {"edit", "retry", "discard", "replay"} <= set(reported)
         visitor.check()
 
 
@@ -204,7 +204,7 @@ def pause_and_resume(visitor: Watched, stock: Stock) -> None:
     page.wait_for_selector("text=Every destination is resumed.")
     post = "fetch('/api/v1/destinations/override', {method: 'POST', headers: {'content-type': 'application/json', "
     post += "'x-csrf-token': document.querySelector('meta[name=token]').content}, body: JSON.stringify("
-    page.evaluate(post + "{destination: 'orders', do: 'pause'})}).then(a => a.json())")
+    page.evaluate(post + "{destination: 'orders', action: 'pause'})}).then(a => a.json())")
     visitor.go("/destinations")
     page.locator("summary", has_text="More").click()
     page.get_by_placeholder("500/s").fill("250/s")

@@ -39,8 +39,8 @@ def test_users_are_added_changed_listed_and_removed(tmp_path: Path) -> None:
     assert listed.stdout.splitlines() == ["name\trole\tpayloads", "ada\tadmin\tyes", "ben\toperator\tno"]
     assert pillarbox("console", "user", "remove", "ben", cwd=tmp_path).returncode == 0
     assert pillarbox("console", "user", "remove", "ben", cwd=tmp_path).returncode == 4
-    told = pillarbox("console", "user", "list", "--json", cwd=tmp_path).stdout
-    assert told == '{"users": [{"name": "ada", "role": "admin", "payloads": true}]}\n'
+    reported = pillarbox("console", "user", "list", "--json", cwd=tmp_path).stdout
+    assert reported == '{"users": [{"name": "ada", "role": "admin", "payloads": true}]}\n'
 
 
 def test_a_password_is_neither_printed_nor_stored(tmp_path: Path) -> None:

@@ -59,8 +59,8 @@ def untouched(stock: Stock) -> bool:
 
 async def test_a_dead_letter_is_edited_confirmed_and_retried(visit: Visit, spoilt: Stock) -> None:
     visitor = await visit(spoilt)
-    assert f'href="/dead/edit?dead_letter_id={NUMBER}"' in await visitor.look("/event?id=bad")
-    page = await visitor.look(f"/dead/edit?dead_letter_id={NUMBER}")
+    assert f'href="/dead/edit?dead_letter_id={NUMBER}"' in await visitor.page_text("/event?id=bad")
+    page = await visitor.page_text(f"/dead/edit?dead_letter_id={NUMBER}")
     assert "&#34;price&#34;: &#34;free&#34;" in page
     assert all(f"\n{header}\n" in page for header in ("tenant: acme", "debug: 1"))
     typed = {"dead_letter_id": NUMBER, "payload": TYPED, "headers": "tenant: umbrella\n"}
@@ -68,8 +68,8 @@ async def test_a_dead_letter_is_edited_confirmed_and_retried(visit: Visit, spoil
     changes = ("+   &#34;price&#34;: 2", "-   &#34;price&#34;: &#34;free&#34;", "+ tenant: umbrella", "- debug: 1")
     assert [line for line in changes if f">{line}</span>" not in confirm] == []
     assert untouched(spoilt)
-    answer = await visitor.post("/dead/edit", **typed, do="send")
-    assert f"Dead letter {NUMBER} retried with edited content." in await visitor.look(answer.headers["location"])
+    answer = await visitor.post("/dead/edit", **typed, action="send")
+    assert f"Dead letter {NUMBER} retried with edited content." in await visitor.page_text(answer.headers["location"])
     assert states(spoilt, "bad") == ["PENDING"]
     assert content(spoilt) == (NEW, {"tenant": "umbrella", "amended": sha256(OLD).hexdigest()})
 
@@ -81,11 +81,11 @@ async def test_invalid_input_stays_in_the_form(visit: Visit, one: Stock) -> None
         ({"headers": "tenant"}, "headers, line 1: write a name, a colon and a value"),
         ({}, "Nothing was changed."),
     ):
-        answer = await visitor.post("/dead/edit", dead_letter_id=NUMBER, do="send", **fields)
+        answer = await visitor.post("/dead/edit", dead_letter_id=NUMBER, action="send", **fields)
         assert (answer.status_code, said in answer.text) == (400, True), answer.text
         for text in fields.values():
             assert text.replace("<", "&lt;").replace(">", "&gt;").replace('"', "&#34;") + "</textarea>" in answer.text
-    again = await visitor.post("/dead/edit", dead_letter_id=NUMBER, do="edit", payload="half a thought")
+    again = await visitor.post("/dead/edit", dead_letter_id=NUMBER, action="edit", payload="half a thought")
     assert (again.status_code, "half a thought</textarea>" in again.text) == (200, True)
     assert untouched(one)
 
@@ -100,10 +100,10 @@ async def test_an_edited_payload_is_limited_in_size(visit: Visit, one: Stock) ->
 async def test_editing_a_missing_or_pending_dead_letter_is_a_conflict(visit: Visit, one: Stock) -> None:
     visitor = await visit(one)
     one.record(Event("order.placed", {}, event_id="bad", destination="orders"))
-    answer = await visitor.post("/dead/edit", dead_letter_id=NUMBER, payload=TYPED, do="send")
+    answer = await visitor.post("/dead/edit", dead_letter_id=NUMBER, payload=TYPED, action="send")
     assert (answer.status_code, "already pending" in answer.text) == (409, True)
     await visitor.store.admin.dead_letters.discard([int(NUMBER)])
-    answer = await visitor.post("/dead/edit", dead_letter_id=NUMBER, payload=TYPED, do="send")
+    answer = await visitor.post("/dead/edit", dead_letter_id=NUMBER, payload=TYPED, action="send")
     assert (answer.status_code, "no longer exists" in answer.text) == (409, True)
     assert (await visitor.client.get(f"/dead/edit?dead_letter_id={NUMBER}")).status_code == 404
     assert (await visitor.client.get("/dead/edit?dead_letter_id=x")).status_code == 400
@@ -111,9 +111,11 @@ async def test_editing_a_missing_or_pending_dead_letter_is_a_conflict(visit: Vis
 
 async def test_a_binary_payload_is_kept_and_its_headers_are_edited(visit: Visit, binary: Stock) -> None:
     visitor = await visit(binary)
-    page = await visitor.look(f"/dead/edit?dead_letter_id={NUMBER}")
+    page = await visitor.page_text(f"/dead/edit?dead_letter_id={NUMBER}")
     assert ('name="payload"' in page, "The payload is not text" in page) == (False, True)
-    await visitor.post("/dead/edit", dead_letter_id=NUMBER, payload="no bytes", headers="tenant: umbrella\n", do="send")
+    await visitor.post(
+        "/dead/edit", dead_letter_id=NUMBER, payload="no bytes", headers="tenant: umbrella\n", action="send"
+    )
     assert content(binary) == (b"\xff\x00", {"tenant": "umbrella", "amended": sha256(b"\xff\x00").hexdigest()})
 
 
@@ -122,7 +124,7 @@ async def refused_everywhere(visitor: Visitor, said: str) -> None:
     form = {"token": await visitor.token(), "dead_letter_id": NUMBER, "payload": TYPED}
     answers = [
         await visitor.client.get(f"/dead/edit?dead_letter_id={NUMBER}"),
-        await visitor.client.post("/dead/edit", data=form | {"do": "send"}),
+        await visitor.client.post("/dead/edit", data=form | {"action": "send"}),
         await visitor.client.post("/api/v1/dead/edit", json=form | {"payload": {}}),
     ]
     assert [answer.status_code for answer in answers] == [403, 403, 403]
@@ -141,7 +143,7 @@ async def test_editing_needs_a_role_and_the_right_to_see_payloads(
     visit: Visit, one: Stock, person: User, said: str
 ) -> None:
     visitor = await visit(one, login=HostLogin(lambda _: person))
-    assert "/dead/edit" not in await visitor.look("/event?id=bad")
+    assert "/dead/edit" not in await visitor.page_text("/event?id=bad")
     await refused_everywhere(visitor, said)
     assert untouched(one)
 
@@ -154,12 +156,14 @@ async def test_a_dead_letter_with_masked_parts_cannot_be_edited(visit: Visit, on
 
 async def test_a_dead_letter_that_cannot_be_masked_cannot_be_edited(visit: Visit, plain: Stock) -> None:
     await refused_everywhere(await visit(plain, mask=["$.price"]), "Masking rules hide a part of this event")
-    assert "free text" in await (await visit(plain, mask=["header:other"])).look(f"/dead/edit?dead_letter_id={NUMBER}")
+    assert "free text" in await (await visit(plain, mask=["header:other"])).page_text(
+        f"/dead/edit?dead_letter_id={NUMBER}"
+    )
 
 
 async def test_masking_rules_without_a_match_allow_editing(visit: Visit, one: Stock) -> None:
     visitor = await visit(one, mask=["$.customer.email", "header:authorization"])
-    await visitor.post("/dead/edit", dead_letter_id=NUMBER, payload=TYPED, do="send")
+    await visitor.post("/dead/edit", dead_letter_id=NUMBER, payload=TYPED, action="send")
     assert content(one)[0] == NEW
 
 

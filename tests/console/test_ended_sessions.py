@@ -32,6 +32,6 @@ async def test_a_partial_request_of_an_ended_session_reloads_the_page(stranger: 
 async def test_a_form_of_an_ended_session_leads_back_to_its_page(
     stranger: httpx.AsyncClient, path: str, wanted: str
 ) -> None:
-    answer = await stranger.post(path, data={"do": "pause"})
+    answer = await stranger.post(path, data={"action": "pause"})
     assert answer.status_code == 303
     assert httpx.URL(answer.headers["location"]).params["next"] == wanted

@@ -19,7 +19,7 @@ CARRIED = {"content_type", "headers", "payload", "payload_base64"}
 
 
 @pytest.fixture
-def graves(stock: Stock) -> Stock:
+def stock_with_dead_letters(stock: Stock) -> Stock:
     """Three dead letters of one key and one of none."""
     carried = {"json": {"email": "ada@example.com"}, "loose": b'{"email": "ada@example.com"}', "bytes": b"\xff\x00"}
     for name, payload in carried.items():
@@ -36,11 +36,11 @@ def read(text: str) -> list[dict[str, Any]]:
 
 
 async def test_an_export_streams_all_matches_in_bounded_memory(
-    visit: Visit, graves: Stock, monkeypatch: pytest.MonkeyPatch
+    visit: Visit, stock_with_dead_letters: Stock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dead_letter_export, "PAGE", 2)
     monkeypatch.setattr(dead_letter_export, "BATCH", 1)
-    answer = await (await visit(graves)).client.get("/dead/export?key=k")
+    answer = await (await visit(stock_with_dead_letters)).client.get("/dead/export?key=k")
     assert answer.headers["content-disposition"].startswith("attachment")
     third, second, first = read(answer.text)
     email = {"email": "ada@example.com"}
@@ -49,22 +49,22 @@ async def test_an_export_streams_all_matches_in_bounded_memory(
     assert (third["payload_base64"], "payload" in third) == ("/wA=", False)
 
 
-async def test_the_export_equals_that_of_the_command(visit: Visit, graves: Stock) -> None:
-    done = pillarbox("dead", "export", "--type", "order.placed", PILLARBOX_STORE=graves.url)
-    told = (await (await visit(graves)).client.get("/dead/export?type=order.placed")).text
-    assert read(told) == read(done.stdout)
-    assert len(read(told)) == 4
+async def test_the_export_equals_that_of_the_command(visit: Visit, stock_with_dead_letters: Stock) -> None:
+    done = pillarbox("dead", "export", "--type", "order.placed", PILLARBOX_STORE=stock_with_dead_letters.url)
+    reported = (await (await visit(stock_with_dead_letters)).client.get("/dead/export?type=order.placed")).text
+    assert read(reported) == read(done.stdout)
+    assert len(read(reported)) == 4
 
 
-async def test_an_export_without_the_right_has_no_payloads(visit: Visit, graves: Stock) -> None:
-    whole = read((await (await visit(graves)).client.get("/dead/export")).text)
+async def test_an_export_without_the_right_has_no_payloads(visit: Visit, stock_with_dead_letters: Stock) -> None:
+    whole = read((await (await visit(stock_with_dead_letters)).client.get("/dead/export")).text)
     vera = HostLogin(lambda _: User(name="vera"))
-    told = read((await (await visit(graves, login=vera)).client.get("/dead/export")).text)
-    assert told == [{name: value for name, value in line.items() if name not in CARRIED} for line in whole]
+    reported = read((await (await visit(stock_with_dead_letters, login=vera)).client.get("/dead/export")).text)
+    assert reported == [{name: value for name, value in line.items() if name not in CARRIED} for line in whole]
 
 
-async def test_masks_apply_to_the_export(visit: Visit, graves: Stock) -> None:
-    visitor = await visit(graves, mask=["$.email", "header:authorization"])
+async def test_masks_apply_to_the_export(visit: Visit, stock_with_dead_letters: Stock) -> None:
+    visitor = await visit(stock_with_dead_letters, mask=["$.email", "header:authorization"])
     answer = await visitor.client.get("/dead/export?key=k")
     assert "ada@" not in answer.text
     assert "Bearer" not in answer.text
@@ -74,10 +74,10 @@ async def test_masks_apply_to_the_export(visit: Visit, graves: Stock) -> None:
 
 
 async def test_a_dead_letter_discarded_during_an_export_is_left_out(
-    visit: Visit, graves: Stock, monkeypatch: pytest.MonkeyPatch
+    visit: Visit, stock_with_dead_letters: Stock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dead_letter_export, "BATCH", 1)
-    store = (await visit(graves)).store
+    store = (await visit(stock_with_dead_letters)).store
     lines = dead_letter_export.lines(store, DeadLetterFilter(), exports.content)
     newest = json.loads(await anext(lines))["dead_letter_id"]
     await store.admin.dead_letters.discard([newest - 2])

@@ -19,7 +19,7 @@ def proxy(addresses: list[str]) -> ProxyLogin:
 async def test_the_header_of_the_proxy_is_trusted(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop, login=proxy(["127.0.0.0/8"]))
     visitor.client.headers.update({"x-user": "ada", "x-role": "operator"})
-    answer = await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
+    answer = await visitor.post("/event/act", id="dead1", destination="orders", action="retry")
     assert answer.status_code == 303
     assert shop.ask("SELECT who FROM outbox_audit") == [("ada",)]
 
@@ -58,12 +58,12 @@ async def test_a_mounted_console_uses_the_users_of_its_application(shop: Stock) 
         assert (await client.get("/outbox/")).status_code == 401
         client.headers["x-test-user"] = "grace"
         visitor = Visitor(client, store)
-        page = await visitor.look("/outbox/events")
+        page = await visitor.page_text("/outbox/events")
         assert 'href="/outbox/event?id=dead1&amp;destination=orders"' in page
         assert 'href="/outbox/static/console.css?v=' in page
         assert (await client.get("/outbox/static/console.css")).status_code == 200
         token = await visitor.token("/outbox/dead")
-        form = {"token": token, "id": "dead1", "destination": "orders", "do": "retry"}
+        form = {"token": token, "id": "dead1", "destination": "orders", "action": "retry"}
         answer = await client.post("/outbox/event/act", data=form)
         assert answer.headers["location"] == "/outbox/event?id=dead1"
     await store.aclose()

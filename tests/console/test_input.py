@@ -21,9 +21,9 @@ ASKING_FOR_TIMES = (
     "/events?since={}",
     "/events?after={},1,orders",
     "/dead?since={}",
-    "/dead/decide?do=retry&since={}",
+    "/dead/decide?action=retry&since={}",
     "/dead/export?since={}",
-    "/events/decide?do=retry&since={}",
+    "/events/decide?action=retry&since={}",
     "/replay?since={}",
     "/replay?until={}",
     "/audit?since={}",
@@ -44,7 +44,7 @@ async def post_json(visitor: Visitor, path: str, body: dict[str, Any]) -> httpx.
     [
         ("dead/discard", {"key": "k"}),
         ("dead/edit", {"dead_letter_id": 1, "payload": {"n": 1}}),
-        ("events/act", {"do": "discard", "type": "order.placed"}),
+        ("events/act", {"action": "discard", "type": "order.placed"}),
     ],
 )
 async def test_a_dry_run_accepts_every_spelling_of_true(
@@ -66,10 +66,10 @@ async def test_flags_are_parsed_from_words(visit: Visit, shop: Stock) -> None:
     dry = await post_json(visitor, "/api/v1/dead/discard", {"all": "on", "dry_run": "true"})
     assert dry.json()["dry_run"] is True
     assert (await post_json(visitor, "/api/v1/dead/discard", {"all": "no"})).status_code == 400
-    body = {"destination": "partner", "do": "pause", "force": "1"}
+    body = {"destination": "partner", "action": "pause", "force": "1"}
     assert (await post_json(visitor, "/api/v1/destinations/override", body)).status_code == 200
-    assert "Stop following" in await visitor.look("/events?live=1")
-    assert "Stop following" not in await visitor.look("/events?live=0")
+    assert "Stop following" in await visitor.page_text("/events?live=1")
+    assert "Stop following" not in await visitor.page_text("/events?live=0")
     assert states(shop, "dead1") == ["FAILED"]
 
 
@@ -87,8 +87,8 @@ async def test_text_that_no_store_can_hold_is_rejected(visit: Visit, with_dead_l
     visitor = await visit(with_dead_letters)
     for text in ("a\0", "a\ud800"):
         bodies: list[tuple[str, dict[str, Any]]] = [
-            ("event/act", {"id": text, "destination": "orders", "do": "retry"}),
-            ("keys/act", {"id": text, "destination": "", "do": "retry"}),
+            ("event/act", {"id": text, "destination": "orders", "action": "retry"}),
+            ("keys/act", {"id": text, "destination": "", "action": "retry"}),
             ("dead/retry", {"ids": [text]}),
             ("dead/retry", {"key": text}),
             ("replay", {"type": text}),
@@ -141,12 +141,12 @@ async def test_a_lone_surrogate_in_a_payload_is_shown(visit: Visit, shop: Stock)
     shop.record(Event("order.placed", payload, event_id="half", content_type="application/json"))
     plain, masked = await visit(shop), await visit(shop, mask=["$.card"])
     for path in ("/event?id=half", "/event?id=half&as=raw", "/event/payload?id=half", "/api/v1/event?id=half"):
-        await plain.look(path)
-        assert "4242" not in await masked.look(path)
+        await plain.page_text(path)
+        assert "4242" not in await masked.page_text(path)
     shown = {"card": "•••", "text": "\ud800"}
-    assert json.loads(await masked.look("/event/payload?id=half")) == shown
-    [told] = (await masked.client.get("/api/v1/event?id=half")).json()["events"]
-    assert json.loads(base64.b64decode(told["payload_base64"])) == shown
+    assert json.loads(await masked.page_text("/event/payload?id=half")) == shown
+    [reported] = (await masked.client.get("/api/v1/event?id=half")).json()["events"]
+    assert json.loads(base64.b64decode(reported["payload_base64"])) == shown
 
 
 async def test_no_redirect_uses_the_host_of_the_request(visit: Visit, shop: Stock) -> None:
@@ -158,8 +158,8 @@ async def test_no_redirect_uses_the_host_of_the_request(visit: Visit, shop: Stoc
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
-        ("/dead/decide", {"do": "discard", "destination": "orders", "eror": "x"}),
-        ("/events/decide", {"do": "discard", "type": "order.placed", "destinaton": "x"}),
+        ("/dead/decide", {"action": "discard", "destination": "orders", "eror": "x"}),
+        ("/events/decide", {"action": "discard", "type": "order.placed", "destinaton": "x"}),
         ("/replay", {"type": "order.placed", "dest": "x"}),
     ],
 )
@@ -177,10 +177,10 @@ async def test_an_unknown_field_is_rejected_before_an_action(
 async def test_the_api_lists_the_known_fields(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
     body = {"destination": "orders", "eror": "x"}
-    told = (await post_json(visitor, "/api/v1/dead/discard", body)).json()["error"]
-    assert told.startswith("unknown field 'eror': the fields are ids, id, type, key, destination")
-    told = (await visitor.client.get("/api/v1/event?id=dead1&full=1")).json()["error"]
-    assert told == "unknown field 'full': the fields are id"
+    reported = (await post_json(visitor, "/api/v1/dead/discard", body)).json()["error"]
+    assert reported.startswith("unknown field 'eror': the fields are ids, id, type, key, destination")
+    reported = (await visitor.client.get("/api/v1/event?id=dead1&full=1")).json()["error"]
+    assert reported == "unknown field 'full': the fields are id"
     answer = await post_json(visitor, "/api/v1/dead/discard?error=x", {"destination": "orders"})
     assert "a POST has no query parameters" in answer.json()["error"]
     assert states(shop, "dead1") == ["FAILED"]

@@ -10,7 +10,7 @@ import pytest
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
-from pillarbox.core.statistics import DeliveryStatistics
+from pillarbox.core.statistics import OutcomeStatistics
 from tests.console.serving import serving
 from tests.console.watching import watched
 from tests.integration.cli.conftest import Stock
@@ -60,7 +60,7 @@ def test_long_wide_and_single_values_are_shown_completely(
 
 
 async def _measure_once_and_pause(store: AdminStore) -> None:
-    carried = DeliveryStatistics()
+    carried = OutcomeStatistics()
     carried.count_delivered(0.02)
     await store.statistics.add("relay-1", {"orders": carried})
     await store.admin.requests.override("orders", paused=True, by="ada")

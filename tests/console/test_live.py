@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 PAUSE = """
-fetch('/api/v1/everything', {method: 'POST', body: JSON.stringify({do: 'pause'}), headers: {
+fetch('/api/v1/everything', {method: 'POST', body: JSON.stringify({action: 'pause'}), headers: {
   'content-type': 'application/json', 'x-csrf-token': document.querySelector('meta[name=token]').content}})
 """
 FOCUSED = "document.activeElement.textContent.trim()"
@@ -39,7 +39,7 @@ def test_pages_update_live(dead_letters: Stock, tmp_path: Path, browser: Browser
         with watched(browser, base) as visitor:
             visitor.page.route("**/live", lambda route: route.fulfill(status=403))
             numbers_come_without_a_stream(visitor, dead_letters)
-            what_is_old_is_told(visitor.page)
+            old_samples_are_marked(visitor.page)
 
 
 def numbers_come_as_a_stream(visitor: Watched, stock: Stock) -> None:
@@ -100,7 +100,7 @@ def numbers_come_without_a_stream(visitor: Watched, stock: Stock) -> None:
     page.wait_for_selector("[data-live=backlog]:text-is('6')")
 
 
-def what_is_old_is_told(page: Page) -> None:
+def old_samples_are_marked(page: Page) -> None:
     page.route("**/*", lambda route: route.abort())
     with page.expect_event("requestfailed"):
         page.clock.fast_forward(2000)

@@ -9,6 +9,7 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.console import ProxyLogin, Role, UserLogin, UsersFile
 from pillarbox.ops.console.passwords import hashed
 from pillarbox.ops.console.users import write
+from pillarbox.testing.waiting import eventually
 from tests.console.accounts import PASSWORD, entry, log_in
 from tests.console.conftest import Visit
 from tests.integration.cli.conftest import Stock
@@ -20,7 +21,7 @@ async def test_login_redirects_to_the_requested_page(visit: Visit, shop: Stock, 
     assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=%2Fevents%3Fstatus%3DFAILED")
     answer = await log_in(visitor, "vera", wanted="/events?status=FAILED")
     assert answer.headers["location"] == "/events?status=FAILED"
-    assert "dead1" in await visitor.look("/events?status=FAILED")
+    assert "dead1" in await visitor.page_text("/events?status=FAILED")
 
 
 async def test_the_session_cookie_is_http_only_and_same_site(visit: Visit, shop: Stock, login: UserLogin) -> None:
@@ -33,7 +34,7 @@ async def test_the_session_cookie_is_http_only_and_same_site(visit: Visit, shop:
     assert "Secure" in (await log_in(visitor, "olga")).headers["set-cookie"]
     cookie = visitor.client.cookies["pillarbox_session"]
     visitor.client.headers["cookie"] = f"pillarbox_session={cookie}"
-    done = await visitor.post("/event/act", id="dead1", destination="orders", do="retry")
+    done = await visitor.post("/event/act", id="dead1", destination="orders", action="retry")
     assert done.headers["set-cookie"].startswith("pillarbox_notice=")
     assert "Secure" in done.headers["set-cookie"]
 
@@ -67,7 +68,7 @@ async def test_a_logout_survives_a_restart(visit: Visit, stock: Stock, users: Pa
     cookie = {"cookie": f"pillarbox_session={kept}"}
     assert (await again.client.get("/events", headers=cookie)).status_code == 303
     await log_in(again, "olga")
-    assert "Events" in await again.look("/events")
+    assert "Events" in await again.page_text("/events")
     assert stock.ask("SELECT who, what FROM outbox_audit") == [("olga", "logout")]
 
 
@@ -93,16 +94,20 @@ async def test_a_session_ends_with_the_user_or_the_password(
 ) -> None:
     visitor = await visit(shop, login=login)
     await log_in(visitor, "vera")
-    await visitor.look("/")
+    await visitor.page_text("/")
     write(users, {"vera": entry("vera", Role.VIEWER, known=hashed("another password"))})
     assert (await visitor.client.get("/")).status_code == 303
 
 
 async def test_a_session_expires(visit: Visit, shop: Stock, login: UserLogin) -> None:
-    visitor = await visit(shop, login=login, session=0)
+    visitor = await visit(shop, login=login, session="1ms")
     answer = await log_in(visitor, "vera")
     cookie = answer.headers["set-cookie"].partition(";")[0]
-    assert (await visitor.client.get("/", headers={"cookie": cookie})).status_code == 303
+
+    async def is_over() -> bool:
+        return (await visitor.client.get("/", headers={"cookie": cookie})).status_code == 303
+
+    await eventually(is_over)
 
 
 async def test_logging_out_ends_the_session(visit: Visit, shop: Stock, login: UserLogin) -> None:

@@ -18,7 +18,7 @@ SECRET, SHOWN = "eve@example.org", "mailbox"
 
 
 @pytest.fixture
-def told(stock: Stock) -> Stock:
+def stock_with_errors(stock: Stock) -> Stock:
     """A dead letter and an event that holds its key, whose errors have text to mask."""
     for name in ("rejected", "more", "held"):
         stock.record(Event("order.placed", {"note": f"write to {SECRET}"}, event_id=name))
@@ -30,23 +30,23 @@ def told(stock: Stock) -> Stock:
 async def counts(visitor: Visitor, error: str) -> list[int]:
     """How much of each kind is found by an error."""
     headers = {"x-csrf-token": await visitor.token("/dead")}
-    told = [
+    counts = [
         len((await visitor.client.get(f"/api/v1/{path}", params={"error": error})).json()[name])
         for path, name in (("events", "events"), ("dead", "dead_letters"), ("dead/groups", "groups"))
     ]
-    told.append(len((await visitor.client.get("/dead/export", params={"error": error})).text.splitlines()))
+    counts.append(len((await visitor.client.get("/dead/export", params={"error": error})).text.splitlines()))
     for path, body in (
         ("dead/discard", {"error": error}),
         ("dead/discard", {"error": error, "ids": ["held"]}),
-        ("events/act", {"do": "discard", "status": "BLOCKED", "error": error}),
+        ("events/act", {"action": "discard", "status": "BLOCKED", "error": error}),
     ):
         answer = await visitor.client.post(f"/api/v1/{path}", json=body | {"dry_run": True}, headers=headers)
-        told.append(answer.json()["matched"])
-    return told
+        counts.append(answer.json()["matched"])
+    return counts
 
 
-async def test_filters_match_masked_text_only(visit: Visit, told: Stock) -> None:
-    open_, masked = await visit(told), await visit(told, mask=[RULE])
+async def test_filters_match_masked_text_only(visit: Visit, stock_with_errors: Stock) -> None:
+    open_, masked = await visit(stock_with_errors), await visit(stock_with_errors, mask=[RULE])
     found = await counts(open_, SHOWN)
     assert all(found)
     assert await counts(open_, SECRET) == found
@@ -55,13 +55,13 @@ async def test_filters_match_masked_text_only(visit: Visit, told: Stock) -> None
         assert not any(await counts(masked, guess)), guess
 
 
-async def test_the_audit_masks_the_filter_text(visit: Visit, told: Stock) -> None:
-    open_, masked = await visit(told), await visit(told, mask=[RULE])
+async def test_the_audit_masks_the_filter_text(visit: Visit, stock_with_errors: Stock) -> None:
+    open_, masked = await visit(stock_with_errors), await visit(stock_with_errors, mask=[RULE])
     headers = {"x-csrf-token": await open_.token("/dead")}
     await open_.client.post("/api/v1/dead/retry", json={"error": SECRET}, headers=headers)
     for path in ("/audit", "/audit/export", "/api/v1/audit"):
-        assert SECRET in await open_.look(path)
-        assert SECRET not in await masked.look(path)
+        assert SECRET in await open_.page_text(path)
+        assert SECRET not in await masked.page_text(path)
 
 
 SHOW_TEXT = (
@@ -70,7 +70,9 @@ SHOW_TEXT = (
 )
 
 
-async def test_masking_runs_in_a_thread(visit: Visit, told: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_masking_runs_in_a_thread(
+    visit: Visit, stock_with_errors: Stock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     apply, threads = Masks._text, list[threading.Thread]()
 
     def noted(masks: Masks, said: str | None) -> str:
@@ -79,13 +81,13 @@ async def test_masking_runs_in_a_thread(visit: Visit, told: Stock, monkeypatch: 
         return apply(masks, said)
 
     monkeypatch.setattr(Masks, "_text", noted)
-    open_ = await visit(told)
+    open_ = await visit(stock_with_errors)
     headers = {"x-csrf-token": await open_.token("/dead")}
     await open_.client.post("/api/v1/dead/retry", json={"error": SECRET, "ids": ["more"]}, headers=headers)
     for path in SHOW_TEXT:
-        masked = await visit(told, mask=[RULE])
+        masked = await visit(stock_with_errors, mask=[RULE])
         threads.clear()
-        await masked.look(path)
+        await masked.page_text(path)
         assert threads, path
         assert threading.current_thread() not in threads, path
 

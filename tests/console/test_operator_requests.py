@@ -20,12 +20,12 @@ REQUESTS = "SELECT action, event_id, destination, delay FROM outbox_request ORDE
 @pytest.mark.parametrize(
     ("arguments", "path", "fields"),
     [
-        (("retry", "fresh"), "/event/act", {"id": "fresh", "destination": "", "do": "retry"}),
-        (("discard", "stuck", "-y"), "/event/act", {"id": "stuck", "destination": "orders", "do": "discard"}),
+        (("retry", "fresh"), "/event/act", {"id": "fresh", "destination": "", "action": "retry"}),
+        (("discard", "stuck", "-y"), "/event/act", {"id": "stuck", "destination": "orders", "action": "discard"}),
         (
             ("reschedule", "--in", "10m", "--type", "order.placed", "-y"),
             "/events/decide",
-            {"do": "reschedule", "delay": "10m", "type": "order.placed", "count": "1"},
+            {"action": "reschedule", "delay": "10m", "type": "order.placed", "count": "1"},
         ),
     ],
 )
@@ -50,34 +50,34 @@ def crowd(stock: Stock) -> Stock:
 
 async def test_all_matching_pending_events_are_requested(visit: Visit, crowd: Stock) -> None:
     visitor = await visit(crowd)
-    assert f"Send now {MANY:,}" in await visitor.look("/events/decide?do=retry&type=order.placed")
-    answer = await visitor.post("/events/decide", do="retry", type="order.placed", count=str(MANY - 1))
+    assert f"Send now {MANY:,}" in await visitor.page_text("/events/decide?action=retry&type=order.placed")
+    answer = await visitor.post("/events/decide", action="retry", type="order.placed", count=str(MANY - 1))
     assert (answer.status_code, crowd.ask(REQUESTS)) == (409, [])
-    answer = await visitor.post("/events/decide", do="retry", type="order.placed", count=str(MANY))
-    assert f"{MANY:,} events: requested from the relays" in await visitor.look(answer.headers["location"])
+    answer = await visitor.post("/events/decide", action="retry", type="order.placed", count=str(MANY))
+    assert f"{MANY:,} events: requested from the relays" in await visitor.page_text(answer.headers["location"])
     assert crowd.ask(REQUESTS) == [("retry", f"e{n}", "", 0.0) for n in range(MANY)]
     [(what, subject, count, detail)] = crowd.ask("SELECT what, subject, count, detail FROM outbox_audit")
     assert (what, subject, count) == ("retry", "type order.placed", 0)
-    assert (json.loads(detail) if isinstance(detail, str) else detail) == {"left": MANY}
+    assert (json.loads(detail) if isinstance(detail, str) else detail) == {"remaining": MANY}
 
 
 async def test_an_event_shows_open_requests_and_the_missing_relay(visit: Visit, with_dead_letters: Stock) -> None:
     visitor = await visit(with_dead_letters)
-    answer = await visitor.post("/event/act", id="fresh", destination="", do="reschedule", delay="10m")
-    page = await visitor.look(answer.headers["location"])
+    answer = await visitor.post("/event/act", id="fresh", destination="", action="reschedule", delay="10m")
+    page = await visitor.page_text(answer.headers["location"])
     assert "No relay is running: the request stays open" in page
     assert "requested reschedule" in page
     owner = await Owner.of(visitor.store)
-    answer = await visitor.post("/event/act", id="stuck", destination="orders", do="retry")
-    assert "No relay is running: the request stays open" not in await visitor.look(answer.headers["location"])
-    await owner.carry_out()
-    assert "requested reschedule" not in await visitor.look("/event?id=fresh")
+    answer = await visitor.post("/event/act", id="stuck", destination="orders", action="retry")
+    assert "No relay is running: the request stays open" not in await visitor.page_text(answer.headers["location"])
+    await owner.execute_requests()
+    assert "requested reschedule" not in await visitor.page_text("/event?id=fresh")
 
 
 async def test_the_api_requests_all_matching_pending_events(visit: Visit, crowd: Stock) -> None:
     visitor = await visit(crowd)
     headers = {"x-csrf-token": await visitor.token()}
-    asked: dict[str, object] = {"do": "reschedule", "delay": "10m", "type": "order.placed"}
+    asked: dict[str, object] = {"action": "reschedule", "delay": "10m", "type": "order.placed"}
     answers = [
         (await visitor.client.post("/api/v1/events/act", json=asked | more, headers=headers)).json()
         for more in ({"dry_run": True}, {"count": 1}, {"count": MANY})
@@ -98,7 +98,7 @@ async def test_a_count_that_takes_too_long_is_rejected(
 ) -> None:
     monkeypatch.setattr(bulk_counts, "COUNT_TIMEOUT", 0.0)
     visitor = await visit(shop)
-    for path in ("/events/decide?do=retry&type=order.placed", "/dead/decide?do=retry"):
+    for path in ("/events/decide?action=retry&type=order.placed", "/dead/decide?action=retry"):
         answer = await visitor.client.get(path)
         assert (answer.status_code, "Counting took longer than 0 s" in answer.text) == (413, True)
 

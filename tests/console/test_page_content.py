@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pillarbox.core.event import Event
-from pillarbox.core.lane import RelayCard
+from pillarbox.core.lane import RelayRegistration
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import Dead, Outcome, Retry
-from pillarbox.core.statistics import DeliveryStatistics
+from pillarbox.core.statistics import OutcomeStatistics
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops.console import HostLogin, User
 from pillarbox.testing.conformance.lane_owner import LONG, Owner
@@ -27,7 +27,7 @@ def sqlite_stock(sqlite_url: str) -> Stock:
 
 
 async def follower(visit: Visit, stock: Stock, outcome: Outcome | Held) -> Visitor:
-    """Twenty events of one key, of which the first became of what is said; a relay has looked at ten of them."""
+    """Twenty events of one key, of which the first became of what is said; a relay has fetched ten of them."""
     stock.record(*(Event("order.placed", {}, event_id=f"order-{n:02}", key="k") for n in range(20)))
     visitor = await visit(stock)
     owner = await Owner.of(visitor.store)
@@ -52,15 +52,15 @@ async def follower(visit: Visit, stock: Stock, outcome: Outcome | Held) -> Visit
 async def test_a_waiting_event_names_the_event_it_waits_for(
     visit: Visit, stock: Stock, outcome: Outcome | Held, why: str
 ) -> None:
-    page = await (await follower(visit, stock, outcome)).look("/event?id=order-08")
+    page = await (await follower(visit, stock, outcome)).page_text("/event?id=order-08")
     assert re.search(rf"Waiting for order\.placed <a [^>]+>order-00</a> \({why}\)", page)
     assert re.findall(r'<td data-label="Event"[^>]*><a [^>]+>([^<]+)<', page) == [
         f"order-{n:02}" for n in (3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
     ]
     visitor = await visit(stock)
-    assert "Waiting for" not in await visitor.look("/event?id=order-00")
-    told = (await visitor.client.get("/api/v1/event?id=order-08")).json()["waiting_for_events"]
-    assert [(head["event_id"], head["event_type"]) for head in told] == [("order-00", "order.placed")]
+    assert "Waiting for" not in await visitor.page_text("/event?id=order-00")
+    reported = (await visitor.client.get("/api/v1/event?id=order-08")).json()["waiting_for_events"]
+    assert [(head["event_id"], head["event_type"]) for head in reported] == [("order-00", "order.placed")]
     assert (await visitor.client.get("/api/v1/event?id=order-00")).json()["waiting_for_events"] == []
 
 
@@ -69,36 +69,36 @@ async def test_an_event_names_the_destination_that_parks_it(visit: Visit, sqlite
     visitor = await visit(sqlite_stock)
     owner = await Owner.of(visitor.store)
     await owner.hold(Held.PARKED, *await owner.ready(), to="orders")
-    assert "Waits for" not in await visitor.look("/event?id=order-00")
+    assert "Waits for" not in await visitor.page_text("/event?id=order-00")
     await visitor.store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
-    assert "Parked: orders (breaker open)" in await visitor.look("/event?id=order-00")
-    [told] = (await visitor.client.get("/api/v1/event?id=order-00")).json()["waiting_for_destinations"]
-    assert told == {"destination": "orders", "state": "open", "forced": False, "rate_limit": None}
+    assert "Parked: orders (breaker open)" in await visitor.page_text("/event?id=order-00")
+    [reported] = (await visitor.client.get("/api/v1/event?id=order-00")).json()["waiting_for_destinations"]
+    assert reported == {"destination": "orders", "state": "open", "forced": False, "rate_limit": None}
     shown = await asyncio.to_thread(fresh_pillarbox, "events", "show", "order-00", PILLARBOX_STORE=sqlite_stock.url)
     assert "waiting for orders (breaker open)" in shown.stdout
     as_json = await asyncio.to_thread(
         fresh_pillarbox, "events", "show", "order-00", "--json", PILLARBOX_STORE=sqlite_stock.url
     )
-    assert json.loads(as_json.stdout)["waiting_for_destinations"] == [told]
+    assert json.loads(as_json.stdout)["waiting_for_destinations"] == [reported]
 
 
 async def test_a_waiting_event_names_the_paused_destination(visit: Visit, sqlite_stock: Stock) -> None:
     visitor = await follower(visit, sqlite_stock, Held.PARKED)
     await visitor.store.admin.requests.override(EVERYWHERE, paused=True, by="ada")
-    assert "(destination paused)" in await visitor.look("/event?id=order-08")
+    assert "(destination paused)" in await visitor.page_text("/event?id=order-08")
 
 
 async def test_event_ids_are_shortened_to_their_ends(visit: Visit, sqlite_stock: Stock) -> None:
     whole = "0193c2f0-6b1e-7c3a-9f57-00000000002a"
     sqlite_stock.record(Event("order.placed", {}, event_id=whole))
-    page = await (await visit(sqlite_stock)).look("/events")
+    page = await (await visit(sqlite_stock)).page_text("/events")
     assert f'title="{whole}">\N{HORIZONTAL ELLIPSIS}00000000002a</a>' in page
 
 
 async def test_a_retry_that_is_late_is_due(visit: Visit, sqlite_stock: Stock) -> None:
     sqlite_stock.record(Event("order.placed", {}, event_id="late"))
     await asyncio.to_thread(sqlite_stock.settle, late=(Retry(delay=0, error="refused"), "orders"))
-    page = await (await visit(sqlite_stock)).look("/events")
+    page = await (await visit(sqlite_stock)).page_text("/events")
     assert re.search(r'>due</time><span class="note">, 1 failed</span>', page)
 
 
@@ -107,14 +107,14 @@ async def test_a_group_links_to_its_dead_letters_and_keeps_the_filter(visit: Vis
     sqlite_stock.record(*(Event("wall.painted", {}, event_id=name) for name in errors))
     await asyncio.to_thread(sqlite_stock.settle, **{name: (Dead(error=e), "orders") for name, e in errors.items()})
     visitor = await visit(sqlite_stock)
-    found = re.search(r'href="([^"]+group=[^"]+)">wall.painted', await visitor.look("/dead?error=paint"))
+    found = re.search(r'href="([^"]+group=[^"]+)">wall.painted', await visitor.page_text("/dead?error=paint"))
     assert found is not None
     path = found[1].replace("&amp;", "&")
     assert "error=paint" in path
-    page = await visitor.look(path)
+    page = await visitor.page_text(path)
     assert {name for name in errors if f">{name}</a>" in page} == {"red1", "red2"}
-    assert "Retry 2" in await visitor.look(path.replace("/dead?view=list", "/dead/decide?do=retry"))
-    assert re.search(r'href="/dead/decide\?do=retry&amp;[^"]*group=', page)
+    assert "Retry 2" in await visitor.page_text(path.replace("/dead?view=list", "/dead/decide?action=retry"))
+    assert re.search(r'href="/dead/decide\?action=retry&amp;[^"]*group=', page)
     exported = (await visitor.client.get(path.replace("/dead", "/dead/export"))).text
     assert len(exported.splitlines()) == 2
     assert "Dead letters with one reason only." in page
@@ -125,23 +125,23 @@ async def test_a_page_says_that_there_are_more_reasons(visit: Visit, sqlite_stoc
     names = [f"type.{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(101)]
     sqlite_stock.record(*(Event(name, {}, event_id=name) for name in names))
     await asyncio.to_thread(sqlite_stock.settle, **{name: (Dead(error="no"), "orders") for name in names})
-    assert "The 100 largest of 101 reasons are shown." in await (await visit(sqlite_stock)).look("/dead")
+    assert "The 100 largest of 101 reasons are shown." in await (await visit(sqlite_stock)).page_text("/dead")
 
 
 async def test_blocking_events_are_counted_apart_from_dead_letters(visit: Visit, shop: Stock) -> None:
-    page = await (await visit(shop)).look("/dead/decide?do=retry")
+    page = await (await visit(shop)).page_text("/dead/decide?action=retry")
     assert "<strong>2 dead letters</strong> and <strong>1 event that blocks its key</strong> now?" in page
     assert "<code>pillarbox dead retry --all</code>" in page
 
 
 @pytest.mark.parametrize(
-    "path", ["/dead/decide?do=discard", "/events/decide?do=retry&status=PENDING", "/replay?destination=orders"]
+    "path", ["/dead/decide?action=discard", "/events/decide?action=retry&status=PENDING", "/replay?destination=orders"]
 )
 async def test_a_viewer_sees_no_form_that_would_be_rejected(visit: Visit, shop: Stock, path: str) -> None:
-    page = await (await visit(shop, login=HostLogin(lambda request: User(name="vera")))).look(path)
+    page = await (await visit(shop, login=HostLogin(lambda request: User(name="vera")))).page_text(path)
     assert "This action needs the role operator; vera has the role viewer." in page
     assert 'method="post"' not in page
-    assert 'method="post"' in await (await visit(shop)).look(path)
+    assert 'method="post"' in await (await visit(shop)).page_text(path)
 
 
 async def test_a_destination_with_mostly_failed_sends_is_failing(visit: Visit, sqlite_stock: Stock) -> None:
@@ -149,16 +149,16 @@ async def test_a_destination_with_mostly_failed_sends_is_failing(visit: Visit, s
     owner = await Owner.of(visitor.store)
     breakers = {"billing": "closed", "orders": "closed", "mailer": "open"}
     await visitor.store.lanes.renew(owner.relay, lease=900, breakers=breakers)
-    fine = DeliveryStatistics(retried=1)
+    fine = OutcomeStatistics(retried=1)
     fine.count_delivered(0.1)
     fine.count_delivered(0.1)
-    await visitor.store.statistics.add(owner.relay, {"billing": DeliveryStatistics(retried=3, dead=1), "orders": fine})
-    page = await visitor.look("/")
+    await visitor.store.statistics.add(owner.relay, {"billing": OutcomeStatistics(retried=3, dead=1), "orders": fine})
+    page = await visitor.page_text("/")
     assert re.findall(r'"Destination" class="cut">(\w+)</td><td data-label="State"><span [^>]+>([\w-]+)<', page) == [
         ("billing", "failing"),
         ("mailer", "open"),
     ]
-    page = await visitor.look("/destinations")
+    page = await visitor.page_text("/destinations")
     assert re.findall(r'data-label="Failed" class="([^"]+)">([^<]+)<', page) == [
         ("n bad", "100.0 %"),
         ("n", "outage"),
@@ -173,23 +173,25 @@ async def test_a_long_error_is_clamped_in_a_list_and_complete_on_the_event_page(
     sqlite_stock.record(Event("order.placed", {}, event_id="long"))
     await asyncio.to_thread(sqlite_stock.settle, long=(Retry(delay=60, error=error), "orders"))
     visitor = await visit(sqlite_stock)
-    assert '<div class="clamp" tabindex="0" title="Press to expand">the broker said' in await visitor.look("/events")
-    assert '<p class="said">the broker said' in await visitor.look("/event?id=long")
+    assert '<div class="clamp" tabindex="0" title="Press to expand">the broker said' in await visitor.page_text(
+        "/events"
+    )
+    assert '<p class="said">the broker said' in await visitor.page_text("/event?id=long")
 
 
 async def test_alarms_have_singular_and_plural_forms(visit: Visit, sqlite_stock: Stock) -> None:
     store = (await visit(sqlite_stock)).store
-    await store.lanes.join(RelayCard(id="one", name="one", host="h", version="1"), lease=-1)
-    told = await (await visit(sqlite_stock)).look("/")
-    assert "1 relay ended without releasing its lanes; no other relay is running to acquire them." in told
-    assert "<span>ended, 0 lanes</span>" in told
-    await store.lanes.join(RelayCard(id="two", name="two", host="h", version="1"), lease=-1)
-    await store.lanes.join(RelayCard(id="three", name="three", host="h", version="1"), lease=900)
+    await store.lanes.join(RelayRegistration(id="one", name="one", host="h", version="1"), lease=-1)
+    reported = await (await visit(sqlite_stock)).page_text("/")
+    assert "1 relay ended without releasing its lanes; no other relay is running to acquire them." in reported
+    assert "<span>ended, 0 lanes</span>" in reported
+    await store.lanes.join(RelayRegistration(id="two", name="two", host="h", version="1"), lease=-1)
+    await store.lanes.join(RelayRegistration(id="three", name="three", host="h", version="1"), lease=900)
     await store.lanes.renew("three", lease=900, breakers={"orders": "closed"})
-    told = await (await visit(sqlite_stock)).look("/")
-    assert "2 relays ended without releasing their lanes; other relays acquire them." in told
-    assert "<span>running, 0 lanes</span>" in told
-    assert "The only known destination is available." in told
+    reported = await (await visit(sqlite_stock)).page_text("/")
+    assert "2 relays ended without releasing their lanes; other relays acquire them." in reported
+    assert "<span>running, 0 lanes</span>" in reported
+    assert "The only known destination is available." in reported
 
 
 async def test_an_alarm_names_the_objective(visit: Visit, sqlite_stock: Stock) -> None:
@@ -197,4 +199,4 @@ async def test_an_alarm_names_the_objective(visit: Visit, sqlite_stock: Stock) -
     sqlite_stock.record(Event("order.placed", {}, event_id="old"))
     with sqlite_stock.transaction() as transaction:
         transaction.execute(f"UPDATE outbox_message SET recorded_at = '{old:%Y-%m-%dT%H:%M:%S}.000Z'")
-    assert ", more than the objective of 1 min." in await (await visit(sqlite_stock)).look("/")
+    assert ", more than the objective of 1 min." in await (await visit(sqlite_stock)).page_text("/")

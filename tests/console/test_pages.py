@@ -9,7 +9,7 @@ import pytest
 from pillarbox import Inbox
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
-from pillarbox.core.row import ConsumerStatistics
+from pillarbox.core.statistics import ConsumerStatistics
 from pillarbox.ops.console.formatting import NOTHING
 from pillarbox.ops.settings import Settings
 from pillarbox.testing.conformance.lane_owner import Owner
@@ -22,12 +22,12 @@ PAGES = ("/", "/events", "/dead", "/destinations", "/keys", "/relays", "/inbox",
 
 @pytest.mark.parametrize("path", PAGES)
 async def test_a_page_of_an_empty_store_says_what_to_do_next(visit: Visit, stock: Stock, path: str) -> None:
-    page = await (await visit(stock)).look(path)
+    page = await (await visit(stock)).page_text(path)
     assert "pillarbox " in page
 
 
 async def test_the_overview_says_whether_events_flow(visit: Visit, with_dead_letters: Stock) -> None:
-    page = await (await visit(with_dead_letters)).look("/")
+    page = await (await visit(with_dead_letters)).page_text("/")
     assert '<strong data-live="state">stopped</strong>' in page
     assert "no relay is running: start one with <code>pillarbox relay</code>" in page
     assert '<p class="value" data-live="dead_letters">2</p>' in page
@@ -35,7 +35,7 @@ async def test_the_overview_says_whether_events_flow(visit: Visit, with_dead_let
 
 
 async def test_events_of_every_table_are_listed(visit: Visit, with_dead_letters: Stock) -> None:
-    page = await (await visit(with_dead_letters)).look("/events")
+    page = await (await visit(with_dead_letters)).page_text("/events")
     assert all(f">{name}</a>" in page for name in ("dead1", "dead2", "stuck", "sent", "fresh"))
 
 
@@ -55,7 +55,7 @@ async def test_events_of_every_table_are_listed(visit: Visit, with_dead_letters:
     ],
 )
 async def test_the_url_has_the_filter(visit: Visit, with_dead_letters: Stock, query: str, found: set[str]) -> None:
-    page = await (await visit(with_dead_letters)).look(f"/events?{query}")
+    page = await (await visit(with_dead_letters)).page_text(f"/events?{query}")
     assert {name for name in ("dead1", "dead2", "stuck", "sent", "fresh") if f">{name}</a>" in page} == found
 
 
@@ -64,9 +64,9 @@ async def test_an_event_older_than_the_objective_degrades_the_flow(visit: Visit,
     for slo, state in (("1ms", "degraded"), ("1h", "flowing")):
         visitor = await visit(stock, slo=slo)
         await Owner.of(visitor.store)
-        told = (await visitor.client.get("/api/v1/status")).json()
-        assert told["state"] == state
-        assert ("pillarbox events show late" in told["reason"]) == (state == "degraded")
+        reported = (await visitor.client.get("/api/v1/status")).json()
+        assert reported["state"] == state
+        assert ("pillarbox events show late" in reported["reason"]) == (state == "degraded")
 
 
 async def test_an_event_id_redirects_to_its_page(visit: Visit, shop: Stock) -> None:
@@ -87,7 +87,7 @@ async def test_pages_continue_from_a_position(visit: Visit, stock: Stock) -> Non
 async def test_older_pages_keep_the_limit(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop)
     for path in ("/events?limit=2", "/dead?view=list&limit=1"):
-        older = re.search(r'rel="next" href="([^"]+)"', await visitor.look(path))
+        older = re.search(r'rel="next" href="([^"]+)"', await visitor.page_text(path))
         assert older is not None
         assert f"limit={path[-1]}" in older[1]
 
@@ -95,17 +95,17 @@ async def test_older_pages_keep_the_limit(visit: Visit, shop: Stock) -> None:
 async def test_a_copy_button_copies_the_unescaped_text(visit: Visit, shop: Stock) -> None:
     shop.record(Event("order.placed", {}, event_id="a\u202eb"), Event("order.placed", {}, event_id="-rf"))
     visitor = await visit(shop)
-    page = await visitor.look("/event?id=a%E2%80%AEb")
+    page = await visitor.page_text("/event?id=a%E2%80%AEb")
     assert "<code>a\\u202eb</code>" in page
     assert 'data-copy="a\u202eb"' in page
     assert r"pillarbox events show $&#39;a\xe2\x80\xaeb&#39;" in page
-    assert "pillarbox events show -- -rf" in await visitor.look("/event?id=-rf")
+    assert "pillarbox events show -- -rf" in await visitor.page_text("/event?id=-rf")
     done = fresh_pillarbox("events", "show", "--", "-rf", PILLARBOX_STORE=shop.url)
     assert done.returncode == 0, done.stderr
 
 
 async def test_an_event_shows_its_timeline(visit: Visit, with_dead_letters: Stock) -> None:
-    page = await (await visit(with_dead_letters)).look("/event?id=dead2")
+    page = await (await visit(with_dead_letters)).page_text("/event?id=dead2")
     assert "timeout of 30 s" in page
     assert "Dead-lettered" in page
     assert "pillarbox events show dead2" in page
@@ -121,13 +121,13 @@ async def test_an_event_shows_the_duration_of_each_send(visit: Visit, stock: Sto
     await owner.settle(Retry(delay=60, error="full", counted=False), slow, to="orders", seconds=0.012)
     await owner.settle(DELIVERED, fast, to="orders", seconds=0.0034)
     await owner.settle(DELIVERED, skipped, to="orders")
-    assert "Attempt 1 failed after 12 ms, not counted" in await visitor.look("/event?id=slow")
-    assert "Delivered in 3.4 ms, " in await visitor.look("/event?id=fast")
-    assert "Delivered in" not in await visitor.look("/event?id=skipped")
+    assert "Attempt 1 failed after 12 ms, not counted" in await visitor.page_text("/event?id=slow")
+    assert "Delivered in 3.4 ms, " in await visitor.page_text("/event?id=fast")
+    assert "Delivered in" not in await visitor.page_text("/event?id=skipped")
 
 
 async def test_dead_letters_are_filtered_by_their_error(visit: Visit, with_dead_letters: Stock) -> None:
-    page = await (await visit(with_dead_letters)).look("/dead?error=timeout")
+    page = await (await visit(with_dead_letters)).page_text("/dead?error=timeout")
     assert ">dead2</a>" in page
     assert ">dead1</a>" not in page
 
@@ -141,27 +141,27 @@ async def test_dead_letters_are_grouped_by_reason(visit: Visit, stock: Stock) ->
         )
     )
     visitor = await visit(stock)
-    page = await visitor.look("/dead")
+    page = await visitor.page_text("/dead")
     assert "no stock of item &lt;n&gt;" in page
     [group] = (await visitor.client.get("/api/v1/dead/groups")).json()["groups"]
     assert group["count"] == 3
-    assert "Retry 3" in await visitor.look(f"/dead/decide?do=retry&group={group['group']}")
-    assert (await visitor.client.get("/dead/decide?do=retry&group=all")).status_code == 400
+    assert "Retry 3" in await visitor.page_text(f"/dead/decide?action=retry&group={group['group']}")
+    assert (await visitor.client.get("/dead/decide?action=retry&group=all")).status_code == 400
 
 
 async def test_blocked_keys_show_what_blocks_them(visit: Visit, with_dead_letters: Stock) -> None:
-    page = await (await visit(with_dead_letters)).look("/keys")
+    page = await (await visit(with_dead_letters)).page_text("/keys")
     assert ">stuck</a>" in page
     assert "refused" in page
 
 
-async def test_a_key_blocked_by_a_retry_shows_the_next_attempt(visit: Visit, with_dead_letters: Stock) -> None:
+async def test_a_key_blocked_by_a_retry_shows_the_next_retry(visit: Visit, with_dead_letters: Stock) -> None:
     with_dead_letters.record(*(Event("order.placed", {}, event_id=name, key="k") for name in ("head", "second")))
     await asyncio.to_thread(with_dead_letters.delay_key, "head", "second")
     visitor = await visit(with_dead_letters)
-    page = await visitor.look("/keys")
-    assert re.search(r">next attempt in \d+ min( \d+ s)?<", page)
-    assert page.index("an operator decides") < page.index("next attempt in")
+    page = await visitor.page_text("/keys")
+    assert re.search(r">next retry in \d+ min( \d+ s)?<", page)
+    assert page.index("an operator decides") < page.index("next retry in")
     dead_lettered, waiting = (await visitor.client.get("/api/v1/keys")).json()["blocked"]
     assert (dead_lettered["event_id"], dead_lettered["next_retry_at"]) == ("stuck", None)
     assert (waiting["event_id"], waiting["waiting"], waiting["next_retry_at"] is None) == ("head", 1, False)
@@ -173,7 +173,7 @@ async def test_the_inbox_shows_the_statistics_of_each_consumer(visit: Visit, sto
         inbox.admit(transaction, "by hand", "e1")
         inbox.add_statistics(transaction, ConsumerStatistics("billing", 1234, 5, 6, 7, "no <address>", 60.0))
         inbox.add_statistics(transaction, ConsumerStatistics("search", processed=3))
-    page = await (await visit(stock, settings=Settings.load(None, {}, {}))).look("/inbox")
+    page = await (await visit(stock, settings=Settings.load(None, {}, {}))).page_text("/inbox")
     rows = re.findall(r'<tr>\s*<td data-label="Consumer"[^>]*>(.+?)</td>(.+?)</tr>', page, re.DOTALL)
     assert {name: re.findall(r'class="(n|n bad)">([^<]+)<', row) for name, row in rows} == {
         "billing": [("n", "0"), ("n", "1,234"), ("n", "5"), ("n bad", "6"), ("n bad", "7")],
@@ -194,7 +194,7 @@ async def test_the_inbox_shows_the_statistics_of_each_consumer(visit: Visit, sto
         ("/events?status=LOST", 400, "status &#39;LOST&#39; is unknown"),
         ("/events?since=yesterday", 400, "neither an age such as 1h nor a time"),
         ("/events?after=here", 400, "is not a position in a list"),
-        ("/dead?view=list&before=x", 400, "before &#39;x&#39; is not a number"),
+        ("/dead?view=list&after=x", 400, "after &#39;x&#39; is not a number"),
         ("/event?id=sent&destination=mail", 404, "has no delivery to"),
     ],
 )
@@ -212,8 +212,8 @@ async def test_an_invalid_request_is_rejected_with_the_reason(
 async def test_an_invalid_filter_stays_in_the_form(visit: Visit, stock: Stock, path: str) -> None:
     answer = await (await visit(stock)).client.get(f"{path}&since=yesterday")
     assert answer.status_code == 400
-    told, _, form = answer.text.partition('<form class="filter')
-    assert "neither an age such as 1h nor a time" in told
+    reported, _, form = answer.text.partition('<form class="filter')
+    assert "neither an age such as 1h nor a time" in reported
     assert 'value="yesterday"' in form
     assert 'value="a"' in form
     assert " fits" not in form
@@ -225,7 +225,7 @@ async def test_the_report_of_the_doctor_has_its_time(visit: Visit, stock: Stock)
     again = (await visitor.client.get("/api/v1/doctor")).json()
     assert again["checked_at"] == first["checked_at"]
     assert datetime.fromisoformat(first["checked_at"]).tzinfo is not None
-    assert re.search(r"checked [\d.]+ m?s ago", await visitor.look("/store?doctor=1"))
+    assert re.search(r"checked [\d.]+ m?s ago", await visitor.page_text("/store?doctor=1"))
 
 
 async def test_a_store_without_tables_is_reported_with_its_remedy(

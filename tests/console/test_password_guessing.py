@@ -78,7 +78,7 @@ async def test_concurrent_guesses_are_locked_too(visit: Visit, shop: Stock, logi
     visitor = await visit(shop, login=login)
     answers = await asyncio.gather(*(log_in(visitor, "vera", f"guess {number}") for number in range(30)))
     tried = [answer.status_code for answer in answers].count(401)
-    assert 10 <= tried <= 11  # two are tried beside each other
+    assert 10 <= tried <= 11  # two are checked concurrently
     assert (await log_in(visitor, "vera")).status_code == 429
 
 

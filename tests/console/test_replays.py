@@ -38,19 +38,19 @@ def past(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Stock:
     ],
 )
 async def test_a_count_says_how_much_was_scanned(visit: Visit, past: Stock, asked: str, said: str) -> None:
-    assert said in await (await visit(past)).look(f"/replay?{asked}")
+    assert said in await (await visit(past)).page_text(f"/replay?{asked}")
 
 
 async def test_a_count_may_be_a_lower_bound(visit: Visit, past: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_runs, "COUNTED", 2)
     monkeypatch.setattr(replays, "COUNTED", 2)
-    assert "<strong>2 or more deliveries</strong>" in await (await visit(past)).look("/replay?destination=orders")
+    assert "<strong>2 or more deliveries</strong>" in await (await visit(past)).page_text("/replay?destination=orders")
 
 
 async def test_a_partial_count_replays_all_matches(visit: Visit, past: Stock) -> None:
     visitor = await visit(past)
     answer = await visitor.post("/replay", destination="mail")
-    assert "of at least 1 delivery started" in await visitor.look(answer.headers["location"])
+    assert "of at least 1 delivery started" in await visitor.page_text(answer.headers["location"])
     assert past.ask("SELECT count(*) FROM outbox_message") == [(2,)]
 
 
@@ -65,12 +65,12 @@ async def test_the_audit_shows_the_progress_of_a_replay_and_refreshes(visit: Vis
     visitor = await visit(past)
     plan = Replay(wanted=EventFilter(destination="mail"), to="again")
     replay = await visitor.store.admin.replays.begin(plan, by="ada", expected=2)
-    page = await visitor.look("/audit?what=replay")
+    page = await visitor.page_text("/audit?what=replay")
     assert '<progress aria-label="Copied" value="0" max="2">' in page
     assert "0 of 2 copied" in page
     assert 'hx-get="/audit?what=replay"' in page
     await replay_runs.resume(visitor.store, replay)
-    page = await visitor.look("/audit?what=replay")
+    page = await visitor.page_text("/audit?what=replay")
     assert "2 copied" in page
     assert "<progress" not in page
     assert "hx-get" not in page
@@ -79,7 +79,7 @@ async def test_the_audit_shows_the_progress_of_a_replay_and_refreshes(visit: Vis
 async def test_a_replay_without_a_count_has_an_indeterminate_progress(visit: Visit, past: Stock) -> None:
     visitor = await visit(past)
     await visitor.store.admin.replays.begin(Replay(), by="ada")
-    page = await visitor.look("/audit")
+    page = await visitor.page_text("/audit")
     assert '<progress aria-label="Copied">' in page
     assert "0 copied" in page
 
@@ -95,5 +95,5 @@ async def test_the_command_line_counts_without_a_limit(visit: Visit, past: Stock
     looked: list[int] = []
     late = Replay(wanted=EventFilter(destination="late"))
     store = (await visit(past)).store
-    assert await replay_runs.count(store, late, looked=looked.append) == replay_runs.Count(2)
+    assert await replay_runs.count(store, late, on_query=looked.append) == replay_runs.Count(2)
     assert looked == [1] * len(PLACES)

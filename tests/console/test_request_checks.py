@@ -14,14 +14,14 @@ from tests.integration.cli.conftest import Stock
 )
 async def test_a_form_of_another_site_is_rejected(visit: Visit, shop: Stock, headers: dict[str, str]) -> None:
     visitor = await visit(shop)
-    form = {"token": await visitor.token("/dead"), "id": "dead1", "destination": "orders", "do": "retry"}
+    form = {"token": await visitor.token("/dead"), "id": "dead1", "destination": "orders", "action": "retry"}
     assert (await visitor.client.post("/event/act", data=form, headers=headers)).status_code == 403
     assert states(shop, "dead1") == ["FAILED"]
 
 
 @pytest.mark.parametrize("token", ["", "x", "e30.e30", None])
 async def test_a_form_without_a_valid_token_is_rejected(visit: Visit, shop: Stock, token: str | None) -> None:
-    form = {"id": "dead1", "destination": "orders", "do": "retry"} | ({} if token is None else {"token": token})
+    form = {"id": "dead1", "destination": "orders", "action": "retry"} | ({} if token is None else {"token": token})
     answer = await (await visit(shop)).client.post("/event/act", data=form)
     assert answer.status_code == 403
     assert states(shop, "dead1") == ["FAILED"]
@@ -32,12 +32,12 @@ async def test_a_token_of_another_user_is_rejected(visit: Visit, shop: Stock, lo
     await log_in(visitor, "ada")
     token = await visitor.token("/dead")
     await log_in(visitor, "olga")
-    form = {"token": token, "id": "dead1", "destination": "orders", "do": "retry"}
+    form = {"token": token, "id": "dead1", "destination": "orders", "action": "retry"}
     assert (await visitor.client.post("/event/act", data=form)).status_code == 403
 
 
 async def test_a_get_request_never_writes(visit: Visit, shop: Stock) -> None:
-    answer = await (await visit(shop)).client.get("/event/act?id=dead1&destination=orders&do=retry")
+    answer = await (await visit(shop)).client.get("/event/act?id=dead1&destination=orders&action=retry")
     assert answer.status_code == 404
     assert states(shop, "dead1") == ["FAILED"]
 

@@ -31,22 +31,22 @@ BASIC = {"authorization": "Basic " + b64encode(f"ada:{PASSWORD}".encode()).decod
 LOGIN = UserLogin(lambda: {"ada": ADA})
 
 FIELDS = {
-    "/event/act": {"id": "dead1", "destination": "orders", "do": "discard"},
-    "/dead/decide": {"do": "discard", "id": "dead1", "count": "1"},
-    "/dead/edit": {"dead_letter_id": "1", "payload": '{"forged": 1}', "do": "send"},
-    "/events/decide": {"do": "discard", "type": "order.placed", "count": "2"},
+    "/event/act": {"id": "dead1", "destination": "orders", "action": "discard"},
+    "/dead/decide": {"action": "discard", "id": "dead1", "count": "1"},
+    "/dead/edit": {"dead_letter_id": "1", "payload": '{"forged": 1}', "action": "send"},
+    "/events/decide": {"action": "discard", "type": "order.placed", "count": "2"},
     "/replay": {"id": "sent"},
-    "/everything": {"do": "pause"},
-    "/destinations/override": {"destination": "orders", "do": "pause", "force": "true"},
-    "/keys/act": {"id": "stuck", "destination": "orders", "do": "dead_letter"},
+    "/everything": {"action": "pause"},
+    "/destinations/override": {"destination": "orders", "action": "pause", "force": "true"},
+    "/keys/act": {"id": "stuck", "destination": "orders", "action": "dead_letter"},
     "/relays/drain": {"relay": "any"},
     "/login": {"name": "ada", "password": PASSWORD},
     "/api/v1/dead/discard": {"all": "true"},
     "/api/v1/dead/retry": {"all": "true"},
-    "/api/v1/events/act": {"do": "discard", "type": "order.placed"},
+    "/api/v1/events/act": {"action": "discard", "type": "order.placed"},
 }
 """What would change something where a route is known by its path; others get everything at once."""
-EVERYTHING = {"do": "pause", "all": "true", "id": "dead1", "destination": "orders", "type": "order.placed"}
+EVERYTHING = {"action": "pause", "all": "true", "id": "dead1", "destination": "orders", "type": "order.placed"}
 
 
 def writing() -> list[str]:
@@ -153,14 +153,14 @@ async def test_other_methods_are_rejected(visit: Visit, shop: Stock, path: str) 
 
 async def test_a_script_with_a_password_needs_no_token(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop, login=LOGIN)
-    done = await visitor.client.post("/api/v1/everything", json={"do": "pause"}, auth=("ada", PASSWORD))
+    done = await visitor.client.post("/api/v1/everything", json={"action": "pause"}, auth=("ada", PASSWORD))
     assert done.status_code == 200, done.text
     assert shop.ask("SELECT who FROM outbox_audit") == [("ada",)]
 
 
 async def test_a_proxy_that_changes_the_host_is_listed_in_origins(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop, origins=["https://ops.example.com"])
-    form = {"token": await visitor.token("/dead"), "do": "pause"}
+    form = {"token": await visitor.token("/dead"), "action": "pause"}
     for origin, status in {
         "https://ops.example.com": 303,
         "http://ops.example.com": 403,
@@ -276,8 +276,8 @@ def test_a_page_of_another_site_in_the_browser_of_an_operator_changes_nothing(
         page = browser.new_context(http_credentials=password).new_page()  # type: ignore[arg-type]
         page.set_default_timeout(60_000)
         enter(page, base, way)
-        told = {"base": base, "paths": IN_A_BROWSER, "fields": FIELDS, "everything": EVERYTHING}
-        script = ATTACK % {name: value if name == "base" else json.dumps(value) for name, value in told.items()}
+        reported = {"base": base, "paths": IN_A_BROWSER, "fields": FIELDS, "everything": EVERYTHING}
+        script = ATTACK % {name: value if name == "base" else json.dumps(value) for name, value in reported.items()}
         with foreign_page(script) as port:
             page.goto(f"http://{theirs}:{port}/")
             assert [text for text in page.evaluate("attack()") if text] == []

@@ -12,11 +12,11 @@ from tests.integration.cli.conftest import Stock
 @pytest.mark.parametrize(
     ("name", "path", "fields", "status"),
     [
-        ("vera", "/event/act", {"id": "dead1", "destination": "orders", "do": "retry"}, 403),
-        ("olga", "/event/act", {"id": "dead1", "destination": "orders", "do": "retry"}, 303),
-        ("vera", "/destinations/override", {"destination": "orders", "do": "pause"}, 403),
-        ("olga", "/destinations/override", {"destination": "orders", "do": "open"}, 403),
-        ("ada", "/destinations/override", {"destination": "orders", "do": "open"}, 303),
+        ("vera", "/event/act", {"id": "dead1", "destination": "orders", "action": "retry"}, 403),
+        ("olga", "/event/act", {"id": "dead1", "destination": "orders", "action": "retry"}, 303),
+        ("vera", "/destinations/override", {"destination": "orders", "action": "pause"}, 403),
+        ("olga", "/destinations/override", {"destination": "orders", "action": "open"}, 403),
+        ("ada", "/destinations/override", {"destination": "orders", "action": "open"}, 303),
     ],
 )
 async def test_actions_need_their_role(
@@ -31,7 +31,7 @@ async def test_a_viewer_sees_no_button_of_an_operator(visit: Visit, shop: Stock,
     visitor = await visit(shop, login=login)
     await log_in(visitor, "vera")
     for path in ("/", "/event?id=dead1", "/dead", "/destinations", "/keys", "/relays"):
-        forms = (await visitor.look(path)).count('method="post"')
+        forms = (await visitor.page_text(path)).count('method="post"')
         assert forms == 1, path  # to log out
 
 
@@ -39,13 +39,13 @@ async def test_payloads_need_their_own_right(visit: Visit, stock: Stock, login: 
     stock.record(Event("order.placed", {"card": "4242"}, event_id="e", headers={"tenant": "north"}))
     visitor = await visit(stock, login=login)
     await log_in(visitor, "ada")
-    page = await visitor.look("/event?id=e")
+    page = await visitor.page_text("/event?id=e")
     assert "4242" not in page
     assert "north" not in page
     assert (await visitor.client.get("/event/payload?id=e")).status_code == 403
     assert "4242" not in (await visitor.client.get("/api/v1/event?id=e")).text
     await log_in(visitor, "olga")
-    assert "4242" in await visitor.look("/event?id=e")
+    assert "4242" in await visitor.page_text("/event?id=e")
     assert (await visitor.client.get("/event/payload?id=e")).text == '{"card":"4242"}'
 
 
@@ -68,8 +68,8 @@ async def test_a_page_request_gets_no_basic_challenge(visit: Visit, shop: Stock,
 async def test_a_read_only_console_has_no_action(visit: Visit, shop: Stock) -> None:
     visitor = await visit(shop, read_only=True)
     for path in ("/", "/event?id=dead1", "/dead", "/destinations", "/keys", "/relays"):
-        assert 'method="post"' not in await visitor.look(path)
-    assert "/dead/edit" not in await visitor.look("/event?id=dead1")
+        assert 'method="post"' not in await visitor.page_text(path)
+    assert "/dead/edit" not in await visitor.page_text("/event?id=dead1")
     assert (await visitor.client.get("/dead/edit?dead_letter_id=1")).status_code == 404
     paths = ("/event/act", "/dead/decide", "/dead/edit", "/everything", "/api/v1/dead/retry", "/api/v1/dead/edit")
     for path in (*paths, "/destinations/override"):

@@ -18,9 +18,9 @@ import pytest
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
-from pillarbox.core.lane import RelayCard
+from pillarbox.core.lane import RelayRegistration
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
-from pillarbox.core.row import ConsumerStatistics
+from pillarbox.core.statistics import ConsumerStatistics
 from pillarbox.inbox import Inbox
 from pillarbox.ops.console import Role, User
 from pillarbox.ops.console.passwords import hashed
@@ -74,9 +74,9 @@ def events() -> Iterator[Event]:
 async def work(store: AdminStore) -> None:
     owner = await Owner.of(store, name=VECTORS[1])
     for number, vector in enumerate(VECTORS[:20]):
-        card = RelayCard(id=f"{number}{vector}", name=vector, host=vector, version=vector)
-        await store.lanes.join(card, lease=900)
-        await store.lanes.renew(card.id, lease=900, breakers={vector: "open"})
+        registration = RelayRegistration(id=f"{number}{vector}", name=vector, host=vector, version=vector)
+        await store.lanes.join(registration, lease=900)
+        await store.lanes.renew(registration.id, lease=900, breakers={vector: "open"})
         await store.destinations.report(vector, error=vector, next_attempt=900)
     for vector in VECTORS[20:]:
         await store.admin.requests.override(vector, paused=True, by=vector)
@@ -116,10 +116,10 @@ def paths() -> Iterator[str]:
         yield "/dead?" + urlencode({"type": vector, "error": vector})
         yield "/audit?" + urlencode({"who": vector, "what": vector})
         yield "/replay?" + urlencode({"type": vector, "to": vector})
-        yield "/dead/decide?" + urlencode({"do": "retry", "type": vector})
+        yield "/dead/decide?" + urlencode({"action": "retry", "type": vector})
         yield "/events?" + urlencode({"since": vector})
         yield "/events?" + urlencode({"aggregate": vector, "error": vector, "until": vector})
-        yield "/events/decide?" + urlencode({"do": "retry", "aggregate": vector, "error": vector})
+        yield "/events/decide?" + urlencode({"action": "retry", "aggregate": vector, "error": vector})
         yield "/" + urlencode({"x": vector})
 
 

@@ -42,7 +42,7 @@ MOST = {
     "/store": 8,
     "/audit": 1,
     "/inbox": 1,
-    "/events/decide?do=retry&type=order.placed": 20,
+    "/events/decide?action=retry&type=order.placed": 20,
     "/replay?type=order.lost": 1,
     "/replay?type=order.placed": 1,
     "/replay?destination=nowhere": 20,

@@ -37,11 +37,11 @@ def bad(postgres_url: str) -> Stock:
 async def test_every_page_shows_undecodable_rows(visit: Visit, bad: Stock) -> None:
     visitor = await visit(bad)
     for path in ("/", "/events", "/keys", "/store", "/api/v1/events"):
-        await visitor.look(path)
-    listed = await visitor.look("/events")
+        await visitor.page_text(path)
+    listed = await visitor.page_text("/events")
     for event_id in EVENTS:
         assert event_id in listed
-        assert event_id in await visitor.look(f"/event?id={quote(event_id)}")
+        assert event_id in await visitor.page_text(f"/event?id={quote(event_id)}")
 
 
 def test_every_command_shows_undecodable_rows(bad: Stock) -> None:

@@ -1,4 +1,5 @@
-"""The tests that pages name, as pytest would find them: `tests/…/test_file.py::test_name`, or a class in between."""
+"""The tests that pages name, as pytest would find them: `tests/…/test_file.py::test_name`, or a class in between, or
+a class alone: `tests/conformance/test_nats.py::TestNats` inherits its tests."""
 
 import ast
 import re
@@ -12,10 +13,11 @@ NODE = re.compile(r"`((?:tests|src)/[\w/]+\.py::[\w:]+)`")
 
 @cache
 def tests_of(file: Path) -> frozenset[str]:
-    """`test_name` and `Class::test_name`, for everything in a file."""
+    """`test_name`, `TestClass` and `Class::test_name`, for everything in a file."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    return frozenset(_tests(tree, "")) | {name for each in classes for name in _tests(each, f"{each.name}::")}
+    suites = {each.name for each in classes if each.name.startswith("Test")}
+    return frozenset(_tests(tree, "")) | suites | {one for each in classes for one in _tests(each, f"{each.name}::")}
 
 
 def _tests(inside: ast.Module | ast.ClassDef, prefix: str) -> list[str]:

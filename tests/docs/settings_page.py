@@ -9,7 +9,7 @@ import json
 from itertools import groupby
 
 from pillarbox.ops.settings import Settings
-from pillarbox.ops.settings.tables import every_key, inlined_of, parts_of
+from pillarbox.ops.settings.tables import every_key, inlined_of, keys_of, parts_of
 from pillarbox.relay.config import PRESETS
 from pillarbox.settings import Setting, python_name
 from tests.docs.pages import ROOT
@@ -42,10 +42,12 @@ def settings() -> str:
 def presets() -> str:
     """A column for each setting of a preset."""
     rows = [
-        f"| `{name}` | `{one.poll_interval}` | `{one.batch_size}` | `{one.retry.max_attempts}` | `{one.retry.max}` |"
+        f"| `{name}` | `{one.config.poll_interval}` | `{one.config.batch_size}` | `{one.retry.max_attempts}` | "
+        f"`{one.retry.max_delay}` |"
         for name, one in PRESETS.items()
     ]
-    return _table(" | `poll_interval` | `batch_size` | `retry.max_attempts` | `retry.max`", rows)
+    keys = ("poll_interval", "batch_size", "retry.max_attempts", "retry.max_delay")
+    return _table(" | ".join(["", *(f"`{key}`" for key in keys)]), rows)
 
 
 def former_names() -> str:
@@ -71,11 +73,23 @@ def _heading(table: Path) -> str:
 
 def _about(table: Path) -> str:
     section = _section(table)
-    lines = [(section.__doc__ or "").partition("\n")[0]]
-    lines += [
-        f"In Python: `{python_name(one)}`." for one in (section, *inlined_of(section).values()) if _is_of_library(one)
-    ]
-    return " ".join(lines)
+    first, *_ = (section.__doc__ or "").split("\n\n")
+    name = _python_names(section)
+    return " ".join([*first.split(), *([f"In Python: {name}."] if name else [])])
+
+
+def _python_names(section: type) -> str:
+    """What a section is in Python; '' if it is no class of the library."""
+    if _is_of_library(section):
+        return f"`{python_name(section)}`"
+    match list(inlined_of(section).items()):
+        case []:
+            return ""
+        case [(_, only)]:
+            others = ", ".join(f"`{name}`" for name, key in keys_of(section).items() if key.holders == ("",))
+            return f"`{python_name(only)}`, which does not have {others}"
+        case several:
+            return ", ".join(f"`{python_name(one)}` ({kind})" for kind, one in several)
 
 
 def _section(table: Path) -> type:

@@ -1,4 +1,4 @@
-"""A terminal with a shell in it, where a test types what a page tells the reader to type."""
+"""A terminal with a shell in it, where a test types the commands of a page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CTRL_C = b"\x03"
 
 
 class Shell:
-    """bash on a terminal of 100 columns. Its prompt tells the exit code of the command before."""
+    """bash on a terminal of 100 columns. Its prompt contains the exit code of the previous command."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._ours, theirs = pty.openpty()
@@ -57,7 +57,7 @@ class Shell:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Hang up: the shell ends, and whatever still runs in it."""
+        """Close the terminal: the shell ends with all its processes."""
         for pid in descendants(self._process.pid) | {self._process.pid}:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

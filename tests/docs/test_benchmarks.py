@@ -68,7 +68,7 @@ def test_the_plots_are_made_of_the_stored_run() -> None:
 
 
 def test_a_row_shows_medians_spreads_and_what_each_part_cost() -> None:
-    shown = tables.of_cell(small_run().cells[0], cores=2, beside="history off").splitlines()
+    shown = tables.of_cell(small_run().cells[0], cores=2, compared_with="history off").splitlines()
     assert shown[2] == "| raw limit | 40,000 (20,000 to 40,000) | 1.00 |  |  |  |  |  |  |  |  |"
     rate, share, times = "15,000 (10,000 to 20,000)", "0.42 (0.33 to 0.50)", "1.00"
     assert shown[3] == f"| history off | {rate} | {share} | {times} | 25,000 | 20 | 15 | 45 | 42 | 73 | 0.012 |"
@@ -80,7 +80,7 @@ def test_a_contender_that_was_not_measured_says_why_on_one_line() -> None:
     assert shown[-1].startswith("| another | not measured: it could not be installed |")
 
 
-def test_latency_is_shown_beside_its_floor() -> None:
+def test_latency_is_shown_with_its_lower_bound() -> None:
     assert tables.of_latencies(small_run()).endswith("| 200 | 200 | 2.0 | 8.0 | 20.0 | 1.6 | 4.0 | 1.25 | 2.00 |")
 
 
@@ -105,10 +105,10 @@ def test_the_comparison_has_every_contender() -> None:
         "| fast, tuned | 10,000 |",
         "| another | not measured |",
     ]
-    assert shown[-1] == "Times the rate of the fastest peer on a quorum queue (fast, tuned): Pillarbox: 2.00."
+    assert shown[-1] == "On a quorum queue Pillarbox is 2.00 times as fast as fast (tuned), the fastest peer."
 
 
-def test_strict_order_is_shown_beside_what_its_round_trips_allow() -> None:
+def test_strict_order_is_shown_with_the_rate_its_round_trips_allow() -> None:
     cell = Cell(
         name="hot keys",
         queue="quorum",
@@ -127,13 +127,13 @@ def test_strict_order_is_shown_beside_what_its_round_trips_allow() -> None:
     )
 
 
-def test_a_run_survives_its_file(tmp_path: Path) -> None:
+def test_a_run_round_trips_through_its_file(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     small_run().write(file)
     assert Run.read(file) == small_run()
 
 
-def test_a_cell_that_there_is_not_is_named_with_those_that_there_are() -> None:
+def test_an_unknown_cell_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match="no cell is called speed; there are: quorum; classic; options; hot keys; "):
         Harness(QUICK, only=["quorum", "speed"])
 

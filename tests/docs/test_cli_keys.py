@@ -16,7 +16,7 @@ from tests.docs.pages import ROOT
 PAGE = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 LISTED = ListedEvent(NOON, 1, "", "e", Status.PENDING, "t", None, 0, 0, None, None, None, None)
-LETTER = ListedDeadLetter(1, "e", "", "t", None, "no", 1, NOON, NOON, NOON)
+DEAD_LETTER = ListedDeadLetter(1, "e", "", "t", None, "no", 1, NOON, NOON, NOON)
 DETAIL = EventDetail(
     1, "e", "", Status.PENDING, "t", None, None, None, b'{"n": 1}', "application/json", "{}", 1, None, None, None,
     NOON, NOON, None, None, 0, 0, None, None, None, None, None, None, None, None,
@@ -26,7 +26,14 @@ ON_THE_BROKER = BrokerDeadLetter(
     delivery_count=0, content_type=None, size=0, body=b"",
 )  # fmt: skip
 GROUP = DeadLetterGroup(
-    fingerprint="f", reason="r", event_type="t", destination="", count=1, first_at=NOON, last_at=NOON, example=LETTER
+    fingerprint="f",
+    reason="r",
+    event_type="t",
+    destination="",
+    count=1,
+    first_at=NOON,
+    last_at=NOON,
+    example=DEAD_LETTER,
 )
 ENTRY = AuditEntry(1, NOON, "ada", "retry", "e", 1, "{}")
 FAILURE = Failure("orders", 1, True, "no", NOON, 0.25)
@@ -38,7 +45,7 @@ FAILURE = Failure("orders", 1, True, "no", NOON, 0.25)
         ("## `pillarbox events`", exports.listed_event(LISTED)),
         ("## `pillarbox events`", exports.event_detail(DETAIL)),
         ("## `pillarbox events`", exports.failure(FAILURE)),
-        ("## `pillarbox dead`", exports.listed_dead_letter(LETTER)),
+        ("## `pillarbox dead`", exports.listed_dead_letter(DEAD_LETTER)),
         ("## `pillarbox dead`", exports.dead_letter_group(GROUP)),
         ("## `pillarbox dead`", exports.content(DETAIL)),
         ("## `pillarbox audit`", exports.audit_entry(ENTRY)),

@@ -49,14 +49,14 @@ def parse(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("command", sorted(typed() | mentioned()))
-def test_a_command_is_one_that_is_taken(command: str) -> None:
+def test_a_documented_command_is_accepted(command: str) -> None:
     lenient = command not in typed()
     with suppress(click.BadOptionUsage) if lenient else nullcontext():
         parse(shlex.split(command)[1:])
 
 
 @pytest.mark.parametrize("command", ["stats", "events lost", "status --max-wage 60s", "status now", "status --max-age"])
-def test_a_command_that_is_none_would_be_noticed(command: str) -> None:
+def test_an_unknown_command_is_detected(command: str) -> None:
     with pytest.raises((click.UsageError, KeyError)):
         parse(command.split())
 

@@ -16,7 +16,7 @@ from tests.unit.telemetry.test_consumer_lines import LINES
 
 PAGE = (ROOT / "docs/reference/consumer.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"^\| `([A-Z]\w+)` \| (.+) \|$", PAGE, re.MULTILINE))
-FOR_TESTS = {"clock", "chance"}
+FOR_TESTS = {"clock", "rng"}
 
 
 @pytest.mark.parametrize("kind", [Consumer, RabbitMQSource])
@@ -39,5 +39,7 @@ def test_every_header_is_named() -> None:
 def test_an_observation_has_its_fields_its_logger_and_its_levels(kind: type[Any]) -> None:
     named, logger, levels = ROWS[kind.__name__].split(" | ")
     assert named == ", ".join(f"`{field.name}`" for field in fields(kind))
-    logged = {(f"`pillarbox.consumer{where}`", level) for told, level, where, _ in LINES if isinstance(told, kind)}
+    logged = {
+        (f"`pillarbox.consumer{where}`", level) for reported, level, where, _ in LINES if isinstance(reported, kind)
+    }
     assert logged == {(logger, level) for level in levels.split(", ")}

@@ -21,7 +21,7 @@ SETTINGS = """
 url = "sqlite:///shop.db"
 
 [relay]
-heartbeat = "500ms"
+heartbeat_interval = "500ms"
 
 [transports.out]
 url = "stdout://"

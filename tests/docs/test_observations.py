@@ -29,7 +29,7 @@ def test_a_row_names_every_field(kind: type[Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_row_says_where_and_how_loud_it_is_logged(kind: type[Any]) -> None:
+def test_a_row_names_the_logger_and_the_level(kind: type[Any]) -> None:
     _, _, logger, levels = ROWS[kind.__name__]
     records = lines(*(example for example in EXAMPLES if isinstance(example, kind)))
     assert {f"`{record.name}`" for record in records} == {logger}

@@ -7,10 +7,12 @@ from dataclasses import fields
 import click
 import pytest
 
-from pillarbox.core import errors
+import pillarbox
 from pillarbox.core.event import Event
-from pillarbox.ops.cli.root import pillarbox
-from tests.docs.matrix import filled
+from pillarbox.core.store import Store
+from pillarbox.ops.cli.root import pillarbox as command_line
+from pillarbox.schemes import open_source
+from tests.docs.matrix import SOURCES, filled
 from tests.docs.nodes import NODE, exists
 from tests.docs.pages import PAGES, ROOT, blocks
 
@@ -22,22 +24,45 @@ def page(path: str) -> str:
     return (DOCS / path).read_text(encoding="utf-8")
 
 
-ERRORS = [
-    name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.PillarboxError)
-]
+ERRORS = [name for name in pillarbox.__all__ if name.endswith("Error")]
 
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_every_error_is_documented(error: str) -> None:
-    assert f"`{error}`" in page("reference/errors.md")
+    [retryable] = re.findall(rf"^\| `{error}` \| (yes|no|) *\|", page("reference/errors.md"), re.MULTILINE)
+    assert (retryable == "yes") is getattr(pillarbox, error).retryable
 
 
-def test_the_tree_of_errors_is_drawn_as_it_is() -> None:
+def test_the_facets_of_a_store_are_documented() -> None:
+    facets = {name for name, value in vars(Store).items() if isinstance(value, property)} - {"capabilities"}
+    assert set(re.findall(r"^\| `(\w+)` \| `\w+`", page("how-to/write-a-store.md"), re.MULTILINE)) == facets
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("stdout", "stdout://"),
+        ("RabbitMQ", "amqp://h"),
+        ("webhook", "https://h"),
+        ("NATS", "nats://h"),
+        ("Kafka", "kafka://h"),
+        ("Redis", "redis://h"),
+    ],
+)
+def test_the_matrix_says_where_a_consumer_can_receive(name: str, url: str) -> None:
+    if name in SOURCES:
+        assert open_source(url, "orders", group="billing") is not None
+    else:
+        with pytest.raises(pillarbox.ConfigurationError, match="nothing can be received"):
+            open_source(url, "orders")
+
+
+def test_the_documented_tree_of_errors_matches_the_classes() -> None:
     drawn = re.findall(r"^((?:[│ ]   )*(?:[├└]── )?)(\w+)", blocks(DOCS / "reference/errors.md", "")[0], re.MULTILINE)
     parents: list[str] = []
     for branch, name in drawn:
         depth = len(branch) // 4
-        assert getattr(errors, name).__base__.__name__ == (parents[depth - 1] if depth else "Exception")
+        assert getattr(pillarbox, name).__base__.__name__ == (parents[depth - 1] if depth else "Exception")
         parents[depth:] = [name]
     assert sorted(name for _, name in drawn) == sorted(ERRORS)
 
@@ -53,7 +78,7 @@ def commands(command: click.Command, path: str) -> Iterator[str]:
         yield path
 
 
-@pytest.mark.parametrize("command", list(commands(pillarbox, "pillarbox")))
+@pytest.mark.parametrize("command", list(commands(command_line, "pillarbox")))
 def test_every_command_is_documented(command: str) -> None:
     assert f"`{command}" in page("reference/cli.md")
 
@@ -71,7 +96,7 @@ def test_every_table_and_view_is_documented() -> None:
     assert sorted(name for name in names if f"`{name}`" not in page("reference/schema.md")) == []
 
 
-def test_every_column_a_producer_may_meet_is_documented() -> None:
+def test_every_column_for_producers_is_documented() -> None:
     sql = (MIGRATIONS / "0001_initial.sql").read_text(encoding="utf-8")
     table = sql[sql.index("CREATE TABLE {message}") : sql.index("PRIMARY KEY (event_id, destination)")]
     columns = re.findall(r"^  ([a-z_]+) +(?:bigint|text|smallint|bytea|jsonb|integer|timestamptz)", table, re.MULTILINE)

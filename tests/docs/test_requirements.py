@@ -25,7 +25,7 @@ def test_a_row_is_shown_by_a_test_or_says_what_it_is_instead() -> None:
     assert unproven == []
 
 
-def test_whatever_is_named_as_proof_is_a_test() -> None:
+def test_every_named_proof_is_a_test() -> None:
     """With its file, and not only a file."""
     proofs = "\n".join(proof for *_, proof in ROWS)
     assert NODE.findall(proofs) == re.findall(r"`([^`]*\btest[^`]*)`", proofs)
@@ -36,13 +36,13 @@ def test_every_named_test_exists(node: str) -> None:
     assert exists(node)
 
 
-def test_what_is_measured_names_a_target_of_the_makefile() -> None:
+def test_a_measured_requirement_names_a_target_of_the_makefile() -> None:
     measured = set(re.findall(r"\*\*measured\*\*: `([^`]+)`", PAGE))
     assert measured == {"make bench"}
     assert re.search("^bench:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-def test_what_holds_in_part_is_shown_as_far_as_it_holds() -> None:
+def test_a_partly_met_requirement_names_the_tests_of_its_met_part() -> None:
     assert [number for number, *_, proof in ROWS if "**partly**: " in proof and not NODE.search(proof)] == []
 
 

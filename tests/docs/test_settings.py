@@ -10,17 +10,21 @@ from typing import Any
 
 import pytest
 
-from pillarbox import Destination, Outbox, open_store
+from pillarbox import Destination, Outbox, TlsOptions, open_store
 from pillarbox.plugins import StoreOptions
 from pillarbox.record.options import RecordOptions
 from pillarbox.relay.config import PRESETS
 from pillarbox.relay.routing import DestinationOptions
-from pillarbox.settings.shared import MAX_PAYLOAD
+from pillarbox.settings.shared import DEFAULT_MAX_PAYLOAD
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.transports.nats import NatsDeadLetters, NatsSource, NatsTransport
+from pillarbox.transports.nats.plugin import NatsOptions
 from pillarbox.transports.rabbitmq import RabbitMQDeadLetters, RabbitMQSource, RabbitMQTransport
-from pillarbox.transports.rabbitmq.topology import RabbitMQOptions
+from pillarbox.transports.rabbitmq.plugin import RabbitMQOptions
+from pillarbox.transports.redis import RedisDeadLetters, RedisSource, RedisTransport
+from pillarbox.transports.redis.plugin import RedisOptions
 from tests.docs.pages import ROOT, blocks
 from tests.docs.settings_page import KEYS, PAGE, written
 from tests.unit.ops.settings.loading import load
@@ -42,8 +46,14 @@ CALLS: list[tuple[Callable[..., Any], type[Any], tuple[str, ...]]] = [
     (SqliteStore, StoreOptions, ("extra", "statement_timeout")),
     (MemoryStore, StoreOptions, ("extra", "max_payload", "statement_timeout", "tables")),
     (RabbitMQTransport, RabbitMQOptions, ()),
-    (RabbitMQSource, RabbitMQOptions, ("window",)),
-    (RabbitMQDeadLetters, RabbitMQOptions, ("window", "declare")),
+    (RabbitMQSource, RabbitMQOptions, ("queues", "window")),
+    (RabbitMQDeadLetters, RabbitMQOptions, ("declare", "exchanges", "queues", "window")),
+    (NatsTransport, NatsOptions, ()),
+    (NatsSource, NatsOptions, ("streams", "window")),
+    (NatsDeadLetters, NatsOptions, ("declare", "replicas", "streams", "window")),
+    (RedisTransport, RedisOptions, ()),
+    (RedisSource, RedisOptions, ("connections", "wait_replicas")),
+    (RedisDeadLetters, RedisOptions, ("connections", "wait_replicas")),
     (Destination, DestinationOptions, ()),
 ]
 """What users call, the class that defines its settings, and those that it does not take."""
@@ -53,19 +63,25 @@ CALLS: list[tuple[Callable[..., Any], type[Any], tuple[str, ...]]] = [
 def test_a_call_takes_the_settings_by_the_names_and_with_the_defaults_of_their_definition(
     call: Callable[..., Any], options: type[Any], others: tuple[str, ...]
 ) -> None:
-    defined = {one.name: one.default for one in fields(options) if one.name not in others}
+    tls = {one.name for one in fields(TlsOptions)} if issubclass(options, TlsOptions) else set()
+    defined = {one.name: one.default for one in fields(options) if one.name not in {*others, *tls}}
     parameters = inspect.signature(call).parameters
+    assert not tls or parameters["tls"].default is None, "TLS is one argument: `tls=TlsOptions(…)`"
     given = {name: parameters[name].default for name in defined}
-    if given.get("max_payload") == MAX_PAYLOAD:
-        defined["max_payload"] = MAX_PAYLOAD  # `StoreOptions` has it in bytes
+    if given.get("max_payload") == DEFAULT_MAX_PAYLOAD:
+        defined["max_payload"] = DEFAULT_MAX_PAYLOAD  # `StoreOptions` has it in bytes
     assert given == defined
 
 
 NO_SETTINGS = {
     "Pace.batch_size": "what a transport asks for, not a setting of the relay",
     "Consumer.drain_timeout": "of a consumer; the setting is a relay's",
+    "Consumer.workers": "of a consumer; the setting is that of handlers",
+    "RabbitMQDiagnosis.timeout": "of a check; the setting is that of handlers",
+    "WebhookDiagnosis.timeout": "likewise",
+    "NatsDiagnosis.timeout": "of a check; the setting is that of handlers",
+    "RedisDiagnosis.timeout": "of a check; the setting is that of handlers",
     "QueueFacts.durable": "what a broker says of a queue",
-    "StoreOptions.statement_timeout": "of a store; the setting is the console's",
 }
 """Names that settings have, too."""
 

@@ -1,5 +1,7 @@
 """`make docs` builds a site of every page: links and anchors are valid, and no page loads anything from elsewhere."""
 
+import json
+import os
 import re
 import runpy
 import subprocess
@@ -16,7 +18,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     build = ["build", "--strict", "--config-file", "docs/site/mkdocs.yml", "--site-dir", str(folder)]
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", *build], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "mkdocs", *build],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return folder
@@ -35,6 +42,34 @@ def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
     assert [match for page in pages for match in fetched.findall(page.read_text(encoding="utf-8"))] == []
     styles = "".join(file.read_text(encoding="utf-8") for file in site.rglob("*.css"))
     assert re.findall(r"""(?:url\(|@import)\s*["']?(?:https?:)?//[^)"']+""", styles) == []
+
+
+REFERENCE = runpy.run_path(str(ROOT / "docs/site/python_reference.py"))
+MODULES = {**REFERENCE["MODULES"], **REFERENCE["integrations"](ROOT)}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_python_reference_describes_every_public_name(site: Path, module: str) -> None:
+    names = REFERENCE["public_names"](ROOT, module)
+    page = (site / "docs/reference/python" / module / "index.html").read_text(encoding="utf-8")
+    assert names
+    assert [name for name in names if f'id="{module}.{name}"' not in page] == []
+
+
+def test_settings_appear_in_the_python_reference_with_default_and_help(site: Path) -> None:
+    page = (site / "docs/reference/python/pillarbox/index.html").read_text(encoding="utf-8")
+    text = re.sub(r"<[^>]*>", "", page)
+    assert "The longest delay between two probes." in text
+    assert "setting(" not in text
+
+
+def test_code_is_highlighted_and_pages_can_be_searched(site: Path) -> None:
+    page = (site / "docs/how-to/record-events/index.html").read_text(encoding="utf-8")
+    assert re.search(r'<span class="kn">from</span>.*<span class="nn">pillarbox</span>', page)
+    assert '"content.code.copy"' in page
+    found = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))["docs"]
+    texts = [one["text"] for one in found if one["location"].startswith("docs/how-to/record-events/")]
+    assert any("transaction" in text for text in texts)
 
 
 @pytest.mark.parametrize("folder", ["tutorial", "how-to", "reference", "explanation"])

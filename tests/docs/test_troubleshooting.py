@@ -15,9 +15,10 @@ import pytest
 from pillarbox import Event, FixedDelay, Handlers, Outbox, PermanentError, Relay, Route, UnavailableError
 from pillarbox.admin.overview import LaneView, Overview, RelayView
 from pillarbox.core.store import EVERYWHERE, Override
-from pillarbox.ops.flow import destinations_of, flow
+from pillarbox.ops.health import destinations_of, flow
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
+from pillarbox.transports.webhook.responses import result_of
 from tests.docs.pages import ROOT
 from tests.integration.cli.running import pillarbox
 
@@ -30,47 +31,48 @@ def said_in(heading: str) -> list[str]:
     return [words for row in table.splitlines() for words in re.findall(r"`([^`]+)`", row.split(" | ")[0])]
 
 
-def glance(*breakers: str, owned: int = 64, lease: float = 10) -> Overview:
+def overview(*breakers: str, owned: int = 64, lease: float = 10) -> Overview:
     relays = [RelayView(str(n), "", "host", lease, {"orders": state}) for n, state in enumerate(breakers)]
     lanes = [LaneView(n, "0" if n < owned else None, 1, 0) for n in range(64)]
     return Overview(1, 5.0, True, 0, lanes, relays)
 
 
-def sentence(seen: Overview, *steering: Override) -> str:
-    paused = any(row.destination == EVERYWHERE for row in steering)
-    found = flow(seen, destinations_of(seen.relays, steering), paused=paused)
+def sentence(seen: Overview, *overrides: Override) -> str:
+    paused = any(row.destination == EVERYWHERE for row in overrides)
+    found = flow(seen, destinations_of(seen.relays, overrides), paused=paused)
     return f"{found.state}: {found.reason}"
 
 
-def test_status_says_what_the_page_says() -> None:
+def test_status_agrees_with_the_page() -> None:
     held = Override("orders", True, None, None, None)
     sentences = [
-        sentence(glance()),
-        sentence(glance("closed"), Override(EVERYWHERE, True, None, None, None)),
-        sentence(glance("closed", owned=0)),
-        sentence(glance("open")),
-        sentence(glance("half-open")),
-        sentence(glance("closed"), held),
-        sentence(glance("closed"), held._replace(paused=False, breaker="open")),
-        sentence(glance("closed"), held._replace(paused=False, breaker="closed", last_error="refused")),
-        sentence(glance("closed", owned=52)),
-        sentence(glance("closed")._replace(oldest=61.0, oldest_event="evt-42")),
-        sentence(glance("closed")),
+        sentence(overview()),
+        sentence(overview("closed"), Override(EVERYWHERE, True, None, None, None)),
+        sentence(overview("closed", owned=0)),
+        sentence(overview("open")),
+        sentence(overview("half-open")),
+        sentence(overview("closed"), held._replace(last_error=f"{result_of(410, host='https://partner.example')}")),
+        sentence(overview("closed"), held),
+        sentence(overview("closed"), held._replace(paused=False, breaker="open")),
+        sentence(overview("closed"), held._replace(paused=False, breaker="closed", last_error="refused")),
+        sentence(overview("closed", owned=52)),
+        sentence(overview("closed")._replace(oldest=61.0, oldest_event="evt-42")),
+        sentence(overview("closed")),
     ]
-    told = said_in("Run this first")
-    assert len(told) == len(sentences)
-    for words, shown in zip(told, sentences, strict=True):
+    reported = said_in("Run this first")
+    assert len(reported) == len(sentences)
+    for words, shown in zip(reported, sentences, strict=True):
         assert words in shown
 
 
 @pytest.mark.parametrize("words", said_in("### The destination is unavailable"))
-def test_an_error_of_a_destination_is_one_there_is(words: str) -> None:
+def test_a_documented_error_of_a_destination_exists(words: str) -> None:
     code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "src/pillarbox").rglob("*.py"))
     assert words in re.sub(r"\{[^{}]*\}", "", code.replace("for {where}", "for exchange"))
 
 
 @pytest.mark.parametrize("words", ["relay started", "store failed", "from a crashed relay", "lease lost"])
-def test_a_line_of_the_log_is_one_there_is(words: str) -> None:
+def test_a_documented_log_line_exists(words: str) -> None:
     assert words in PAGE
     assert words in (ROOT / "src/pillarbox/telemetry/logs.py").read_text(encoding="utf-8")
 
@@ -98,7 +100,7 @@ class Shop:
                 raise error
 
         more.setdefault("transports", {"handlers": handlers})
-        more.setdefault("retry", FixedDelay(wait="1h"))  # by default a retry may be due at once
+        more.setdefault("retry", FixedDelay(delay="1h"))  # by default a retry may be due at once
         if more.get("routes"):
             more["destinations"] = {"orders": handlers.to("orders")}
         asyncio.run(self._with_store(lambda store: Relay(store=store, **more).run_until_empty()))
@@ -134,7 +136,7 @@ def test_pending_because_no_relay_works(shop: Shop) -> None:
     assert (shop.event()["destination"], shop.event()["retry_count"]) == ("", 0)
 
 
-def test_pending_because_the_destination_is_away(shop: Shop) -> None:
+def test_pending_because_the_destination_is_unavailable(shop: Shop) -> None:
     shop.deliver(UnavailableError("closed for the night"))
     found = shop.event()
     assert (found["status"], found["attempts"], found["last_error"].split(":")[0]) == ("PENDING", 0, "UnavailableError")
@@ -167,7 +169,7 @@ def test_a_high_retry_count_is_counted_where_the_event_is_at_fault(shop: Shop) -
     assert "counted" in shop.typed("events", "show", "evt-42")
 
 
-def test_failed_and_sent_again(shop: Shop) -> None:
+def test_a_dead_letter_that_is_retried(shop: Shop) -> None:
     shop.deliver(PermanentError("no such customer"))
     assert "no such customer" in shop.typed("dead", "list")
     assert "FAILED" in shop.typed("dead", "show", "evt-42")
@@ -176,6 +178,6 @@ def test_failed_and_sent_again(shop: Shop) -> None:
     assert shop.event()["status"] == "PUBLISHED"
 
 
-def test_a_repeat_is_refused_while_the_first_waits(shop: Shop) -> None:
+def test_a_duplicate_is_rejected_while_the_first_is_pending(shop: Shop) -> None:
     done = pillarbox("record", "order.placed", "--id", "evt-42", PILLARBOX_STORE=shop.url)
     assert (done.returncode, "evt-42" in done.stderr) == (1, True)

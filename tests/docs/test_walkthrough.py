@@ -1,4 +1,4 @@
-"""The reader who follows the tutorial is a strict one: whatever is not as the page says stops him."""
+"""A walkthrough types the commands of a page and fails at the first output that differs from the page."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def follow(home: Path, text: str) -> None:
     Reader(home, {"PATH": os.defpath}, instead={}).follow(page)
 
 
-def test_a_page_that_says_what_happens_is_followed_to_its_end(home: Path) -> None:
+def test_a_page_whose_output_matches_is_followed_to_its_end(home: Path) -> None:
     follow(home, GOOD)
 
 
 @pytest.mark.parametrize("block", WRONG.values(), ids=WRONG.keys())
-def test_a_page_that_says_anything_else_is_not(home: Path, block: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_whose_output_differs_fails(home: Path, block: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shell, "BOUND", 1.0)
     with pytest.raises(AssertionError):
         follow(home, f"Do this:\n\n```console\n{block}```\n")
@@ -70,7 +70,7 @@ def test_a_page_must_say_where_to_save_a_file(home: Path) -> None:
         follow(home, "Like this:\n\n```python\npass\n```\n")
 
 
-def test_the_reader_hangs_up_when_he_leaves(home: Path) -> None:
+def test_a_failed_walkthrough_ends_its_processes(home: Path) -> None:
     with pytest.raises(AssertionError):
         follow(home, "Do this:\n\n```console\nthere$ echo $$ > pid; echo ready; exec cat\nready\n$ false\n```\n")
     assert not Path(f"/proc/{(home / 'pid').read_text().strip()}").exists()

@@ -14,7 +14,6 @@ import os
 import re
 import sys
 import sysconfig
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from tests.docs.pages import ROOT
 from tests.docs.shell import BOUND, Shell
+from tests.servers.waiting import wait_until
 
 _BLOCK = re.compile(r"([^\n]*)\n+```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"`([\w./]+)`:$")
@@ -57,14 +57,14 @@ class Turn:
 
 
 def steps(page: str) -> Iterator[File | Turn]:
-    """What the page tells its reader to do, in order."""
+    """The commands and files of the page, in order."""
     for before, language, content in _BLOCK.findall(page):
         if language == "console":
             yield from _turns(before, content)
         elif named := _FILE.search(before):
             yield File(name=named[1], content=content)
         else:
-            raise AssertionError(f"the reader is not told where to save this {language}:\n{content}")
+            raise AssertionError(f"the reader is not reported where to save this {language}:\n{content}")
 
 
 def _turns(before: str, content: str) -> Iterator[Turn]:
@@ -120,7 +120,7 @@ class Reader:
         self._open = ExitStack()
 
     def follow(self, page: Path) -> None:
-        """Do it all. Raises AssertionError at the first thing that is not as the page says."""
+        """Follow the page. Raises AssertionError at the first difference."""
         with self._open:
             for step in steps(self._here(page.read_text(encoding="utf-8"))):
                 if isinstance(step, File):
@@ -166,15 +166,23 @@ class Reader:
 
     def _to_its_end(self, shell: Shell, turn: Turn) -> None:
         """Repeat a read-only command until it shows what the page shows: a reader types more slowly."""
-        again = time.monotonic() + BOUND if self._repeatable.match(turn.command) else 0
-        while shell.wait_for(shell.idle) and turn.shows and not re.fullmatch(turn.pattern, _text(shell)):
-            assert time.monotonic() < again, _differs(turn, shell)
-            time.sleep(_PAUSE)  # otherwise the repeated commands take the CPU from what they wait for
+
+        def shows_what_the_page_shows() -> bool:
+            assert shell.wait_for(shell.idle), _differs(turn, shell)
+            if not turn.shows or re.fullmatch(turn.pattern, _text(shell)):
+                return True
+            assert self._repeatable.match(turn.command), _differs(turn, shell)
             shell.type(turn.command)
-        assert shell.idle(), _differs(turn, shell)
+            return False
+
+        try:
+            # The pause leaves the CPU to what the repeated commands wait for.
+            wait_until(shows_what_the_page_shows, bound=BOUND, what=turn.command, pause=_PAUSE)
+        except TimeoutError as error:
+            raise AssertionError(_differs(turn, shell)) from error
 
     def _go_on(self, shell: Shell, turn: Turn) -> None:
-        """It may run for ever: what it shows is what comes after that which was seen before."""
+        """The command may not end: compare what it has shown since the last turn."""
 
         def shown() -> re.Match[str] | None:
             return re.compile(turn.pattern).match(_text(shell), self._seen[turn.terminal])

@@ -40,7 +40,7 @@ def with_cli(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (site,) = binaries.parent.glob("lib/python*/site-packages")
     for name in sorted(needed_by("pillarbox", extra="cli")):
         for file in distribution(name).files or ():
-            if ".." not in file.parts:  # scripts lie outside, and none of them is ours
+            if ".." not in file.parts:  # scripts are outside, and none is ours
                 (site / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(str(file.locate()), site / file)
     return binaries

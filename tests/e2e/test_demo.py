@@ -17,5 +17,6 @@ def test_the_demo_runs_from_the_wheel(with_cli: Path, tmp_path: Path) -> None:
 
 
 def test_the_environment_of_the_demo_has_no_engine(with_cli: Path, tmp_path: Path) -> None:
-    look = "from importlib.util import find_spec; print([n for n in ('asyncpg', 'pika', 'sqlalchemy') if find_spec(n)])"
-    assert must_run([with_cli / "python", "-I", "-c", look], tmp_path) == "[]\n"
+    names = ("asyncpg", "pika", "sqlalchemy")
+    script = f"from importlib.util import find_spec; print([name for name in {names} if find_spec(name)])"
+    assert must_run([with_cli / "python", "-I", "-c", script], tmp_path) == "[]\n"

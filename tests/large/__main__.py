@@ -36,7 +36,7 @@ PAGES = MOST | {
     "/events?destination=d3": 5,
     "/events?aggregate=ORDER&error=timeout": 5,
     "/event?id=h77": 5,
-    "/dead/decide?do=retry": 20,
+    "/dead/decide?action=retry": 20,
     "/dead?view=list": 6,
     "/api/v1/events": 1,
     "/api/v1/dead": 6,
@@ -51,7 +51,7 @@ LISTINGS = (
     ("dead", "list"),
     ("dead", "list", "--error", "timeout"),
     ("dead", "groups"),
-    ("keys", "hot"),
+    ("keys", "busiest"),
     ("keys", "blocked"),
     ("destinations", "list"),
     ("relays", "list"),
@@ -65,7 +65,7 @@ LISTINGS = (
 )
 OFFSET = re.compile(r"\bOFFSET\b", re.IGNORECASE)
 COUNTED = re.compile(r"count\(\*\)\s+FROM\s+\"", re.IGNORECASE)
-"""A count straight over a table; over a bounded look it is `count(*) FROM (`."""
+"""A count straight over a table; over a bounded subquery it is `count(*) FROM (`."""
 Row = tuple[str, float, str, str]
 
 

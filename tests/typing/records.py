@@ -5,9 +5,12 @@ A line that must be an error is marked as one: mypy fails for a mark that is not
 
 import sqlite3
 
+import asyncmy
 import asyncpg
 import psycopg
 import psycopg2
+import pymysql
+import pymysql.cursors
 from psycopg2.pool import ThreadedConnectionPool
 from sqlalchemy import Connection, Engine
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, async_scoped_session, async_sessionmaker
@@ -29,6 +32,7 @@ def blocking(
     factory: sessionmaker[Session],
     pool: ThreadedConnectionPool,
     lite: sqlite3.Connection,
+    maria: "pymysql.Connection[pymysql.cursors.Cursor]",
     store: MemoryStore,
 ) -> None:
     outbox.record(session, event)
@@ -37,6 +41,7 @@ def blocking(
     outbox.record(own, event)
     outbox.record(old, event)
     outbox.record(lite, event)
+    outbox.record(maria, event)
     outbox.record(engine, event)
     outbox.record(factory, event)
     outbox.record(pool, event)
@@ -48,6 +53,7 @@ def blocking(
     inbox.admit(own, "billing", event)
     inbox.admit(old, "billing", event)
     inbox.admit(lite, "billing", event)
+    inbox.admit(maria, "billing", event)
 
 
 async def awaited(
@@ -56,6 +62,7 @@ async def awaited(
     connection: AsyncConnection,
     own: psycopg.AsyncConnection,
     other: "asyncpg.Connection[asyncpg.Record]",
+    maria: asyncmy.Connection,
     engine: AsyncEngine,
     factory: async_sessionmaker[AsyncSession],
     pool: "asyncpg.Pool[asyncpg.Record]",
@@ -65,6 +72,7 @@ async def awaited(
     await outbox.arecord(connection, event)
     await outbox.arecord(own, event)
     await outbox.arecord(other, event)
+    await outbox.arecord(maria, event)
     await outbox.arecord(engine, event)
     await outbox.arecord(factory, event)
     await outbox.arecord(pool, event)
