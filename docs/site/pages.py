@@ -5,10 +5,15 @@ lists pages in the order of `docs/README.md`.
 """
 
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+
+sys.path.insert(0, str(Path(__file__).parent))
+import python_reference
 
 ROOT = Path(__file__).resolve().parents[2]
 INDEX = "docs/README.md"
@@ -40,15 +45,20 @@ _LINK = re.compile(r"\]\(([\w/.-]+\.md)\)")
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Return the pages of the repository and the theme's own files."""
-    menu = {title: [path for path in found(pattern) if path not in FIRST] for title, pattern in MENU.items()}
+    menu: dict[str, list[Any]] = {
+        title: [path for path in found(pattern) if path not in FIRST] for title, pattern in MENU.items()
+    }
+    generated = python_reference.pages(ROOT)
+    menu["Reference"].append({"Python": sorted(generated, key=lambda path: not path.endswith("index.md"))})
     config.nav = [*FIRST, *({title: pages} for title, pages in menu.items() if pages)]
     paths = [
         *FIRST,
-        *(page for pages in menu.values() for page in pages),
+        *(page for pages in menu.values() for page in pages if isinstance(page, str)),
         *(path for assets in ASSETS for path in found(assets)),
     ]
     own = [File(path, str(ROOT), config.site_dir, config.use_directory_urls) for path in paths]
-    return Files([*own, *(file for file in files if file.src_dir != config.docs_dir)])
+    made = [File.generated(config, path, content=text) for path, text in generated.items()]
+    return Files([*own, *made, *(file for file in files if file.src_dir != config.docs_dir)])
 
 
 def found(pattern: str) -> list[str]:
