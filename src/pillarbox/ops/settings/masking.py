@@ -27,14 +27,14 @@ _SECRET = ("pass", "secret", "token", "key")
 def masked(url: str) -> str:
     """`url` with `***` in the place of every password; where that cannot be found, nothing but the scheme."""
     scheme, has_scheme, rest = url.partition("://")
-    if has_scheme and scheme in _WITHOUT_HOST:
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if has_scheme and scheme in _WITHOUT_HOST and "@" not in authority:
         return url
     if not has_scheme or not any(schemes.is_registered(group, scheme) for group in (STORES, TRANSPORTS)):
         return MASK
     # Where the URLs of another distribution's adapter hold a secret is not known here.
     if scheme not in ADDRESSES or misplaced_password(url):
         return f"{scheme}://{MASK}"
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     user, at, host = authority.rpartition("@")
     name, colon, _ = user.partition(":")
     if scheme in _SECRET_PATHS:

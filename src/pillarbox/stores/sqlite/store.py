@@ -105,7 +105,7 @@ def path_of(url_or_path: str | os.PathLike[str]) -> Path:
     if text.startswith("sqlite:"):
         if not text.startswith(_SCHEME):
             raise ConfigurationError(
-                f"the store's URL {text!r} needs three slashes: sqlite:///shop.db, or four for an absolute path"
+                "the store's URL needs three slashes, as in sqlite:///shop.db, or four for an absolute path"
             )
         text = text.removeprefix(_SCHEME)
         if "?" in text:

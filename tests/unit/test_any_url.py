@@ -1,0 +1,74 @@
+"""Any text as a URL: an adapter, or an error that says what is wrong and shows no password."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pillarbox import ConfigurationError, open_source, open_store, open_transport
+from pillarbox.schemes import own_schemes
+
+PASSWORD = "canary-in-the-coal-mine"
+TEXT = st.text(st.characters(), max_size=30)  # lone surrogates and all controls included
+PARTS = st.sampled_from(
+    ["", "@", "/", "?", "#", ":", "%", "%zz", "[", "]", "[::1]", "127.0.0.1", ":99999", ",", "\x00", "é"]
+)
+AUTHORITY = st.lists(PARTS | TEXT, max_size=6).map("".join)
+
+
+SCHEMES = st.sampled_from([*sorted(set(own_schemes())), "postgresql+asyncpg", "", "no-such"])
+URLS = (
+    TEXT
+    | st.builds("{}://app:{}@{}".format, SCHEMES, st.just(PASSWORD), AUTHORITY)
+    | st.builds("{}://{}".format, SCHEMES, AUTHORITY)
+)
+
+
+def refused(error: ConfigurationError, url: str) -> None:
+    assert str(error).strip()
+    assert PASSWORD not in str(error), url
+
+
+@given(URLS)
+@example("postgresql://app:canary-in-the-coal-mine@[::1")
+@example("mariadb://app:canary-in-the-coal-mine@db:99999/shop")
+def test_any_text_opens_a_store_or_is_refused(url: str) -> None:
+    try:
+        store = open_store(url)
+    except ConfigurationError as error:
+        refused(error, url)
+        return
+    assert PASSWORD not in repr(store)
+
+
+@given(URLS)
+@example("amqp://app:canary-in-the-coal-mine@[::1")
+@example("nats://app:canary-in-the-coal-mine@mq:99999")
+def test_any_text_opens_a_transport_or_is_refused(url: str) -> None:
+    async def opened() -> None:
+        transport = open_transport(url)
+        assert PASSWORD not in repr(transport)
+        with suppress(ConfigurationError):
+            await transport.aclose()
+
+    try:
+        asyncio.run(opened())
+    except ConfigurationError as error:
+        refused(error, url)
+
+
+@given(URLS, TEXT)
+@pytest.mark.filterwarnings("error")
+def test_any_text_opens_a_source_or_is_refused(url: str, name: str) -> None:
+    async def opened() -> None:
+        source = open_source(url, name, group="billing")
+        assert PASSWORD not in repr(source)
+
+    try:
+        asyncio.run(opened())
+    except ConfigurationError as error:
+        refused(error, url)
