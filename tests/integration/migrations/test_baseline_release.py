@@ -176,8 +176,9 @@ def test_an_upgrade_keeps_pending_events_history_and_dead_letters(
     assert new.events("pending") == {"dead"}
 
 
-def test_relays_of_both_releases_work_side_by_side(old: Release, new: Release) -> None:
-    """A rollout: the old relay runs while the tables are migrated, and a new one joins it."""
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_the_old_relay_works_on_while_the_tables_are_migrated(old: Release, new: Release) -> None:
+    """On a file one relay works at a time; for several relays on a server see test_rolling.py."""
     fill(old)
     with old.relay("old") as running:
         new.run("schema", "apply")
@@ -188,13 +189,6 @@ def test_relays_of_both_releases_work_side_by_side(old: Release, new: Release) -
             what="events delivered by the old relay",
             pause=0.2,
         )
-        if not new.url.startswith("sqlite"):
-            with new.relay("new"):
-                assert new.relays() == ["new", "old"]
-                ids = {f"both {n}" for n in range(5)}
-                for one in ids:
-                    new.run("record", "order.placed", "{}", "--id", one)
-                wait_until(lambda: new.events("published") > ids, bound=BOUND, what="events of both", pause=0.2)
         assert running.poll() is None
     assert status(new.url).ok
 
