@@ -32,9 +32,10 @@ check: venv ## run the format, lint, type and layer checks
 	@$(BIN)/python -m tests.tiers check
 
 # One after the other: the fault tests need the cores for their servers.
-soak: venv packages ## run 1,000 schedules of the simulation instead of 200, and the fault tests with ten times the events
+soak: venv packages ## run 1,000 schedules of the simulation, the fault tests with ten times the events, and a drill of 30 minutes
 	@SIMULATION_SCHEDULES=$${SIMULATION_SCHEDULES:-1000} $(BIN)/python -m tests.tiers simulation
 	@FAULTS_TIMES=$${FAULTS_TIMES:-10} $(BIN)/python -m tests.tiers faults
+	@$(BIN)/python -m tests.soak
 
 bench: venv packages ## run the benchmarks, at most 60 min; ARGS=--quick: at most 5
 	@$(BIN)/python -m benchmarks $(ARGS)
@@ -56,6 +57,7 @@ fmt: venv ## format the code and apply safe lint fixes
 docs: venv ## build the documentation into build/site; a broken link fails
 	@$(BIN)/python -m tests.docs.matrix
 	@$(BIN)/python -m tests.docs.settings_page
+	@$(BIN)/python -m tests.docs.evidence
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 image: venv packages ## build the image with buildah on a debootstrap base, start it as its user and check it (root, 10 minutes)

@@ -33,6 +33,7 @@ ASSETS = (
     "docs/pictures/*.svg",
     "docs/pictures/*.png",
     "docs/reference/*.json",
+    "docs/evidence/*.json",
     "docs/samples/*.toml",
     "examples/**/*.py",
     "apps/**/*.py",

@@ -109,6 +109,7 @@ from pillarbox.core.store import (
 )
 from pillarbox.core.transport import Address, Outgoing, Pace, SendResult, StreamingTransport, Transport
 from pillarbox.plugins import (
+    DrillQueue,
     Producer,
     ScratchQueue,
     ScratchStore,
@@ -182,6 +183,7 @@ __all__ = [
     "DeliveryPosition",
     "Destinations",
     "Diagnosis",
+    "DrillQueue",
     "Due",
     "DuplicateEventError",
     "Duration",

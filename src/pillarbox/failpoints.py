@@ -1,13 +1,15 @@
 """Named points at which a relay under test kills its own process, to reproduce crashes.
 
 A point does nothing until it is armed, which only the command line does. Then the process ends by SIGKILL, as by a
-power cut, when it reaches the point for the given time.
+power cut, when it reaches the point for the given time. The drill watches all points, to freeze and kill a relay there.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
+from collections.abc import Callable
 from typing import Literal, get_args
 
 from pillarbox.core.errors import ConfigurationError
@@ -30,6 +32,7 @@ POINTS: tuple[str, ...] = get_args(Point)
 
 armed: dict[str, int] = {}
 """Points that are armed, with the hits left; on the path of an event, call `hit` only if there are any."""
+_watchers: list[Callable[[str], None]] = []
 
 
 def arm(point: str, count: int = 1) -> None:
@@ -41,8 +44,17 @@ def arm(point: str, count: int = 1) -> None:
     armed[point] = count
 
 
+def watch(callback: Callable[[str], None]) -> None:
+    """Call `callback` with the name of each point that this process reaches from now on."""
+    _watchers.append(callback)
+    for point in POINTS:
+        armed.setdefault(point, sys.maxsize)  # never hit that often
+
+
 def hit(point: Point) -> None:
     """Report that the relay reached a point."""
+    for callback in _watchers:
+        callback(point)
     if point in armed:
         armed[point] -= 1
         if armed[point] == 0:

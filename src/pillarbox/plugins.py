@@ -14,10 +14,11 @@ The name of the entry point is the scheme of the URL: `pulsar://…`. From then 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.broker_dead_letters import BrokerDeadLetters
@@ -83,12 +84,16 @@ class Producer(Protocol):
 
 
 class ScratchStore(Protocol):
-    """A temporary store alongside another one, for `pillarbox bench`."""
+    """A temporary store alongside another one, for `pillarbox bench` and `pillarbox drill`."""
 
     @property
     def url(self) -> str: ...
     @property
     def options(self) -> StoreOptions: ...
+
+    async def existing(self) -> Sequence[str]:
+        """What exists under its names, for the operator to read; empty: nothing. Raises StoreUnavailableError."""
+        ...
 
     async def drop(self) -> None:
         """Delete its tables; succeeds also if they were not created. Raises StoreUnavailableError."""
@@ -105,7 +110,7 @@ class StorePlugin:
     ignored: ClassVar[tuple[str, ...]] = ()
     """The settings of `[store]` that have no effect on this store; setting one is reported."""
     scratch_stores: ClassVar[bool] = False
-    """Whether `pillarbox bench` can create a temporary store: then override `scratch`."""
+    """Whether `pillarbox bench` and `pillarbox drill` can create a temporary store: then override `scratch`."""
 
     def open(self, url: str, options: StoreOptions) -> AdminStore:
         """The store; opens no connection. Raises ConfigurationError."""
@@ -156,6 +161,56 @@ class ScratchQueue(Protocol):
         ...
 
 
+Reader = Literal["audit", "work"]
+"""A consumer of a drill. Each of them receives every message: `audit` writes it down, `work` handles it."""
+
+
+class DrillQueue(ABC):
+    """The queue, topic or stream of a drill, which two readers receive from. Opens no connection before it is used."""
+
+    redelivers_in_order: ClassVar[bool] = False
+    """Whether what a reader had not acknowledged when the broker was cut off arrives before what follows."""
+    detachable: ClassVar[bool] = False
+    """Whether `detach` can make it unreachable for the transport."""
+
+    transport: Transport
+    """Sends to it, and declares nothing: `create` does."""
+    address: Address
+
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[str]:
+        """What it creates on the broker, for the operator to read: "queue NAME"."""
+
+    @abstractmethod
+    def source(self, reader: Reader) -> Source:
+        """Where a reader receives the messages."""
+
+    @abstractmethod
+    async def existing(self) -> Sequence[str]:
+        """Those of `names` that exist already. Raises UnavailableError."""
+
+    @abstractmethod
+    async def create(self) -> None:
+        """Create it. Raises UnavailableError."""
+
+    @abstractmethod
+    async def drop(self) -> None:
+        """Delete everything in `names`; succeeds also if it was not created. Raises UnavailableError."""
+
+    async def detach(self) -> None:
+        """Make messages for it unroutable, until `attach`. Raises UnavailableError."""
+        raise NotImplementedError
+
+    async def attach(self) -> None:
+        """Make it reachable again. Raises UnavailableError."""
+        raise NotImplementedError
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close its connections, and its transport."""
+
+
 class TransportPlugin:
     """Creates a transport and sources from a URL. Subclass it, and register the subclass as an entry point."""
 
@@ -169,6 +224,8 @@ class TransportPlugin:
     """Whether its broker has dead-letter queues: then override `dead_letters` and `queues`."""
     scratch_queues: ClassVar[bool] = False
     """Whether `pillarbox bench` can create a temporary queue: then override `scratch`."""
+    drills: ClassVar[bool] = False
+    """Whether `pillarbox drill` can send to this transport: then override `drill_queue`."""
     sources: ClassVar[bool] = False
     """Whether consumers can receive from its broker: then override `source`."""
 
@@ -228,6 +285,10 @@ class TransportPlugin:
 
     def scratch(self, url: str, options: Mapping[str, Any], name: str) -> ScratchQueue:
         """A transport with a temporary queue of that unique name; opens no connection."""
+        raise NotImplementedError
+
+    def drill_queue(self, url: str, options: Mapping[str, Any], name: str) -> DrillQueue:
+        """The queue of a drill. All that it creates has names that begin with `name`, which is unique."""
         raise NotImplementedError
 
 

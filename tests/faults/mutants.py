@@ -7,7 +7,7 @@ its guard is no longer where it is expected.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from typing import Any, Literal
 from unittest.mock import ANY
 
@@ -16,6 +16,7 @@ from pillarbox.core.lane import LANES, Epochs
 from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.stores.mariadb.writes import MariaDBWrites
+from pillarbox.transports.handlers import HandlerTransport
 from pillarbox.transports.rabbitmq import RabbitMQTransport, publisher
 
 Guard = Literal["mandatory", "confirm", "epoch", "lane-lock", "held-back"]
@@ -29,16 +30,30 @@ def without_mandatory() -> None:
 
 def without_confirm() -> None:
     """Settle a message as soon as it is sent."""
-    send = RabbitMQTransport.send
-    on_their_way: set[asyncio.Task[list[SendResult]]] = set()
+    send, stream = RabbitMQTransport.send, HandlerTransport.stream
+    on_their_way: set[asyncio.Task[object]] = set()
 
-    async def send_and_hope(self: RabbitMQTransport, batch: Sequence[Outgoing]) -> list[SendResult]:
-        task = asyncio.create_task(send(self, batch))
+    def begin(work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(work)
         on_their_way.add(task)
         task.add_done_callback(on_their_way.discard)
+
+    async def send_and_hope(self: RabbitMQTransport, batch: Sequence[Outgoing]) -> list[SendResult]:
+        begin(send(self, batch))
         return [None] * len(batch)
 
+    async def stream_and_hope(
+        self: HandlerTransport, batch: Sequence[Outgoing]
+    ) -> AsyncGenerator[list[tuple[int, SendResult]], None]:
+        async def call() -> None:
+            async for _ in stream(self, batch):
+                continue
+
+        begin(call())
+        yield [(position, None) for position in range(len(batch))]
+
     _replace(RabbitMQTransport, "send", send_and_hope)
+    _replace(HandlerTransport, "stream", stream_and_hope)
 
 
 def without_epoch() -> None:

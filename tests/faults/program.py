@@ -12,23 +12,17 @@ import sys
 from pathlib import Path
 
 from pillarbox import failpoints
-from pillarbox.failpoints import Point
 from pillarbox.ops.cli import main
 from tests.faults import mutants
 
 
 def freeze_before_settlement(flag: Path) -> None:
-    hit = failpoints.hit
-
-    def hit_or_freeze(point: Point) -> None:
+    def freeze(point: str) -> None:
         if point == "before-settle" and flag.exists():
             flag.unlink()
             os.kill(os.getpid(), signal.SIGSTOP)
-        hit(point)
 
-    failpoints.hit = hit_or_freeze
-    # The relay calls `hit` only while a point is armed; this one is never hit often enough to kill.
-    failpoints.arm("before-settle", sys.maxsize)
+    failpoints.watch(freeze)
 
 
 if __name__ == "__main__":

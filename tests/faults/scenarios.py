@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psycopg
 
+from pillarbox.ops.drill.checker import Findings
 from tests.faults import receiving
-from tests.faults.ledger import Findings
 from tests.faults.relays import LEASE, SHORT_LEASE
 from tests.faults.stage import Stage
 from tests.servers.rabbitmq import RabbitMQServer

@@ -14,10 +14,10 @@ from threading import Event
 from typing import Any
 
 from pillarbox.core.store import EVERYWHERE
+from pillarbox.ops.drill.checker import SOUND, Findings, WriterLedger, check
 from pillarbox.schemes import open_store
 from tests.faults import receiving
 from tests.faults.databases import database_at
-from tests.faults.ledger import SOUND, Findings, Ledger, check
 from tests.faults.mutants import Guard
 from tests.faults.relays import RelayProcess
 from tests.faults.workload import Workload
@@ -53,7 +53,7 @@ class Stage:
         self.store = store
         self.transport = transport
         self.event_type = event_type
-        self.ledger = Ledger()
+        self.ledger = WriterLedger()
         self.database = database_at(store)
         self.workload = Workload(self.database, event_type, self.ledger, keys=keys, seed=seed)
         self.relays: list[RelayProcess] = []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.faults.ledger import SOUND, Ledger, check
+from pillarbox.ops.drill.checker import SOUND, WriterLedger, check
 
 
-def ledger() -> Ledger:
-    noted = Ledger()
+def ledger() -> WriterLedger:
+    noted = WriterLedger()
     noted.commit([("k", "a"), ("other", "x"), ("k", "b"), ("k", "c")])
     noted.roll_back([("k", "undone")])
     return noted
@@ -35,3 +35,13 @@ def test_a_repeat_counts_as_a_duplicate_and_not_against_the_order() -> None:
 
 def test_stale_writes_seen_by_the_witness_are_found() -> None:
     assert check(ledger(), ["a", "b", "x", "c"], stale=["b"]) == SOUND._replace(stale=["b"])
+
+
+def test_an_effect_is_applied_once_per_committed_event() -> None:
+    received = ["a", "b", "x", "c"]
+    once = dict.fromkeys(received, 1)
+    assert check(ledger(), received, effects=once) == SOUND
+    assert check(ledger(), received, effects=once | {"b": 2}).wrong_effects == ["b"]
+    assert check(ledger(), received, effects={"a": 1, "x": 1, "c": 1}).wrong_effects == ["b"]
+    assert check(ledger(), received, effects=once | {"undone": 1}).wrong_effects == ["undone"]
+    assert check(ledger(), ["a", "x", "c"], dead=["b"], effects={"a": 1, "x": 1, "c": 1}).wrong_effects == []

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pillarbox import Event, Outbox
+from pillarbox.ops.drill.checker import WriterLedger
 from tests.faults.databases import Database, Writer
-from tests.faults.ledger import Ledger
 
 WRITERS = 2
 MOST_PER_TRANSACTION = 20
@@ -19,7 +19,7 @@ Noted = list[tuple[str, str]]
 class Workload:
     """Writes events of one type over `keys` keys. Each key belongs to one writer, so that its commits have an order."""
 
-    def __init__(self, database: Database, event_type: str, ledger: Ledger, *, keys: int, seed: int) -> None:
+    def __init__(self, database: Database, event_type: str, ledger: WriterLedger, *, keys: int, seed: int) -> None:
         self._database = database
         self._event_type = event_type
         self._ledger = ledger

@@ -21,7 +21,7 @@ from pillarbox.ops.importing import import_object, installed
 from pillarbox.ops.settings import Settings, StoreSettings
 from pillarbox.ops.settings.sources import NO_TRANSPORT
 from pillarbox.ops.settings.transports import DestinationSettings, TransportSettings
-from pillarbox.plugins import ScratchQueue, ScratchStore, StoreOptions, TransportDiagnosis
+from pillarbox.plugins import DrillQueue, ScratchQueue, ScratchStore, StoreOptions, TransportDiagnosis
 
 if TYPE_CHECKING:
     from pillarbox.core.event import RecordObserver
@@ -51,13 +51,25 @@ def grants(store: StoreSettings, *, owner: str) -> str:
         return schemes.store_plugin(schemes.scheme_of(store.url)).grants(store.url, _store_options(store), owner)
 
 
-def scratch_store(store: StoreSettings, name: str) -> ScratchStore:
-    """A temporary store alongside that of the settings. Raises ConfigurationError if it is not supported."""
-    scheme = schemes.scheme_of(store.url)
+def with_scratch_store(settings: Settings, name: str) -> tuple[Settings, ScratchStore]:
+    """A temporary store alongside that of the settings, and the settings with this store.
+
+    Raises ConfigurationError if it is not supported.
+    """
+    scheme = schemes.scheme_of(settings.store.url)
     plugin = schemes.store_plugin(scheme)
     if not plugin.scratch_stores:
-        raise ConfigurationError(f"{scheme}:// does not support temporary tables for benchmarks; use another store")
-    return plugin.scratch(store.url, _store_options(store), name)
+        raise ConfigurationError(f"{scheme}:// does not support temporary tables; use another store")
+    scratch = plugin.scratch(settings.store.url, _store_options(settings.store), name)
+    options = scratch.options
+    store = replace(
+        settings.store,
+        url=scratch.url,
+        schema=options.tables.schema,
+        prefix=options.tables.prefix,
+        options=options.extra or None,
+    )
+    return replace(settings, store=store), scratch
 
 
 def _store_options(
@@ -112,6 +124,13 @@ def open_scratch_queue(settings: Settings, transport: str, name: str) -> Scratch
     given = settings.transports[transport]
     with installed(), _naming_setting(settings, "transports", transport):
         return given.plugin.scratch(given.url or "", _options(settings, given), name)
+
+
+def open_drill_queue(settings: Settings, transport: str, name: str) -> DrillQueue:
+    """Open the queue of a drill. Raises ConfigurationError, also if the driver is not installed."""
+    given = settings.transports[transport]
+    with installed(), _naming_setting(settings, "transports", transport):
+        return given.plugin.drill_queue(given.url or "", _options(settings, given), name)
 
 
 def transport_queues(settings: Settings, name: str) -> Mapping[str, str | None]:

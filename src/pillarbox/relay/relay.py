@@ -239,8 +239,12 @@ class Relay:
     @property
     def silence(self) -> float | None:
         """Seconds since the last iteration of its loop (two per heartbeat); None while it does not run."""
-        ticked = self._context.heartbeat.ticked
-        return self._context.clock.monotonic() - ticked if ticked else None
+        return self._context.clock.monotonic() - ticked if (ticked := self._context.heartbeat.ticked) else None
+
+    @property
+    def in_flight(self) -> int:
+        """Messages that the relay fetched, and has neither settled nor released."""
+        return len(self._context.in_flight)
 
     @property
     def stalled(self) -> str:
@@ -250,9 +254,8 @@ class Relay:
     @property
     def waits_for(self) -> Mapping[str, str]:
         """What the relay has not reached since it began: "store" or the name of a transport → why."""
-        health, store_error = self._parts.health, self._supervisor.store_error
-        never = {name: health.errors.get(name, "connecting") for name in health.waiting}
-        return {"store": store_error} | never if store_error else never
+        health, error = self._parts.health, self._supervisor.store_error
+        return ({"store": error} if error else {}) | {to: health.errors.get(to, "connecting") for to in health.waiting}
 
     def _at_rest(self) -> bool:
         return len(self._context.in_flight) == 0 and self._parts.sender.idle and self._parts.settlement.idle

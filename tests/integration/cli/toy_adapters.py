@@ -116,6 +116,9 @@ class ScratchToy:
         self.url = f"toy://{scratch.url.removeprefix('sqlite://')}"
         self.options = replace(scratch.options, extra={})
 
+    async def existing(self) -> Sequence[str]:
+        return await self._scratch.existing()
+
     async def drop(self) -> None:
         await self._scratch.drop()
 

@@ -18,7 +18,7 @@ from pillarbox.core.errors import (
 from pillarbox.core.transport import Address
 from pillarbox.ops.bench.timed_transport import TimedTransport
 from pillarbox.ops.settings import Settings
-from pillarbox.ops.wiring import open_scratch_queue, open_store, scratch_store
+from pillarbox.ops.wiring import open_scratch_queue, open_store, with_scratch_store
 from pillarbox.plugins import ScratchStore
 
 
@@ -49,17 +49,9 @@ class BenchmarkTarget:
             known = f"use {' or '.join(brokers)}" if brokers else "the settings have none"
             raise ConfigurationError(f"--transport {transport}: no broker transport has this name; {known}")
         name = f"bench_{uuid4().hex[:8]}"
-        scratch = scratch_store(settings.store, name)
-        options = scratch.options
-        store = replace(
-            settings.store,
-            url=scratch.url,
-            schema=options.tables.schema,
-            prefix=options.tables.prefix,
-            options=options.extra or None,
-        )
+        own, scratch = with_scratch_store(settings, name)
         config = replace(settings.relay.config, enabled=True, initial_delay="0s")
-        own = replace(settings, store=store, relay=replace(settings.relay, config=config))
+        own = replace(own, relay=replace(settings.relay, config=config))
         return cls(settings=own, store=scratch, name=name, transport=transport or next(iter(brokers), ""))
 
     @property

@@ -1,4 +1,4 @@
-"""Exit codes: 0 ok, 1 failure, 2 usage, 3 threshold exceeded, 4 not found, 130 interrupted."""
+"""Exit codes: 0 ok, 1 failure, 2 usage, 3 threshold exceeded, 4 not found, 5 void, 130 interrupted."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ FAILURE = 1
 USAGE = 2
 EXCEEDED = 3
 NOT_FOUND = 4
+VOID = 5
+"""A drill in which no fault took effect."""
 INTERRUPTED = 130
 
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "demo": "Run an order service with failing handlers and a relay that is killed, then verify that nothing was lost.",
     "destinations": "List, pause, resume and rate-limit destinations; force their circuit breakers.",
     "doctor": "Check settings, store, transports, guarantees and symptoms, and name a fix for each finding.",
+    "drill": "Kill, freeze and drain relays on your store and transport, then verify every guarantee.",
     "events": "List and show events; retry, reschedule and discard pending ones.",
     "exporter": "Serve metrics and health of the store until SIGTERM or SIGINT.",
     "inbox": "Show per-consumer inbox statistics.",

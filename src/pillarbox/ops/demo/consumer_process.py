@@ -11,8 +11,8 @@ import threading
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 
-from pillarbox.ops.demo.child_process import on_parent_exit, read_environment
-from pillarbox.ops.demo.environment import CONSUMER
+from pillarbox.ops.child_process import on_parent_exit, read_job
+from pillarbox.ops.demo.environment import CONSUMER, DemoEnvironment
 from pillarbox.ops.demo.fault_injection import with_fault
 from pillarbox.ops.demo.ledger import Append, DemoLedgerEntry, LedgerWriter
 
@@ -32,7 +32,7 @@ def consume(channel: BlockingChannel, queue: str, append: Append) -> bool:
 
 def main() -> None:
     logging.getLogger("pika").setLevel(logging.CRITICAL)
-    environment = read_environment()
+    environment = DemoEnvironment.load(read_job())
     stopping = threading.Event()
     on_parent_exit(stopping.set)
     ledger = LedgerWriter(environment.ledger)

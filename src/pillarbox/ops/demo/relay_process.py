@@ -9,7 +9,7 @@ from typing import Any
 
 from pillarbox.core.errors import RelayFailedError
 from pillarbox.core.transport import Transport
-from pillarbox.ops.demo.child_process import on_parent_exit, read_environment
+from pillarbox.ops.child_process import on_parent_exit, read_job
 from pillarbox.ops.demo.environment import CONFIG, DemoEnvironment
 from pillarbox.ops.demo.fault_injection import with_fault
 from pillarbox.ops.demo.handlers import make_handlers
@@ -65,7 +65,7 @@ def _transport(environment: DemoEnvironment, ledger: LedgerWriter) -> tuple[Tran
 def main() -> int:
     LogOptions().apply()
     logging.getLogger("pika").setLevel(logging.CRITICAL)
-    return asyncio.run(run_relay(read_environment()))
+    return asyncio.run(run_relay(DemoEnvironment.load(read_job())))
 
 
 if __name__ == "__main__":

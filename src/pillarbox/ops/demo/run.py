@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import CommandError, ConfigurationError
 from pillarbox.core.text import plural
-from pillarbox.ops.demo.child_process import ChildProcess
+from pillarbox.ops.child_process import ChildProcess
 from pillarbox.ops.demo.console_server import serve_console
 from pillarbox.ops.demo.database import OrderDatabase, order_database
 from pillarbox.ops.demo.environment import CONFIG, DemoEnvironment
@@ -131,7 +131,7 @@ class DemoRun:
 
     def _start(self, module: str) -> None:
         log = self._environment.folder / f"{module.rpartition('.')[2]}.log"
-        self._children.append(ChildProcess(module, self._environment, log=log))
+        self._children.append(ChildProcess(module, self._environment.dump(), log=log))
 
     def _close_children(self) -> None:
         for child in self._children:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.dialects.mariadb import DIALECT
 from pillarbox.plugins import Producer, ScratchStore, StoreOptions, StorePlugin
+
+if TYPE_CHECKING:
+    from pillarbox.stores.mariadb.connection import MariaDBStoreConnection
+    from pillarbox.stores.mariadb.statements import MariaDBStatements
 
 
 class MariaDBPlugin(StorePlugin):
@@ -50,15 +54,23 @@ class _ScratchTables:
     def __init__(self, url: str, options: StoreOptions) -> None:
         self.url, self.options = url, options
 
-    async def drop(self) -> None:
-        from pillarbox.stores.mariadb.connection import MariaDBStoreConnection
-        from pillarbox.stores.mariadb.statements import MariaDBStatements
+    async def existing(self) -> Sequence[str]:
+        async with self._connected() as (connection, statements):
+            return [f"table {name}" for name, _ in await connection.fetch(statements.get("schema_tables"))]
 
-        statements = MariaDBStatements(DIALECT.names(self.options.tables))
-        async with aclosing(MariaDBStoreConnection(self.url)) as connection:
+    async def drop(self) -> None:
+        async with self._connected() as (connection, statements):
             for name, engine in await connection.fetch(statements.get("schema_tables")):
                 kind = "TABLE" if engine else "VIEW"
                 await connection.run(statements.get("drop_scratch_tables", kind=kind, name=name))
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[tuple[MariaDBStoreConnection, MariaDBStatements]]:
+        from pillarbox.stores.mariadb.connection import MariaDBStoreConnection
+        from pillarbox.stores.mariadb.statements import MariaDBStatements
+
+        async with aclosing(MariaDBStoreConnection(self.url)) as connection:
+            yield connection, MariaDBStatements(DIALECT.names(self.options.tables))
 
 
 class _Producer:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.dialects.postgres import DIALECT
 from pillarbox.plugins import Producer, ScratchStore, StoreOptions, StorePlugin
+
+if TYPE_CHECKING:
+    from pillarbox.stores.postgres.connection import PostgresStoreConnection
+    from pillarbox.stores.postgres.statements import PostgresStatements
 
 
 class PostgresPlugin(StorePlugin):
@@ -54,13 +58,21 @@ class _ScratchTables:
     def __init__(self, url: str, options: StoreOptions) -> None:
         self.url, self.options = url, options
 
+    async def existing(self) -> Sequence[str]:
+        async with self._connected() as (connection, statements):
+            return [f"table {row[0]}" for row in await connection.fetch(statements.get("scratch_tables"))]
+
     async def drop(self) -> None:
+        async with self._connected() as (connection, statements):
+            await connection.execute(statements.get("drop_scratch_tables"))
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[tuple[PostgresStoreConnection, PostgresStatements]]:
         from pillarbox.stores.postgres.connection import PostgresStoreConnection
         from pillarbox.stores.postgres.statements import PostgresStatements
 
-        statements = PostgresStatements(DIALECT.names(self.options.tables))
         async with aclosing(PostgresStoreConnection(self.url)) as connection:
-            await connection.execute(statements.get("drop_scratch_tables"))
+            yield connection, PostgresStatements(DIALECT.names(self.options.tables))
 
 
 class _Producer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,21 @@ class _ScratchFile:
     def __init__(self, url: str, options: StoreOptions) -> None:
         self.url, self.options = url, options
 
+    async def existing(self) -> Sequence[str]:
+        return [f"file {file}" for file in await asyncio.to_thread(self._files)]
+
     async def drop(self) -> None:
         await asyncio.to_thread(self._unlink)
 
     def _unlink(self) -> None:
-        for ending in ("", "-wal", "-shm", "-journal"):
-            Path(f"{path_of(self.url)}{ending}").unlink(missing_ok=True)
+        for file in self._files():
+            file.unlink(missing_ok=True)
+
+    def _files(self) -> list[Path]:
+        """The file and those beside it; a relay that was killed leaves the file that it had locked."""
+        file = Path(path_of(self.url))
+        beside = [file.with_name(f"{file.name}{ending}") for ending in ("", "-wal", "-shm", "-journal")]
+        return [found for found in (*beside, *file.parent.glob(f"{file.name}-relay-*")) if found.exists()]
 
 
 class _Producer:

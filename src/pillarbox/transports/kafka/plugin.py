@@ -14,7 +14,7 @@ from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.message import Message
 from pillarbox.core.source import Source
 from pillarbox.core.transport import Address, Transport
-from pillarbox.plugins import TransportDiagnosis, TransportPlugin
+from pillarbox.plugins import DrillQueue, TransportDiagnosis, TransportPlugin
 from pillarbox.settings import Choice, Pairs, Text, Whole, check_settings, setting
 from pillarbox.settings.shared import connect_timeout_setting, declare_setting, window_setting
 from pillarbox.settings.tls import TlsOptions, check_scheme, tls_grouped
@@ -245,6 +245,7 @@ class KafkaPlugin(TransportPlugin):
     kind = "kafka"
     default_routing = "each event to the topic named after its type on Kafka"
     pipelined = True
+    drills = True
     sources = True
 
     def open(self, url: str, options: Mapping[str, Any]) -> Transport:
@@ -271,6 +272,11 @@ class KafkaPlugin(TransportPlugin):
         from pillarbox.transports.kafka.source import KafkaSource
 
         return KafkaSource(url, topic=name, group=group, **tls_grouped(options))
+
+    def drill_queue(self, url: str, options: Mapping[str, Any], name: str) -> DrillQueue:
+        from pillarbox.transports.kafka.drill import KafkaDrillQueue
+
+        return KafkaDrillQueue(url, options, name)
 
 
 def at_least_one(name: str, number: int) -> int:

@@ -15,7 +15,7 @@ from pillarbox.core.errors import ConfigurationError, PermanentError, Unavailabl
 from pillarbox.core.message import Message
 from pillarbox.core.source import Source
 from pillarbox.core.transport import Address, Transport
-from pillarbox.plugins import ScratchQueue, TransportDiagnosis, TransportPlugin
+from pillarbox.plugins import DrillQueue, ScratchQueue, TransportDiagnosis, TransportPlugin
 from pillarbox.settings import Span, Text, check_settings, documented, listed, setting
 from pillarbox.settings.shared import connect_timeout_setting, declare_setting, window_setting
 from pillarbox.settings.tls import Tls, TlsOptions, tls_context, tls_grouped
@@ -211,6 +211,7 @@ class RabbitMQPlugin(TransportPlugin):
     pipelined = True
     dead_letter_queues = True
     scratch_queues = True
+    drills = True
     sources = True
 
     def open(self, url: str, options: Mapping[str, Any]) -> Transport:
@@ -273,6 +274,11 @@ class RabbitMQPlugin(TransportPlugin):
         limits = {key: options[key] for key in ("window", "send_timeout", "heartbeat", "connect_timeout")}
         limits["tls"] = tls_grouped(options).get("tls")
         return _RabbitMQScratch(RabbitMQTransport(url, queues=[queue], **limits), name)
+
+    def drill_queue(self, url: str, options: Mapping[str, Any], name: str) -> DrillQueue:
+        from pillarbox.transports.rabbitmq.drill import RabbitMQDrillQueue
+
+        return RabbitMQDrillQueue(url, options, name)
 
 
 class _RabbitMQScratch:

@@ -15,7 +15,7 @@ from pillarbox.core.errors import ConfigurationError, PermanentError, Unavailabl
 from pillarbox.core.message import Message
 from pillarbox.core.source import Source
 from pillarbox.core.transport import Address, Transport
-from pillarbox.plugins import ScratchQueue, TransportDiagnosis, TransportPlugin
+from pillarbox.plugins import DrillQueue, ScratchQueue, TransportDiagnosis, TransportPlugin
 from pillarbox.settings import Choice, Flag, Span, Text, Whole, check_settings, setting
 from pillarbox.settings.shared import connect_timeout_setting
 from pillarbox.settings.tls import Tls, TlsOptions, tls_context, tls_grouped
@@ -181,6 +181,7 @@ class RedisPlugin(TransportPlugin):
     pipelined = True
     dead_letter_queues = True
     scratch_queues = True
+    drills = True
     sources = True
 
     def open(self, url: str, options: Mapping[str, Any]) -> Transport:
@@ -231,6 +232,11 @@ class RedisPlugin(TransportPlugin):
         from pillarbox.transports.redis.transport import RedisTransport
 
         return _RedisScratch(RedisTransport(url, **tls_grouped(options)), name)
+
+    def drill_queue(self, url: str, options: Mapping[str, Any], name: str) -> DrillQueue:
+        from pillarbox.transports.redis.drill import RedisDrillQueue
+
+        return RedisDrillQueue(url, options, name)
 
 
 class _RedisScratch:

@@ -75,6 +75,13 @@ CREATE OR REPLACE TRIGGER "{prefix}message_payload_limit" BEFORE INSERT ON {mess
 SELECT substring(pg_get_triggerdef(oid) FROM '> (\d+)')::bigint FROM pg_trigger
 WHERE tgname = '{prefix}message_payload_limit' AND tgrelid = to_regclass('{message}')
 
+-- name: scratch_tables
+-- List the tables and views whose names begin with the prefix, without the ending `outbox_`.
+SELECT c.relname::pg_catalog.text
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.oid = pg_catalog.to_regnamespace('{schema_name}') AND pg_catalog.starts_with(c.relname, '{stem}')
+  AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition
+
 -- name: drop_scratch_tables
 -- Drop every table, view and routine whose name begins with the prefix, without the ending `outbox_`.
 DO $$

@@ -1,8 +1,8 @@
-"""Child processes of the demo.
+"""Child processes of the demo and of the drill.
 
-A child reads its environment from standard input and stops when that pipe is closed: the parent closes it to stop the
-child, and the kernel closes it if the parent is killed. Therefore no child outlives the demo. A child runs in a session
-of its own, so that Ctrl-C on the terminal reaches only the parent.
+A child reads its job from standard input and stops when that pipe is closed: the parent closes it to stop the child,
+and the kernel closes it if the parent is killed. Therefore no child outlives its parent. A child runs in a session of
+its own, so that Ctrl-C on the terminal reaches only the parent.
 """
 
 from __future__ import annotations
@@ -17,23 +17,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pillarbox.core.errors import CommandError
-from pillarbox.ops.demo.environment import DemoEnvironment
 
 TAIL = 5
 """Lines of a child's log that an error quotes."""
 
 
 class ChildProcess:
-    """Runs a module of the demo in its own process; `log` receives its output."""
+    """Runs a module in its own process; `job` is one line for it, and `log` receives its output."""
 
-    def __init__(self, module: str, environment: DemoEnvironment, *, log: Path) -> None:
+    def __init__(self, module: str, job: str, *, log: Path) -> None:
         self._log = log
         self._module = module
         read_end, write_end = os.pipe()
         self._pipe = open(write_end, "wb", buffering=0)  # noqa: SIM115 - open until the child is stopped
         # Written before the child starts: writing to a child that has ended already would raise BrokenPipeError and
         # hide the child's error.
-        self._pipe.write(environment.dump().encode() + b"\n")
+        self._pipe.write(job.encode() + b"\n")
         with log.open("ab") as output, open(read_end, "rb") as stdin:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module],
@@ -48,10 +47,29 @@ class ChildProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended; a frozen process is running."""
+        return self._process.poll() is None
+
+    @property
+    def frozen(self) -> bool:
+        """Whether a signal stopped it and no SIGCONT has followed."""
+        found = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) if self.running else None
+        return found is not None
+
     def check(self) -> None:
         """Raise CommandError with the end of its log if the process has ended."""
         if (code := self._process.poll()) is not None:
             raise CommandError(f"{self._module} ended with {code}: {self._log_tail()}")
+
+    def freeze(self) -> None:
+        """Send SIGSTOP: it keeps its connections and does nothing."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Send SIGCONT: it continues where it was frozen."""
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """Send SIGKILL and wait. Raises CommandError if the process had ended before."""
@@ -82,9 +100,9 @@ class ChildProcess:
         return " / ".join(line for line in lines if line.strip()) or "its log is empty"
 
 
-def read_environment() -> DemoEnvironment:
-    """Return the environment that the parent passed to this process."""
-    return DemoEnvironment.load(sys.stdin.readline())
+def read_job() -> str:
+    """Return the line that the parent passed to this process."""
+    return sys.stdin.readline()
 
 
 def on_parent_exit(callback: Callable[[], object]) -> None:

@@ -1,18 +1,18 @@
 """What was committed and what arrived, recorded without the system under test, and the comparison of both.
 
-Linear in the number of events. Only this comparison decides whether a run passed.
+Linear in the number of events. Only this comparison decides whether a drill or a fault test passed.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
 @dataclass(slots=True)
-class Ledger:
+class WriterLedger:
     """What the writers committed: ids per key in commit order, and ids that must never arrive."""
 
     committed: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -42,15 +42,25 @@ class Findings(NamedTuple):
     stale: list[str]
     """Events that a relay changed or removed while another one owned their lane."""
     duplicates: int
+    wrong_effects: list[str] = []  # noqa: RUF012 - never changed
+    """Events whose effect was applied never, or more than once, or without a commit."""
 
 
 SOUND = Findings(lost=[], phantom=[], out_of_order=[], stale=[], duplicates=0)
 
 
-def check(ledger: Ledger, received: Sequence[str], *, dead: Iterable[str] = (), stale: Iterable[str] = ()) -> Findings:
+def check(
+    ledger: WriterLedger,
+    received: Sequence[str],
+    *,
+    dead: Iterable[str] = (),
+    stale: Iterable[str] = (),
+    effects: Mapping[str, int] | None = None,
+) -> Findings:
     """Compare what arrived, in order of arrival, with what was committed.
 
-    dead: dead letters. stale: what the witness in the database recorded.
+    dead: dead letters. stale: writes of a relay to lanes of another. effects: how often the effect of each event was
+    applied; None: there are no effects.
     """
     counts = Counter(received)
     key_of = {event_id: key for key, ids in ledger.committed.items() for event_id in ids}
@@ -69,4 +79,10 @@ def check(ledger: Ledger, received: Sequence[str], *, dead: Iterable[str] = (), 
         ],
         stale=list(stale),
         duplicates=sum(counts.values()) - len(counts),
+        wrong_effects=[] if effects is None else _wrong_effects(key_of, effects, gone),
     )
+
+
+def _wrong_effects(committed: Mapping[str, str], effects: Mapping[str, int], gone: set[str]) -> list[str]:
+    wrong = [event_id for event_id in committed if effects.get(event_id, 0) != 1 and event_id not in gone]
+    return wrong + [event_id for event_id in effects if event_id not in committed]

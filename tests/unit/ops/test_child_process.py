@@ -1,4 +1,4 @@
-"""Child processes of the demo."""
+"""Child processes of the demo and of the drill."""
 
 import subprocess
 from pathlib import Path
@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pillarbox.core.errors import CommandError
-from pillarbox.ops.demo.child_process import ChildProcess
-from pillarbox.ops.demo.environment import DemoEnvironment
+from pillarbox.ops.child_process import ChildProcess
 
 
 class EndedAlready(subprocess.Popen[bytes]):
@@ -21,9 +20,7 @@ class EndedAlready(subprocess.Popen[bytes]):
 
 def test_a_child_that_ends_at_once_reports_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", EndedAlready)
-    child = ChildProcess(
-        "no_such_module_of_the_demo", DemoEnvironment(folder=tmp_path, name="x"), log=tmp_path / "child.log"
-    )
+    child = ChildProcess("no_such_module_of_the_demo", "{}", log=tmp_path / "child.log")
     try:
         with pytest.raises(CommandError, match=r"ended with 1: .*No module named no_such_module_of_the_demo"):
             child.check()

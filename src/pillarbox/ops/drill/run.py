@@ -1,0 +1,162 @@
+"""Runs a drill: create, write under faults, drain, compare the ledgers, remove."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops.drill.comparison import compare
+from pillarbox.ops.drill.faults import Nemesis
+from pillarbox.ops.drill.fleet import Fleet
+from pillarbox.ops.drill.ledger import ARRIVALS, CommittedCount, LineCount
+from pillarbox.ops.drill.objects import create_queue, create_tables
+from pillarbox.ops.drill.options import DrillOptions
+from pillarbox.ops.drill.result import DrillResult
+from pillarbox.ops.drill.sampling import DrillSampler, ShowDrill
+from pillarbox.ops.drill.schedule import FaultKind, schedule
+from pillarbox.ops.drill.target import DrillJob, DrillTarget, SettingsSource
+
+WRITERS = 2
+WORKERS = 2
+DRAIN_TIMEOUT = 120.0
+"""Seconds after the last fault within which every event must be delivered and handled."""
+MOST_PENDING = 200
+"""The writers pause while more events are pending than this, or than half a second of load."""
+QUIET = 10.0
+"""Seconds without a arrival and without an effect after which the readers have nothing more to read."""
+
+
+class DrillRun:
+    """One drill. `folder` is empty; it receives ledgers and logs."""
+
+    def __init__(
+        self, source: SettingsSource, target: DrillTarget, options: DrillOptions, *, folder: Path, show: ShowDrill
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._options = options
+        self._folder = folder
+        self._show = show
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """End the load now; `run` still drains, compares and removes."""
+        self._stopping.set()
+
+    async def run(self) -> DrillResult:
+        """Run until the result is known; what was created is removed, also after an error or when cancelled.
+
+        Raises PillarboxError if the drill cannot begin or continue.
+        """
+        async with AsyncExitStack() as opened:
+            queue = await create_queue(self._target, opened)
+            store, tables = await create_tables(self._target, opened)
+            fleet = Fleet(self._job(), relay_module=self._options.relay_module)
+            opened.callback(fleet.close)
+            nemesis = Nemesis(
+                fleet=fleet,
+                store=store,
+                tables=tables,
+                queue=queue,
+                database_hooks=self._options.database_hooks,
+                broker_hooks=self._options.broker_hooks,
+                spared=self._options.spared,
+            )
+            options = self._options
+            sampler = DrillSampler(
+                fleet=fleet,
+                nemesis=nemesis,
+                seconds=options.seconds,
+                most_pending=max(MOST_PENDING, int(options.rate / 2)),
+                show=self._show,
+            )
+            sampling = asyncio.create_task(sampler.run())
+            try:
+                began = await self._load(fleet, nemesis, sampler)
+                sampler.phase = "draining"
+                stuck = await self._drain(fleet, nemesis)
+                sampler.phase = "comparing"
+                return await compare(
+                    self._target, self._options, self._folder, nemesis, sampler.faults, began=began, stuck=stuck
+                )
+            finally:
+                sampling.cancel()
+                with suppress(asyncio.CancelledError):
+                    await sampling
+
+    def _job(self) -> DrillJob:
+        return DrillJob(
+            source=self._source,
+            transport=self._target.transport,
+            name=self._target.name,
+            folder=self._folder,
+            role="",
+            seed=self._options.seed,
+        )
+
+    async def _load(self, fleet: Fleet, nemesis: Nemesis, sampler: DrillSampler) -> float:
+        """Write under faults for the planned time; returns when the load began."""
+        options = self._options
+        kinds: list[FaultKind] = [kind for kind in nemesis.kinds() if options.includes(kind)]
+        if not kinds:
+            raise ConfigurationError(f"--fault: none of them is possible here; use {', '.join(nemesis.kinds())}")
+        if nemesis.queue is not None:
+            fleet.start_reader("audit")
+            for _ in range(WORKERS):
+                fleet.start_reader("work")
+        for _ in range(options.spared + options.relays):
+            fleet.start_relay()
+        for number in range(WRITERS):
+            fleet.start_writer(number, rate=options.rate / WRITERS, keys=max(1, options.keys // WRITERS))
+        sampler.phase, began = "writing", time.monotonic()
+        until = began + options.seconds
+        for planned in schedule(options.seed, kinds, interval=options.interval):
+            if not await self._pause(planned.pause, until=until):
+                break
+            while not await nemesis.recovered() and time.monotonic() < until:
+                fleet.check()
+                await self._pause(0.1, until=until)
+            if self._stopping.is_set() or time.monotonic() >= until:
+                break
+            sampler.add_fault(await nemesis.execute(planned))
+        fleet.resume_writers()
+        await fleet.stop(fleet.writers)
+        return began
+
+    async def _pause(self, seconds: float, *, until: float) -> bool:
+        """Wait; False: the load is over."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), min(seconds, until - time.monotonic()))
+        return not self._stopping.is_set() and time.monotonic() < until
+
+    async def _drain(self, fleet: Fleet, nemesis: Nemesis) -> int:
+        """Wait until everything is delivered and handled; returns how many events are still pending."""
+        until = time.monotonic() + DRAIN_TIMEOUT
+        while (pending := (await nemesis.overview()).backlog) and time.monotonic() < until:
+            fleet.check()
+            await asyncio.sleep(0.2)
+        if nemesis.queue is not None:
+            await self._until_read(fleet, nemesis, until=until)
+        await fleet.stop(fleet.relays)
+        await fleet.stop(fleet.readers)
+        return pending
+
+    async def _until_read(self, fleet: Fleet, nemesis: Nemesis, *, until: float) -> None:
+        """Wait until the readers have everything, or nothing more arrives."""
+        committed, received = CommittedCount(self._folder), LineCount(self._folder / ARRIVALS)
+        committed.update()
+        progress, since = (-1, -1), time.monotonic()
+        while time.monotonic() < until:
+            fleet.check()
+            [(effects,)] = await nemesis.tables.read("count_all_effects")
+            now = (received.update(), int(effects))
+            if min(now) >= committed.events:
+                return
+            if now != progress:
+                progress, since = now, time.monotonic()
+            elif time.monotonic() - since > QUIET:
+                return
+            await asyncio.sleep(0.2)

@@ -1,0 +1,147 @@
+"""The page of evidence, made from the raw reports of drills in `docs/evidence`.
+
+`python -m tests.docs.evidence` writes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.docs.pages import ROOT
+
+PAGE = ROOT / "docs/explanation/evidence.md"
+REPORTS = ROOT / "docs/evidence"
+PLANNED_KILLS, PLANNED_EVENTS = 2_000, 2_000_000
+KILLS = ("kill", "blocked-settlement", "kill-consumer")
+
+_HEAD = """# Evidence
+
+`python -m tests.docs.evidence` writes this page from the raw reports in `docs/evidence`. Each of them is the unchanged
+report of one run of [`pillarbox drill`](../how-to/run-a-drill.md) or of `make soak`, which anyone can repeat: the seed
+gives the same schedule of faults. Tests of the drill remove one guard of the relay at a time (confirm, mandatory,
+epoch, lane lock, order of retries), and each of them makes the drill fail (`tests/faults/test_drill.py`).
+"""
+_COLUMNS = (
+    "run",
+    "engines",
+    "seed",
+    "committed",
+    "kills",
+    "lost",
+    "phantom",
+    "duplicates (per crash / bound)",
+    "order violations",
+    "wrong effects",
+    "stuck",
+    "recovery after kill p50 / p99",
+)
+_NOT_RUN = """## What was not run
+
+- Power loss and torn writes, and clusters across real hosts: all processes and servers of a run were on one machine.
+- A real Kafka broker: none was available. `make test` uses librdkafka's mock cluster.
+- Versions of servers other than those in the table of [supported versions](../reference/versions.md).
+- Clusters of brokers or databases with a failover: the runs above used single nodes.
+"""
+
+
+def read_reports(folder: Path = REPORTS) -> dict[str, dict[str, Any]]:
+    """Return the reports by name."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+
+
+def page(reports: dict[str, dict[str, Any]]) -> str:
+    """Return the page."""
+    parts = [_HEAD, "## Runs\n"]
+    if reports:
+        parts += ["\n".join(_table(reports)), "", *_totals(list(reports.values())), "", *_details(reports)]
+    else:
+        parts.append("No run is committed yet.\n")
+    return "\n".join([*parts, _NOT_RUN])
+
+
+def kills(report: dict[str, Any]) -> int:
+    """Return the kills that hit a process with messages in flight."""
+    return sum(report["faults"].get(kind, {}).get("effective", 0) for kind in KILLS)
+
+
+def _table(reports: dict[str, dict[str, Any]]) -> list[str]:
+    rows = [f"| {' | '.join(_COLUMNS)} |", f"|{'---|' * len(_COLUMNS)}"]
+    for name, one in reports.items():
+        after_kill = one["recovery"].get("kill")
+        order = one["order_violations"]
+        cells = (
+            f"[{name}](../evidence/{name}.json)",
+            f"{_store(one)} → {_transport(one)}",
+            one["seed"],
+            f"{one['committed']:,}",
+            f"{kills(one):,}",
+            one["lost"],
+            one["phantom"],
+            f"{one['duplicates']:,} ({one['duplicates_per_crash']:g} / {one['max_duplicates_per_crash']})",
+            "not known" if order is None else order,
+            one["wrong_effects"],
+            one["stuck"],
+            f"{after_kill['p50']:.2f} s / {after_kill['p99']:.2f} s" if after_kill else "no kill",
+        )
+        rows.append(f"| {' | '.join(map(str, cells))} |")
+    return rows
+
+
+def _totals(reports: Sequence[dict[str, Any]]) -> list[str]:
+    """Void runs count for nothing."""
+    counted = [one for one in reports if one["conclusion"] != "void"]
+    events, killed = sum(one["committed"] for one in counted), sum(map(kills, counted))
+    failed = sum(one["conclusion"] == "failed" for one in counted)
+    lines = [f"In total: {len(counted)} runs, {failed} of them failed; {events:,} events; {killed:,} kills in flight."]
+    if events < PLANNED_EVENTS or killed < PLANNED_KILLS:
+        lines.append(
+            f"The plan is at least {PLANNED_EVENTS:,} events and {PLANNED_KILLS:,} kills: these runs do not reach it."
+        )
+    return lines
+
+
+def _details(reports: dict[str, dict[str, Any]]) -> list[str]:
+    lines: list[str] = []
+    for name, one in reports.items():
+        faults = ", ".join(f"{kind} {counts['effective']}" for kind, counts in one["faults"].items())
+        recovery = ", ".join(
+            f"{kind} {found['p50']:.2f} s / {found['p99']:.2f} s" for kind, found in one["recovery"].items()
+        )
+        lines += [
+            f"### {name}\n",
+            f"- {one['conclusion']}, ended {one['ended_at']}, {one['seconds']:,.0f} s; Pillarbox {one['pillarbox']}, "
+            f"Python {one['python']}, {_store(one)}, {_transport(one)}; {one['options']['relays']} relays, "
+            f"{one['options']['rate']:g} events/s.",
+            f"- Faults that took effect: {faults}.",
+            f"- Recovery p50 / p99: {recovery or 'no fault took effect'}.",
+            f"- {one['rolled_back']:,} events rolled back, {one['unknown_outcomes']} transactions whose COMMIT was not "
+            f"answered, {one['dead_letters']} dead letters, {one['stale_settlements']} stale settlements.",
+        ]
+        lines += [f"- Violation: {violation}" for violation in one["violations"]]
+        if resources := one.get("resources"):
+            told = "; ".join(
+                f"{what}: first {found['first']:g}, median {found['median']:g}, last {found['last']:g}"
+                for what, found in resources.items()
+            )
+            lines.append(f"- {told}.")
+        lines.append("")
+    return lines
+
+
+def _store(report: dict[str, Any]) -> str:
+    return f"{report['store']} {report['store_version'].split()[0]}"
+
+
+def _transport(report: dict[str, Any]) -> str:
+    return f"{report['transport']} {report.get('transport_version', '')}".strip()
+
+
+def main() -> None:
+    PAGE.write_text(page(read_reports()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

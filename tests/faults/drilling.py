@@ -1,0 +1,56 @@
+"""Runs a drill in this process, optionally with relays that lack a guard."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pillarbox.ops.drill.fleet import RELAY
+from pillarbox.ops.drill.options import DrillOptions
+from pillarbox.ops.drill.result import DrillResult
+from pillarbox.ops.drill.run import DrillRun
+from pillarbox.ops.drill.sampling import DrillSnapshot
+from pillarbox.ops.drill.schedule import FaultKind
+from pillarbox.ops.drill.target import DrillTarget, SettingsSource, new_name
+from tests.faults.mutants import Guard
+
+SEED = 16
+
+
+def drilled(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *kinds: FaultKind,
+    store: str,
+    transport: str = "",
+    seconds: float,
+    without: Guard | None = None,
+    faults: int | None = None,
+) -> DrillResult:
+    """Run a drill until that many faults were executed and one took effect, or three times as many were executed."""
+    monkeypatch.setenv("PILLARBOX_STORE", store)
+    monkeypatch.setenv("PILLARBOX_TRANSPORT", transport)
+    monkeypatch.setenv("DRILL_WITHOUT", without or "")
+    source = SettingsSource()
+    target = DrillTarget.of(source.load(), name=new_name())
+    options = DrillOptions(
+        seed=SEED,
+        seconds=seconds,
+        interval=0.2,
+        kinds=kinds,
+        relay_module=RELAY if without is None else "tests.faults.drill_relay",
+    )
+
+    async def run() -> DrillResult:
+        def show(snapshot: DrillSnapshot) -> None:
+            if faults is not None:
+                executed = snapshot.executed.total()
+                if executed >= 3 * faults or (executed >= faults and snapshot.effective):
+                    drill.stop()
+
+        drill = DrillRun(source, target, options, folder=folder, show=show)
+        return await drill.run()
+
+    return asyncio.run(run())

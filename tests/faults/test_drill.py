@@ -1,0 +1,84 @@
+"""The drill itself: with every guard it passes, and without any one of them it fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pillarbox.ops.drill.schedule import FaultKind
+from tests.faults.drilling import drilled
+from tests.faults.mutants import Guard
+from tests.servers.rabbitmq import RabbitMQServer
+
+LONG = 60.0
+"""Seconds after which a drill ends if fewer faults were possible; a busy machine needs them."""
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/shop.db"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "drill").mkdir()
+    return tmp_path / "drill"
+
+
+def test_a_drill_with_every_guard_passes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str, rabbitmq_server: RabbitMQServer
+) -> None:
+    kinds: tuple[FaultKind, ...] = ("kill", "drain", "kill-consumer", "unroutable", "blocked-settlement")
+    result = drilled(
+        folder, monkeypatch, *kinds, store=postgres_url, transport=rabbitmq_server.url(), seconds=LONG, faults=9
+    )
+    assert (result.conclusion, result.violations) == ("passed", [])
+    assert result.effective["kill"] > 0
+
+
+def test_without_waiting_for_the_confirm_the_drill_fails(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str
+) -> None:
+    result = drilled(folder, monkeypatch, "kill", store=sqlite, seconds=LONG, faults=2, without="confirm")
+    assert result.conclusion == "failed"
+    assert result.findings.lost
+
+
+def test_without_holding_back_the_next_of_a_key_the_drill_fails(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str
+) -> None:
+    result = drilled(folder, monkeypatch, "drain", store=sqlite, seconds=LONG, faults=1, without="held-back")
+    assert result.conclusion == "failed"
+    assert result.findings.out_of_order
+
+
+def test_without_mandatory_the_drill_fails(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str, rabbitmq_server: RabbitMQServer
+) -> None:
+    result = drilled(
+        folder,
+        monkeypatch,
+        "unroutable",
+        store=sqlite,
+        transport=rabbitmq_server.url(),
+        seconds=LONG,
+        faults=1,
+        without="mandatory",
+    )
+    assert result.conclusion == "failed"
+    assert result.findings.lost
+
+
+@pytest.mark.parametrize(("guard", "kind"), [("epoch", "stale-settlement"), ("lane-lock", "blocked-settlement")])
+def test_without_the_fence_the_drill_fails(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str, guard: Guard, kind: FaultKind
+) -> None:
+    result = drilled(folder, monkeypatch, kind, store=postgres_url, seconds=LONG, faults=1, without=guard)
+    assert result.conclusion == "failed"
+    assert result.findings.stale
+
+
+def test_a_drill_without_an_effective_fault_is_void(folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str) -> None:
+    result = drilled(folder, monkeypatch, "kill", store=sqlite, seconds=0.01)
+    assert (result.conclusion, result.violations) == ("void", [])
