@@ -16,7 +16,7 @@ import pymysql
 import pytest
 
 from pillarbox import Event, Outbox
-from tests.faults.ledger import SOUND, Ledger, check
+from pillarbox.ops.drill.checker import SOUND, WriterLedger, check
 from tests.integration.record.mariadb_ways import connect_arguments
 from tests.servers.waiting import wait_until
 from tests.upgrades.release import BaselineRelease
@@ -45,7 +45,7 @@ class Fleet:
 
     def __init__(self, url: str, folder: Path, baseline: BaselineRelease) -> None:
         self.url = url
-        self.ledger = Ledger()
+        self.ledger = WriterLedger()
         self._folder = folder
         self._commands = {"old": baseline.command(), "new": [sys.executable, "-m", "pillarbox"]}
         self._running: dict[str, subprocess.Popen[bytes]] = {}
