@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
@@ -256,15 +256,22 @@ class Webhook(EngineUnderTest):
 
 
 @contextmanager
-def engines() -> Iterator[list[EngineUnderTest]]:
-    """Private servers of every transport, durable where they can be."""
+def receiving() -> Iterator[Webhook]:
+    """A receiver of webhooks in a process of its own."""
+    port = free_port()
+    with workers(RECEIVER, [{"port": port}]) as [receiver]:
+        yield Webhook(port, receiver)
+
+
+@contextmanager
+def engines(kinds: Collection[str] = ()) -> Iterator[list[EngineUnderTest]]:
+    """Private servers of these transports, durable where they can be; none named: of every transport."""
     with ExitStack() as stack:
-        port = free_port()
-        [receiver] = stack.enter_context(workers(RECEIVER, [{"port": port}]))
-        yield [
-            RabbitMQ(stack.enter_context(RabbitMQServer())),
-            Kafka(stack.enter_context(KafkaServer())),
-            Nats(stack.enter_context(NatsServer())),
-            Redis(stack.enter_context(RedisServer())),
-            Webhook(port, receiver),
-        ]
+        make: dict[str, Callable[[], EngineUnderTest]] = {
+            "rabbitmq": lambda: RabbitMQ(stack.enter_context(RabbitMQServer())),
+            "kafka": lambda: Kafka(stack.enter_context(KafkaServer())),
+            "nats": lambda: Nats(stack.enter_context(NatsServer())),
+            "redis": lambda: Redis(stack.enter_context(RedisServer())),
+            "webhook": lambda: stack.enter_context(receiving()),
+        }
+        yield [make[kind]() for kind in kinds or make]

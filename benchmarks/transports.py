@@ -1,4 +1,4 @@
-"""`python -m benchmarks.transports [EVENTS] [ROUNDS]`: a relay on every transport beside that transport's own client.
+"""`python -m benchmarks.transports [EVENTS] [ROUNDS] [KIND …]`: a relay on each transport beside its own client.
 
 Each round measures, one after the other: what the client of a transport publishes at most, and how fast a relay drains
 PostgreSQL into it; and how fast a relay drains PostgreSQL and MariaDB if every send is confirmed at once. The last
@@ -175,7 +175,7 @@ def main() -> None:
     with (
         PostgresServer(durable=True, settings=SETTINGS) as postgres,
         MariaDBServer(durable=True) as mariadb,
-        engines() as servers,
+        engines(sys.argv[3:]) as servers,
     ):
         for number in range(rounds):
             print(f"round {number + 1} of {rounds}", file=sys.stderr)

@@ -228,6 +228,10 @@ class TransportPlugin:
     """Whether `pillarbox drill` can send to this transport: then override `drill_queue`."""
     sources: ClassVar[bool] = False
     """Whether consumers can receive from its broker: then override `source`."""
+    transport_options: ClassVar[type[Any] | None] = None
+    """The dataclass whose settings `[transports.NAME.options]` has; None: `open` checks them."""
+    destination_options: ClassVar[type[Any] | None] = None
+    """The dataclass whose settings `[destinations.NAME.options]` has; None: `address` checks them."""
 
     def open(self, url: str, options: Mapping[str, Any]) -> Transport:
         """The transport; opens no connection. `options` is the table `[transports.NAME.options]`.

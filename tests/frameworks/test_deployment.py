@@ -91,16 +91,16 @@ def test_the_variables_and_the_command_of_the_image_exist() -> None:
 
 
 def test_the_stack_is_complete() -> None:
-    assert {*COMPOSE["services"]} == {"postgres", "rabbitmq", "schema", "relay", "console", "consumer"}
+    assert {*COMPOSE["services"]} == {*("postgres", "rabbitmq", "schema", "relay", "console", "exporter", "consumer")}
     assert COMPOSE["services"]["schema"]["command"] == ["schema", "apply"]
-    for name in ("relay", "console", "consumer"):
+    for name in ("relay", "console", "exporter", "consumer"):
         conditions = {one: what["condition"] for one, what in COMPOSE["services"][name]["depends_on"].items()}
         assert conditions == {"schema": "service_completed_successfully", "rabbitmq": "service_healthy"}
     assert (COMPOSE["services"]["schema"]["build"]["context"], ROOT) == ("../..", (DEPLOY / "compose/../..").resolve())
     assert (ROOT / COMPOSE["services"]["schema"]["build"]["dockerfile"]).exists()
 
 
-@pytest.mark.parametrize("name", ["schema", "relay", "console", "consumer"])
+@pytest.mark.parametrize("name", ["schema", "relay", "console", "exporter", "consumer"])
 def test_commands_and_variables_of_the_stack_exist(name: str) -> None:
     service = COMPOSE["services"][name]
     check_command(service["command"])
@@ -116,6 +116,8 @@ def test_ports_of_the_stack_are_those_of_the_image_and_on_loopback() -> None:
     assert all(port.startswith("127.0.0.1:") for each in ports.values() for port in each)
     inside = {name: [port.rpartition(":")[2] for port in each] for name, each in ports.items()}
     assert (inside["relay"], inside["console"], inside["consumer"]) == (["9464"], ["8980"], ["9464"])
+    assert ports["exporter"] == ["127.0.0.1:9463:9464"]
+    assert COMPOSE["services"]["exporter"]["command"] == ["exporter", "--listen", "0.0.0.0:9464"]
 
 
 # --- Kubernetes
@@ -140,7 +142,7 @@ VALUES: dict[str, dict[str, Any]] = {
         "nodeSelector": {"disk": "ssd"},
         "tolerations": [{"key": "spot", "operator": "Exists"}],
     },
-    "without extras": {"console": {"enabled": False}, "migrations": {"enabled": False}},
+    "without extras": {"console": {"enabled": False}, "exporter": {"enabled": False}, "migrations": {"enabled": False}},
     "keda": {"relay": {"autoscaling": {"enabled": True}}},
 }
 
@@ -275,6 +277,14 @@ def test_every_container_is_restricted_and_runs_an_existing_command(
             assert settings.console.listen.endswith(f":{container['ports'][0]['containerPort']}")
 
 
+def test_the_exporter_is_scraped_where_it_listens(tools: Environment, tmp_path: Path) -> None:
+    pod = of_kind(rendered(tools, tmp_path, {}), "Deployment", "-exporter")["spec"]["template"]
+    [container] = pod["spec"]["containers"]
+    port = str(container["ports"][0]["containerPort"])
+    assert container["args"] == ["exporter", "--listen", f"0.0.0.0:{port}"]
+    assert pod["metadata"]["annotations"]["prometheus.io/port"] == port
+
+
 def test_the_tables_are_migrated_before_pods_start(tools: Environment, tmp_path: Path) -> None:
     manifests = rendered(tools, tmp_path, VALUES["everything"])
     job, config = of_kind(manifests, "Job"), of_kind(manifests, "ConfigMap")
@@ -350,7 +360,7 @@ def verified(machine: Path) -> str:
 
 
 def test_systemd_accepts_the_units(machine: Path) -> None:
-    assert len(installed(machine)) == 3
+    assert len(installed(machine)) == 4
     assert verified(machine) == ""
 
 
@@ -372,7 +382,7 @@ def test_a_unit_runs_an_existing_command_and_waits_for_the_drain(unit: Path) -> 
     [start] = re.findall(r"^ExecStart=/opt/pillarbox/bin/pillarbox (.+)$", text, re.MULTILINE)
     [timeout] = re.findall(r"^TimeoutStopSec=(\d+)$", text, re.MULTILINE)
     check_command([word.replace("%i", "shop.billing:consumer") for word in start.split() if word != "$OPTIONS"])
-    assert int(timeout) > (0 if "console" in unit.stem else DRAIN)
+    assert int(timeout) > (0 if unit.stem in ("pillarbox-console", "pillarbox-exporter") else DRAIN)
     assert "KillSignal=SIGTERM" in text
 
 

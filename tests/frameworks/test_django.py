@@ -5,18 +5,24 @@ import shutil
 import signal
 import subprocess
 import urllib.request
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pika import BasicProperties
+from pika.exceptions import ChannelClosedByBroker
 
 from pillarbox import open_store
 from tests.docs.pages import ROOT, blocks
 from tests.frameworks.conftest import MakeEnvironment
 from tests.frameworks.environment import Environment, copy_example
+from tests.frameworks.programs import running
+from tests.integration.rabbitmq.consumer import channel, publish_confirmed
 from tests.servers.ports import free_port, is_open
+from tests.servers.rabbitmq import RabbitMQServer
 from tests.servers.waiting import wait_until
 
 PROJECT = Path(__file__).parent / "django_project"
@@ -119,6 +125,11 @@ def test_the_suites_pass(project: Project) -> None:
     assert "No changes detected" in project.manage("makemigrations", "--check", "--dry-run")
 
 
+def test_missing_tables_are_migrated_by_django(project: Project) -> None:
+    printed = [project.refused("pillarbox_status"), project.manage("pillarbox", "schema", "status")]
+    assert [("manage.py migrate" in text, "schema apply" in text) for text in printed] == [(True, False)] * 2, printed
+
+
 def test_the_migrations_create_keep_and_drop_the_tables(project: Project, engine: str) -> None:
     project.manage("migrate")
     event_id = project.record()
@@ -174,6 +185,36 @@ def test_the_relay_stops_on_a_signal_and_closes_connections_between_handlers(pro
     assert f"delivered event: event_id={event_id}" in output
 
 
+def test_a_consumer_of_a_broker_commits_the_inbox_with_the_models_and_stops_on_a_signal(
+    environment: MakeEnvironment, tmp_path: Path, rabbitmq_server: RabbitMQServer
+) -> None:
+    vhost = f"django-{uuid.uuid4().hex[:8]}"
+    rabbitmq_server.add_vhosts(vhost)
+    url = rabbitmq_server.url(vhost)
+    project = Project(environment("django"), copied(PROJECT, tmp_path), {"AMQP_URL": url})
+    project.manage("migrate")
+
+    def notes() -> str:
+        code = "from shop.models import Note; print(*Note.objects.values_list('text', flat=True), sep=chr(10))"
+        return project.manage("shell", "--no-imports", "-c", code)
+
+    command = [str(project.environment.bin / "python"), "manage.py", "pillarbox_consume", "shop.events:billing"]
+    with running(command, project.folder, project.environment.variables(project.variables)) as consumer:
+        # The consumer declares its queue when it is connected.
+        wait_until(lambda: queue_exists(url, "billing"), bound=120, what="the consumer is connected")
+        with channel(url) as broker:
+            broker.confirm_delivery()
+            for event_id in ("e1", "e1", "e2"):  # a duplicate
+                properties = BasicProperties(message_id=event_id, type="order.billed", content_type="application/json")
+                publish_confirmed(broker, "", "billing", b"{}", properties)
+        wait_until(lambda: "billed e2" in notes(), bound=120, what="the events are handled")
+        consumer.process.send_signal(signal.SIGTERM)
+        assert consumer.process.wait(timeout=120) == 0
+    assert sorted(notes().split("\n")) == ["", "billed e1", "billed e2"]
+    [statistics] = json.loads(project.manage("pillarbox", "inbox", "list", "--json"))["consumers"]
+    assert (statistics["name"], statistics["processed"], statistics["duplicates"]) == ("billing", 2, 1)
+
+
 class TestExample:
     @pytest.fixture(params=["sqlite", "psycopg"])
     def shop(self, environment: MakeEnvironment, tmp_path: Path, request: pytest.FixtureRequest) -> Project:
@@ -219,6 +260,15 @@ def test_the_snippets_of_the_page_are_those_of_the_example() -> None:
     assert len(snippets) == 5
     for snippet in snippets:
         assert any(snippet in text for text in written), snippet
+
+
+def queue_exists(url: str, name: str) -> bool:
+    with channel(url) as broker:
+        try:
+            broker.queue_declare(name, passive=True)
+        except ChannelClosedByBroker:
+            return False
+    return True
 
 
 def fetched(url: str, posted: Mapping[str, Any] | None = None) -> Any:

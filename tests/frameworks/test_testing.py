@@ -15,24 +15,14 @@ from tests.servers.availability import available
 
 PAGE = ROOT / "docs/how-to/test-your-service.md"
 SETTINGS = """
-DATABASES = {
-    "default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "x.db", "TEST": {"NAME": "shop.db"}},
-}
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "shop.db"}}
+INSTALLED_APPS = ["pillarbox.integrations.django"]
 """
 PYTEST = ("pytest", "-p", "no:cacheprovider", "-W", "error", "-o", "asyncio_default_fixture_loop_scope=function")
 BLOCKS = blocks(PAGE, "python")
 [SERVERS] = [code for code in BLOCKS if "pillarbox_postgres_url" in code]
 [DJANGO] = [code for code in BLOCKS if "django.setup()" in code]
 [UNITTEST] = [code for code in BLOCKS if "unittest.main()" in code]
-CONFTEST = """
-import asyncio
-import pytest
-
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup):
-    from test_page import create_outbox_tables
-    asyncio.run(create_outbox_tables())
-"""
 FUNCTION = """
 import pytest
 from test_page import connection, place_order, transaction
@@ -43,7 +33,7 @@ def test_an_order_is_announced(captured_outbox):
     with pytest.raises(ValueError):
         place_order(-1)
     with transaction.atomic():
-        recorded = captured_outbox.read(connection.connection)
+        recorded = captured_outbox.read(connection)
     recorded.assert_recorded("order.placed", payload__id=42, count=1)
     recorded.assert_not_recorded(payload__id=-1)
 """
@@ -65,7 +55,6 @@ def test_with_unittest(environment: MakeEnvironment, tmp_path: Path) -> None:
 
 def test_with_pytest_django(environment: MakeEnvironment, tmp_path: Path) -> None:
     (tmp_path / "settings.py").write_text(SETTINGS, encoding="utf-8")
-    (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     (tmp_path / "test_page.py").write_text(DJANGO, encoding="utf-8")
     (tmp_path / "test_function.py").write_text(FUNCTION, encoding="utf-8")
     done = environment("testing").run(*PYTEST, "--ds=settings", folder=tmp_path, environment={"PYTHONPATH": "."})

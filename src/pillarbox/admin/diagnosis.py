@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from pillarbox.core.errors import SchemaError
+
 if TYPE_CHECKING:
     from pillarbox.core.store import Schema, SchemaStatus
 
@@ -147,7 +149,7 @@ def schema_checks(schema: Schema) -> list[Check]:
 
 def _version(status: SchemaStatus) -> CheckResult:
     if status.version == 0:
-        return failed("there are no tables", "`pillarbox schema apply`")
+        return failed("there are no tables", f"`{SchemaError.command}`")
     if status.too_new:
         return failed(
             f"the tables are at version {status.version}, this release supports {status.required}",
@@ -156,7 +158,7 @@ def _version(status: SchemaStatus) -> CheckResult:
     if status.pending:
         return failed(
             f"the tables are at version {status.version}, this release needs {status.required}",
-            "`pillarbox schema apply`",
+            f"`{SchemaError.command}`",
         )
     if status.version > status.required:
         return passed(

@@ -86,6 +86,10 @@ class DuplicateEventError(RecordError):
 class SchemaError(PillarboxError):
     """The tables are missing, too old or too new."""
 
+    command: ClassVar[str] = "pillarbox schema apply"
+    """The command that creates and upgrades the tables. An integration with a framework that has migrations of its own
+    names that of the framework, for the whole process."""
+
 
 class StoreUnavailableError(PillarboxError):
     """The database cannot be reached or took too long."""

@@ -127,7 +127,7 @@ class SchemaStatus:
         if self.pending:
             raise SchemaError(
                 f"the tables are at version {self.version}, this release needs {self.required}: "
-                "run `pillarbox schema apply`"
+                f"run `{SchemaError.command}`"
             )
         if self.problems:
             raise SchemaError("; ".join(self.problems))

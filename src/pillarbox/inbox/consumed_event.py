@@ -14,11 +14,11 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, cast
 
+from pillarbox.cloudevents import unpack
 from pillarbox.core.errors import ConfigurationError, PermanentError, RecordError
 from pillarbox.core.event import BYTES, JSON, MAX_SCHEMA_VERSION, MAX_TEXT_BYTES, check_text
 from pillarbox.core.payload import Upcast, decoded
 from pillarbox.core.source import Incoming
-from pillarbox.inbox.cloudevents import unpack
 
 LONGEST_VERSION = len(str(MAX_SCHEMA_VERSION))
 """Digits of a schema version."""

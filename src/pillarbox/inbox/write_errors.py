@@ -32,7 +32,7 @@ def explain(error: Exception, write: InboxWrite, dialect: Dialect, names: Names)
     reason = driver_message(error)
     match None if found is None else found.failure:
         case WriteFailure.TABLES_MISSING:
-            return SchemaError(f"the inbox's table is missing or too old ({reason}); run `pillarbox schema apply`")
+            return SchemaError(f"the inbox's table is missing or too old ({reason}); run `{SchemaError.command}`")
         case WriteFailure.FORBIDDEN:
             grant = dialect.grant(names, write.table, write.privileges)
             return InboxError(f"the role lacks the permission to {write.action} ({reason}); {grant}")

@@ -26,7 +26,7 @@ def explain(error: Exception, rows: Sequence[EventRow], dialect: Dialect, names:
     reason = driver_message(error)
     match found.failure:
         case WriteFailure.TABLES_MISSING:
-            return SchemaError(f"the outbox's tables are missing or too old ({reason}); run `pillarbox schema apply`")
+            return SchemaError(f"the outbox's tables are missing or too old ({reason}); run `{SchemaError.command}`")
         case WriteFailure.DUPLICATE:
             return _duplicate(rows, found.detail, dialect.after_duplicate)
         case WriteFailure.FORBIDDEN:

@@ -146,12 +146,12 @@ class Sender:
         done = 0
         while batch:
             await self._send(transport, batch, sends)
+            if transport.pace.independent_results:
+                return  # the sender is woken, and collects one batch in place of all that have ended meanwhile
             done += 1
-            if done % TURN == 0:
-                # A transport may return results without ever waiting for anything.
+            if done % TURN == 0:  # a transport may return results without ever waiting for anything
                 await asyncio.sleep(0)
-            over = self._lifecycle.draining or sends.ended or transport.pace.independent_results
-            batch = [] if over else self._collect(transport, sends, ended=1)
+            batch = [] if self._lifecycle.draining or sends.ended else self._collect(transport, sends, ended=1)
             self._begin_sends(transport, sends)
 
     def _done(self, transport: Transport, sends: Sends) -> None:

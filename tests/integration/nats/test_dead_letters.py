@@ -54,6 +54,17 @@ async def test_dead_letters_are_listed_in_order_with_their_facts_and_stay(dead: 
     assert found.dead_lettered_at is not None
 
 
+async def test_the_dead_letter_of_a_cloudevent_shows_its_id(name: str, url: str) -> None:
+    await put(url, name)
+    attributes = {"ce-specversion": "1.0", "ce-id": "c1", "ce-type": "shop.order", "ce-source": "/shop"}
+    async with jetstream(url) as server:
+        await server.publish(name, b"{}", headers=attributes)
+    async with aclosing(NatsSource(url, subject=name, group="billing")) as source:
+        await (await take(source)).reject("refused")
+    async with aclosing(NatsDeadLetters(url)) as dead:
+        assert await listed(dead, f"{name}_billing_dlq") == ["c1"]
+
+
 async def test_a_moved_dead_letter_returns_to_its_group_for_one_more_attempt(
     dead: NatsDeadLetters, name: str, url: str
 ) -> None:

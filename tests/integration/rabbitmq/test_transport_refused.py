@@ -7,6 +7,7 @@ import pytest
 
 from pillarbox.core.errors import NackedError, PermanentError, UnavailableError
 from pillarbox.core.transport import Outgoing
+from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.rabbitmq import RabbitMQTransport
 from tests.integration.rabbitmq.conftest import MakeTransport
 from tests.integration.rabbitmq.consumer import channel, take_all
@@ -110,3 +111,47 @@ async def test_a_rejected_message_does_not_close_the_connection(
         assert isinstance(result, PermanentError)
     assert await transport.send(batch(5)) == [None] * 5
     assert proxy.accepted == 1
+
+
+@pytest.mark.parametrize("templated", [True, False])
+async def test_a_topic_without_write_access_fails_alone(
+    make: MakeTransport, rabbitmq_server: RabbitMQServer, url: str, queue: str, exchange: str, templated: bool
+) -> None:
+    with channel(url) as broker:
+        broker.exchange_declare(exchange, "topic")
+        broker.queue_declare(queue, durable=True)
+        broker.queue_bind(queue, exchange, "#")
+    rabbitmq_server.add_user(queue, "secret")
+    rabbitmq_server.ctl("set_permissions", queue, ".*", ".*", ".*")
+    rabbitmq_server.ctl("set_topic_permissions", queue, exchange, "^open", ".*")
+    try:
+        transport = make(f"amqp://{queue}:secret@127.0.0.1:{rabbitmq_server.port}")
+        types = ["open", "locked", "open", "locked", "open"]
+        keys = ["{event_type}"] * 5 if templated else types
+        sent = [
+            outgoing(f"e{n}", RabbitMQTransport.to(exchange=exchange, routing_key=key), event_type=event_type)
+            for n, (event_type, key) in enumerate(zip(types, keys, strict=True))
+        ]
+        results = await transport.send(sent)
+    finally:
+        rabbitmq_server.delete_user(queue)
+    # A destination that has other keys, too, is available.
+    error = NackedError if templated else UnavailableError
+    assert [type(result) for result in results] == [type(None), error, type(None), error, type(None)]
+    assert "access to topic 'locked'" in str(results[1])
+    assert {taken.properties.message_id for taken in take_all(url, queue)} == {"e0", "e2", "e4"}
+
+
+async def test_a_destination_whose_only_queue_cannot_be_declared_is_unavailable(
+    make: MakeTransport, url: str, new_name: Callable[[], str]
+) -> None:
+    bad, good = new_name(), new_name()
+    with channel(url) as broker:
+        broker.queue_declare(bad)  # it would lose events: it is not durable
+    transport = make()
+    [refused, accepted] = await transport.send(
+        [outgoing("a", RabbitMQTransport.to(routing_key=bad)), outgoing("b", RabbitMQTransport.to(routing_key=good))]
+    )
+    assert (type(refused), accepted) == (UnavailableError, None)
+    [templated] = await transport.send([outgoing("a", RabbitMQTransport.to(), event_type=bad)])
+    assert type(templated) is NackedError

@@ -2,9 +2,9 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -14,10 +14,13 @@ from pillarbox.core.transport import Transport
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.nats import NatsTransport
+from pillarbox.transports.rabbitmq import RabbitMQTransport
 from pillarbox.transports.redis import RedisTransport
 from tests.integration.nats.streams import jetstream, stored_ids
+from tests.integration.rabbitmq.consumer import channel, take_all
 from tests.integration.redis.reading import ids
 from tests.servers.nats import NatsServer
+from tests.servers.rabbitmq import RabbitMQServer
 from tests.servers.redis import RedisServer
 
 DEFERRALS = 4
@@ -69,15 +72,49 @@ async def redis(server: RedisServer, name: str) -> AsyncIterator[Broker]:
             )
 
 
+@asynccontextmanager
+async def rabbitmq(server: RabbitMQServer, name: str) -> AsyncIterator[Broker]:
+    url, taken = server.url(), list[str]()
+
+    def received() -> list[str]:
+        taken.extend(str(one.properties.message_id) for one in take_all(url, f"{name}.bad"))
+        return taken
+
+    def repair() -> None:
+        with channel(url) as broker:
+            broker.queue_delete(f"{name}.bad")
+            broker.queue_declare(f"{name}.bad", durable=True)
+
+    with channel(url) as broker:
+        broker.queue_declare(f"{name}.bad")  # it would lose events: it is not durable
+    async with aclosing(RabbitMQTransport(url, new_queues="classic")) as transport:
+        yield Broker(
+            transport,
+            Destination(RabbitMQTransport.to(routing_key=f"{name}.{{event_type}}")),
+            repair,
+            received,
+        )
+    with channel(url) as broker:
+        for event_type in ("good", "bad"):
+            broker.queue_delete(f"{name}.{event_type}")
+
+
+OPEN: Mapping[str, Callable[[Any, str], AbstractAsyncContextManager[Broker]]] = {
+    "nats": nats,
+    "redis": redis,
+    "rabbitmq": rabbitmq,
+}
+
+
 async def result(found: object) -> object:
     return await found if asyncio.iscoroutine(found) else found
 
 
-@pytest.fixture(params=["nats", "redis"])
+@pytest.fixture(params=list(OPEN))
 async def broker(request: pytest.FixtureRequest) -> AsyncIterator[Broker]:
     server = request.getfixturevalue(f"{request.param}_server")
     name = f"test-{uuid.uuid4().hex[:12]}"
-    async with nats(server, name) if request.param == "nats" else redis(server, name) as broker:
+    async with OPEN[request.param](server, name) as broker:
         yield broker
 
 

@@ -69,6 +69,12 @@ async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         pass
 
 
+async def never(_: Received) -> web.StreamResponse:
+    """A handler that does not respond."""
+    await asyncio.Event().wait()
+    return web.Response()
+
+
 async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """A chunked response that never ends."""
     writer.write(b"HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -215,6 +221,68 @@ async def test_connections_are_kept_for_the_next_request(make: MakeTransport, re
         assert await transport.send([outgoing(str(n), TO)]) == [None]
         ports |= receiver.peers()
     assert len(ports) == 1
+
+
+async def test_a_response_in_chunks_keeps_its_connection(make: MakeTransport, receiver: Receiver) -> None:
+    ports = set()
+
+    def parts(_: Received) -> web.Response:
+        response = web.Response(body=b"some text")
+        response.enable_chunked_encoding()
+        return response
+
+    receiver.answer = parts
+    transport = make(receiver.url(), connections_per_host=1)
+    for n in range(5):
+        assert await transport.send([outgoing(str(n), TO)]) == [None]
+        ports |= receiver.peers()
+    assert len(ports) == 1
+
+
+async def test_cancelled_requests_leave_their_connections_to_others(make: MakeTransport, receiver: Receiver) -> None:
+    receiver.answer = never
+    transport = make(receiver.url(), connections_per_host=2)
+    sending = asyncio.create_task(transport.send([outgoing(str(n), TO) for n in range(5)]))
+    await eventually(lambda: len(receiver.requests) == 2)
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    receiver.answer = accepted
+    assert await transport.send([outgoing(f"after {n}", TO) for n in range(5)]) == [None] * 5
+    assert [name for name in receiver.ids() if name in ("2", "3", "4")] == []
+
+
+async def test_all_hosts_together_get_no_more_requests_at_once_than_allowed(
+    make: MakeTransport, receiver: Receiver
+) -> None:
+    now = most = 0
+
+    async def count(_: Received) -> web.StreamResponse:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0)
+        now -= 1
+        return web.Response()
+
+    async with Receiver() as other:
+        receiver.answer = other.answer = count
+        transport = make(receiver.url(), connections_per_host=3, total_connections=3)
+        addresses = [TO, WebhookTransport.to(other.url("/other"))]
+        results = await transport.send([outgoing(str(n), addresses[n % 2]) for n in range(40)])
+        assert results == [None] * 40
+        assert (len(receiver.requests), len(other.requests)) == (20, 20)
+    assert most <= 3
+
+
+async def test_a_closed_transport_fails_what_is_under_way(make: MakeTransport, receiver: Receiver) -> None:
+    receiver.answer = never
+    transport = make(receiver.url(), connections_per_host=1)
+    sending = asyncio.create_task(transport.send([outgoing(str(n), TO) for n in range(3)]))
+    await eventually(lambda: len(receiver.requests) == 1)
+    await transport.aclose()
+    assert {str(result) for result in await sending} == {"the webhook transport is closed; create a new one"}
+    await eventually(lambda: receiver.peers() == set())
 
 
 async def test_nothing_is_lost_when_the_receiver_goes_away_and_comes_back(make: MakeTransport) -> None:

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from aiohttp import TCPConnector
 
 from pillarbox.core.errors import UnavailableError
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.webhook import WebhookTransport
+from pillarbox.transports.webhook.connection import KeptAddresses
 from tests.integration.webhook.conftest import MakeTransport
 from tests.integration.webhook.namespaces import Namespace, namespace
 from tests.integration.webhook.receiver import Receiver
@@ -48,10 +48,9 @@ def _available() -> Iterator[Namespace]:
 
 def forget_addresses(transport: WebhookTransport) -> None:
     """As if the time to live of its resolved addresses were over."""
-    assert transport._session is not None
-    connector = transport._session.connector
-    assert isinstance(connector, TCPConnector)
-    connector.clear_dns_cache()
+    resolver = transport._pool.dialer._resolver
+    assert isinstance(resolver, KeptAddresses)
+    resolver.forget()
 
 
 @pytest.mark.parametrize("host", LOOPBACK)

@@ -11,14 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from pillarbox.core.clock import Duration
 from pillarbox.core.errors import ConfigurationError, PermanentError, UnavailableError
 from pillarbox.core.message import Message
 from pillarbox.core.transport import Address, Outgoing, Pace, SendResult
 from pillarbox.integrations.celery.task_message import CONTENT_TYPE, task_body, task_headers
 from pillarbox.plugins import TransportDiagnosis, TransportPlugin
+from pillarbox.settings import Choice, Span, Text, check_settings, documented, setting
+from pillarbox.settings.shared import SEND_TIMEOUT
 from pillarbox.settings.tls import tls_grouped
 from pillarbox.transports.address_template import AddressTemplate
-from pillarbox.transports.rabbitmq.plugin import RabbitMQAddress
+from pillarbox.transports.rabbitmq.plugin import RabbitMQAddress, RabbitMQOptions
 from pillarbox.transports.rabbitmq.topology import Queue, QueueType, check_name
 
 if TYPE_CHECKING:
@@ -32,19 +35,39 @@ _SCHEMES = {"celery": "amqp", "celerys": "amqps"}
 _OF_CELERY = {"amqp": "celery", "pyamqp": "celery", "amqps": "celerys"}
 
 
+@documented
+@dataclass(frozen=True, kw_only=True)
+class CeleryOptions(RabbitMQOptions):
+    """The settings of a transport to Celery besides its URL, in `[transports.NAME.options]`."""
+
+    python_name: ClassVar[str] = "CeleryTransport"
+
+    queue: str = setting(DEFAULT_QUEUE, Text(), "The queue of tasks whose destination names none.")
+    queue_type: QueueType = setting(
+        "classic",
+        Choice.of(QueueType),
+        "The type of the queues that the relay declares, as `task_default_queue_type` of the workers.",
+    )
+    send_timeout: Duration = setting(SEND_TIMEOUT, Span(), "How long the broker may take to confirm a task.")
+
+
+@documented
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CeleryAddress(Address):
     """The name of a task, and the queue of its workers. Raises ConfigurationError."""
 
     messaging_system: ClassVar[str] = "rabbitmq"
 
-    task: str = "{event_type}"
-    """The name of the task, which may contain `{event_type}`, `{aggregate_type}`, `{aggregate_id}` and `{key}`."""
-    queue: str = ""
-    """The queue; '': that of the transport."""
+    task: str = setting(
+        "{event_type}",
+        Text(),
+        "The name of the task, which may contain `{event_type}`, `{aggregate_type}`, `{aggregate_id}` and `{key}`.",
+    )
+    queue: str = setting("", Text(), "The queue of the task. Empty: that of the transport.")
     _template: AddressTemplate = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_settings(self)
         template = AddressTemplate.parse("the name of the task", self.task)
         if not template.parts:
             raise ConfigurationError("the task has no name; write it as the worker knows it: shop.tasks.send_mail")
@@ -74,7 +97,12 @@ class CeleryTransport:
     """`CeleryTransport.to(task="shop.tasks.send_mail", queue="mail")`: a task in a queue."""
 
     def __init__(
-        self, url: str, *, queue: str = DEFAULT_QUEUE, queue_type: QueueType = "classic", **options: Any
+        self,
+        url: str,
+        *,
+        queue: str = CeleryOptions.queue,
+        queue_type: QueueType = CeleryOptions.queue_type,
+        **options: Any,
     ) -> None:
         from pillarbox.transports.rabbitmq.transport import RabbitMQTransport
 
@@ -155,6 +183,8 @@ class CeleryPlugin(TransportPlugin):
     kind = "celery"
     default_routing = "each event to the Celery task named after its type"
     pipelined = True
+    transport_options = CeleryOptions
+    destination_options = CeleryAddress
 
     def open(self, url: str, options: Mapping[str, Any]) -> CeleryTransport:
         with _checked("transport"):
@@ -171,7 +201,7 @@ class CeleryPlugin(TransportPlugin):
         from pillarbox.transports.rabbitmq.diagnosis import RabbitMQDiagnosis
 
         self.open(url, options)  # checks the options
-        usual, kind = options.get("queue", DEFAULT_QUEUE), options.get("queue_type", "classic")
+        usual, kind = options.get("queue", CeleryOptions.queue), options.get("queue_type", CeleryOptions.queue_type)
         queues = {name: one.queue or usual for name, one in addresses.items() if isinstance(one, CeleryAddress)}
         return RabbitMQDiagnosis(
             broker_url(url),

@@ -14,6 +14,8 @@ class PillarboxConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from pillarbox.core.errors import SchemaError
         from pillarbox.integrations.django import checks
 
+        SchemaError.command = "manage.py migrate"
         checks.register_all()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import click
 
 from pillarbox import dialects
-from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.errors import ConfigurationError, SchemaError
 from pillarbox.core.store import SchemaStatus
 from pillarbox.ops.cli.context import current_settings
 from pillarbox.ops.cli.output import as_json, clean, print_json, print_table, span
@@ -247,7 +247,7 @@ def _as_object(status: SchemaStatus) -> dict[str, object]:
 
 def _sentence(status: SchemaStatus) -> str:
     if status.version == 0:
-        return "the tables do not exist yet: run `pillarbox schema apply`"
+        return f"the tables do not exist yet: run `{SchemaError.command}`"
     lines = [f"version {status.version} of {status.required}"]
     lines += [f"pending: {name}" for name in status.pending]
     lines += [f"problem: {problem}" for problem in status.problems]

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pillarbox.core.clock import seconds
 from pillarbox.ops.settings.origin import Path, SettingEntry, dotted
 from pillarbox.ops.settings.tables import parts_of
 from pillarbox.ops.settings.transports import DestinationSettings, TransportSettings
 from pillarbox.schemes import scheme_of, store_plugin
+from pillarbox.settings import settings_of
 
 if TYPE_CHECKING:
     from pillarbox.ops.settings.settings import Settings
@@ -100,6 +101,9 @@ def _transport_problems(path: Path, transport: TransportSettings, entries: Entri
     if len(given) > 1:
         yield f"{given[0].called} and {given[1].called} are both set: a transport has one of them; remove the other"
         return
+    if transport.kind and not transport.has_own:
+        options = transport.options or {}
+        yield from _option_problems((*path, "options"), options, transport.plugin.transport_options, transport.kind)
     for part in parts_of(TransportSettings).values():
         if getattr(getattr(transport, part.holder), part.name) and transport.kind not in part.only_for:
             wanted = " and ".join(part.only_for)
@@ -122,10 +126,27 @@ def _destination_problems(
         for entry in own:
             if entry.written:
                 yield f"{entry.called} and {_called(entries, (*path, 'target'))} are both set: remove one of them"
+    if transport is not None and transport.kind and not transport.has_own:
+        options, defined = destination.options or {}, transport.plugin.destination_options
+        yield from _option_problems((*path, "options"), options, defined, transport.kind)
     if destination.ordering == "pipelined" and transport is not None and transport.kind:
         called = _called(entries, (*path, "ordering"))
         if not transport.plugin.pipelined:
             yield f'{called} is "pipelined", which {transport.kind} does not support: remove it'
+
+
+def _option_problems(path: Path, options: Mapping[str, Any], defined: type[Any] | None, kind: str) -> Iterator[str]:
+    """What is wrong with options that an adapter defines."""
+    known = {} if defined is None else {one.name: one for one in settings_of(defined)}
+    for name, value in options.items() if known else ():
+        if name not in known:
+            yield f"{dotted((*path, name))} is not an option of {kind}{_nearest(name, known)}"
+            continue
+        try:
+            known[name].kind.read(value)
+        except ValueError as hint:
+            is_value = "" if known[name].secret else f" is {value!r}"
+            yield f"{dotted((*path, name))}{is_value}: {hint}"
 
 
 def _belongs(entry: SettingEntry, settings: Settings) -> bool:

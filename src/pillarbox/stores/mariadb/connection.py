@@ -185,7 +185,7 @@ def translated(error: BaseException, where: str) -> PillarboxError:
     """Our error for a driver's."""
     number, said = error_number(error), error_text(error)
     if number in _MISSING:
-        return SchemaError(f"{_MISSING[number]} is missing in {where}: {said}; run `pillarbox schema apply`")
+        return SchemaError(f"{_MISSING[number]} is missing in {where}: {said}; run `{SchemaError.command}`")
     if number in _FORBIDDEN:
         return SchemaError(f"permission denied in {where}: {said}; see docs/reference/mariadb.md for the grants")
     state = getattr(error, "sqlstate", None) or ""

@@ -232,7 +232,7 @@ def translated(error: Any, where: str) -> PillarboxError:
     state = getattr(error, "sqlstate", None) or ""
     said = primary_message(error)
     if state in _SCHEMA_STATES:
-        return SchemaError(f"{_SCHEMA_STATES[state]} is missing in {where}: {said}; run `pillarbox schema apply`")
+        return SchemaError(f"{_SCHEMA_STATES[state]} is missing in {where}: {said}; run `{SchemaError.command}`")
     refused = getattr(error, "server_source_function", None) in _REFUSE_ROWS and state[:2] not in _FACTS_ABOUT_SERVERS
     if state[:2] in _FACTS_ABOUT_ROWS or refused:
         return RowsRefusedError(f"PostgreSQL at {where} refuses a row: {said}")

@@ -120,7 +120,7 @@ class SqliteStoreConnection:
     def _opened(self, *, make: bool) -> sqlite3.Connection:
         if self._connection is None:
             if not (make or self.has_file):
-                raise SchemaError(f"there is no file {self._path}: name the right one, or run `pillarbox schema apply`")
+                raise SchemaError(f"there is no file {self._path}: name the right one, or run `{SchemaError.command}`")
             connection = sqlite3.connect(self._path, timeout=self._busy_timeout, isolation_level=None)
             try:
                 # A text that was cast from bytes must not fail a whole read.
@@ -155,7 +155,7 @@ class SqliteStoreConnection:
 
     def _translated(self, error: sqlite3.Error) -> PillarboxError:
         if str(error).startswith(("no such table", "no such column")):
-            return SchemaError(f"{self._path}: {error}; run `pillarbox schema apply`")
+            return SchemaError(f"{self._path}: {error}; run `{SchemaError.command}`")
         if _is_busy(error):
             return StoreUnavailableError(
                 f"{self._path} was locked by another writer for longer than {self._busy_timeout:g} s: {END_TRANSACTION}"

@@ -29,7 +29,7 @@ from pillarbox.admin.diagnosis import (
     schema_checks,
     warned,
 )
-from pillarbox.core.errors import StoreUnavailableError
+from pillarbox.core.errors import SchemaError, StoreUnavailableError
 from pillarbox.stores.sqlite.connection import SqliteStoreConnection
 from pillarbox.stores.sqlite.schema import SqliteSchema
 from pillarbox.stores.sqlite.statements import SqliteStatements
@@ -91,7 +91,7 @@ class SqliteDiagnosis:
         if not self._path.is_file():
             return failed(
                 f"there is no file {self._path}",
-                "`pillarbox schema apply` creates it; or set store.url to the right one",
+                f"`{SchemaError.command}` creates it; or set store.url to the right one",
             )
         try:
             await self._file()

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pillarbox.admin.broker_dead_letters import BrokerDeadLetter, dead_letter_queue, legible
+from pillarbox.cloudevents import id_and_type
 from pillarbox.core.clock import Duration, parse_timestamp
 from pillarbox.core.errors import NackedError, RejectedError, UnavailableError
 from pillarbox.core.outcome import sanitize_error
@@ -144,11 +145,12 @@ class NatsReceivedDeadLetter:
 def _dead_letter(message: PulledMessage, queue: str) -> BrokerDeadLetter:
     """A dead letter from its headers. Raises nothing, whatever a producer wrote."""
     incoming = incoming_of(message.sent_headers(), message.body, is_copy=True)
+    event_id, event_type = id_and_type(incoming)
     words, kind = message.subject.rpartition(".")[::2]
     return BrokerDeadLetter(
         queue=queue,
-        event_id=legible(incoming.event_id),
-        event_type=legible(incoming.event_type),
+        event_id=legible(event_id),
+        event_type=legible(event_type),
         reason=legible(incoming.headers.get(REASON)),
         attempts=incoming.attempts,
         dead_lettered_at=parse_timestamp(incoming.headers.get(LAST_FAILED_AT)),

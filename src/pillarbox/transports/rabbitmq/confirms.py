@@ -232,6 +232,11 @@ class ChannelRefused(Exception):
         return self.code == 406 and "inequivalent arg" in str(self)
 
     @property
+    def is_of_topic(self) -> bool:
+        """Whether the broker refuses a routing key of an exchange, and not the exchange."""
+        return self.code == 403 and "access to topic" in str(self)
+
+    @property
     def can_be_used(self) -> bool:
         """Whether a queue exists that keeps its messages. The broker compares these two before all arguments."""
         return self.differs and not any(f"arg '{name}'" in str(self) for name in ("durable", "auto_delete"))

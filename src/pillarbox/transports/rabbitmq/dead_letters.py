@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from pillarbox.admin.broker_dead_letters import BrokerDeadLetter, legible
+from pillarbox.cloudevents import id_and_type
 from pillarbox.core.clock import Duration, parse_timestamp
 from pillarbox.core.errors import RejectedError
 from pillarbox.settings.tls import Tls
@@ -185,6 +186,7 @@ class RabbitMQReceivedDeadLetter:
 def dead_letter_of(message: ReceivedMessage) -> BrokerDeadLetter:
     """A dead letter from its headers. Raises nothing, whatever a producer wrote."""
     incoming = message.incoming()
+    event_id, event_type = id_and_type(incoming)
     headers = incoming.headers
     decision = _last_dead_lettering(message.properties.headers, message.queue)
     reasons = (_text(decision, "reason"), headers.get(REASON))
@@ -192,8 +194,8 @@ def dead_letter_of(message: ReceivedMessage) -> BrokerDeadLetter:
     failed_at = parse_timestamp(headers.get(LAST_FAILED_AT))
     return BrokerDeadLetter(
         queue=message.queue,
-        event_id=legible(incoming.event_id),
-        event_type=legible(incoming.event_type or headers.get("eventType")),
+        event_id=legible(event_id),
+        event_type=legible(event_type),
         reason="; before that: ".join(reason for reason in reasons if reason) or None,
         attempts=incoming.attempts or count_in(decision, "count"),
         dead_lettered_at=decided_at if isinstance(decided_at, datetime) else failed_at,

@@ -15,7 +15,14 @@ from itertools import repeat
 from typing import Any
 
 from pillarbox.core.clock import Duration
-from pillarbox.core.errors import ConfigurationError, PermanentError, RejectedError, SendError, UnavailableError
+from pillarbox.core.errors import (
+    ConfigurationError,
+    NackedError,
+    PermanentError,
+    RejectedError,
+    SendError,
+    UnavailableError,
+)
 from pillarbox.core.transport import Address, Outgoing, Pace, SendResult
 from pillarbox.settings.shared import SEND_TIMEOUT
 from pillarbox.settings.tls import Tls
@@ -220,7 +227,9 @@ class RabbitMQTransport:
             self._declaring -= 1
         for publication in publications:
             if (error := refused.get(publication.routing_key)) is not None:
-                results.set(publication.position, _unavailable(error))
+                failure = _unavailable(error)
+                is_of_queue = connection.lost is None and connection.blocked is None
+                results.set(publication.position, _of_key(publication, failure) if is_of_queue else failure)
         return self._with_queues(connection, results.pending(publications))
 
     def _fail_refused(
@@ -240,13 +249,11 @@ class RabbitMQTransport:
                 f"{where} refuses exchange {culprit.exchange!r}, routing key {culprit.routing_key!r}: {refusal}"
             )
             # Other messages for it would be refused, too, each with the loss of a channel.
-            same = [
-                publication
-                for publication in publications
-                if publication.exchange == culprit.exchange
-                and (refusal.code == 404 or publication.routing_key == culprit.routing_key)
-            ]
-            results.fail(same, error)
+            for one in publications:
+                if one.exchange == culprit.exchange and not refusal.is_of_topic:
+                    results.set(one.position, error)
+                elif one.exchange == culprit.exchange and one.routing_key == culprit.routing_key:
+                    results.set(one.position, _of_key(one, error))
         else:
             results.set(culprit.position, RejectedError(f"RabbitMQ refuses event {culprit.event_id}: {refusal}"))
 
@@ -272,6 +279,14 @@ def _addressed(batch: Sequence[Outgoing], results: BatchResults) -> list[Publica
             continue
         publications.append(Publication(position, outgoing, address.exchange, key))
     return publications
+
+
+def _of_key(publication: Publication, error: UnavailableError) -> UnavailableError:
+    """The error of a message whose queue or topic cannot be used. If the destination has a routing key for each of
+    several events, the others are available: then it is an error of this message, which is deferred by itself."""
+    address = publication.outgoing.address
+    is_only_key = isinstance(address, RabbitMQAddress) and address.fixed_key is not None
+    return error if is_only_key else NackedError(str(error))
 
 
 def _unavailable(error: SendError | ConfigurationError) -> UnavailableError:

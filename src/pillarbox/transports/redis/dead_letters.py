@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pillarbox.admin.broker_dead_letters import BrokerDeadLetter, legible
+from pillarbox.cloudevents import id_and_type
 from pillarbox.core.clock import Duration, parse_timestamp
 from pillarbox.core.errors import NackedError, RejectedError, UnavailableError
 from pillarbox.settings.tls import Tls
@@ -118,10 +119,11 @@ class RedisReceivedDeadLetter:
 def dead_letter_of(entry: ReceivedEntry) -> BrokerDeadLetter:
     """A dead letter from its fields. Raises nothing, whatever a producer wrote."""
     incoming = entry.incoming()
+    event_id, event_type = id_and_type(incoming)
     return BrokerDeadLetter(
         queue=entry.stream,
-        event_id=legible(incoming.event_id),
-        event_type=legible(incoming.event_type),
+        event_id=legible(event_id),
+        event_type=legible(event_type),
         reason=legible(entry.text(REASON)),
         attempts=entry.count(ATTEMPTS),
         dead_lettered_at=parse_timestamp(entry.text(LAST_FAILED_AT)),

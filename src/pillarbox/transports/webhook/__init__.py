@@ -1,6 +1,6 @@
 """Webhooks: each event in a signed POST request, and the verifier for its receiver.
 
-The names are loaded when they are first used: a receiver needs no driver.
+The names are loaded when they are first used: a receiver loads no client.
 """
 
 from typing import TYPE_CHECKING

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import unquote
 
 PREFIX = "pillarbox-"
 CLOUDEVENTS_PREFIX = "ce-"
+_CLOUDEVENTS_MARK = f"{CLOUDEVENTS_PREFIX}specversion"
 _STANDARD = frozenset({"traceparent", "tracestate"})
 
 _UNSAFE_VALUE = re.compile("[^!#$&-~]")
@@ -46,12 +48,14 @@ def _percent(found: re.Match[str]) -> str:
 
 def request_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers of an event as headers of a request. Raises UnicodeEncodeError for a lone surrogate."""
-    is_cloudevent = f"{CLOUDEVENTS_PREFIX}specversion" in headers
-    written: dict[str, str] = {}
-    for name, value in headers.items():
-        kept = name in _STANDARD or (is_cloudevent and name.startswith(CLOUDEVENTS_PREFIX))
-        written[encoded_name(name if kept else f"{PREFIX}{name}")] = encoded(value)
-    return written
+    is_cloudevent = _CLOUDEVENTS_MARK in headers
+    return {_written_name(name, is_cloudevent): encoded(value) for name, value in headers.items()}
+
+
+@lru_cache(maxsize=1024)
+def _written_name(name: str, is_cloudevent: bool) -> str:
+    kept = name in _STANDARD or (is_cloudevent and name.startswith(CLOUDEVENTS_PREFIX))
+    return encoded_name(name if kept else f"{PREFIX}{name}")
 
 
 def event_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -187,9 +187,14 @@ class HttpEndpoint:
         """What requests that share connections have in common."""
         return self.scheme, self.host, self.port
 
-    def __str__(self) -> str:
+    @property
+    def authority(self) -> str:
+        """Host and port, as in the header `Host`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}" + ("" if self.port == _PORTS[self.scheme] else f":{self.port}")
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}"
 
     def join(self, path: str) -> str:
         """The URL of a path below this one."""

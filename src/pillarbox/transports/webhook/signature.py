@@ -1,4 +1,4 @@
-"""Signatures of the Standard Webhooks specification: the relay signs, a receiver verifies. Needs no driver.
+"""Signatures of the Standard Webhooks specification: the relay signs, a receiver verifies.
 
 The signed content is `id.timestamp.body`; the signature is an HMAC-SHA256 in base64, as in `v1,K5oZ…`. While a secret
 is replaced, a message has one signature per secret, separated by spaces, and a receiver accepts any of them.

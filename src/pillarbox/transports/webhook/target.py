@@ -1,18 +1,14 @@
-"""Where the requests of one address go, and what is read of their responses."""
+"""Where the requests of one address go, and their bytes."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
+import time
+from urllib.parse import urlsplit
 
 from pillarbox.core.transport import Outgoing
-from pillarbox.transports.webhook.connection import reason
-from pillarbox.transports.webhook.driver import URL, ClientError, ClientResponse
+from pillarbox.transports.webhook.headers import encoded_id, request_headers
 from pillarbox.transports.webhook.plugin import HttpEndpoint, WebhookAddress, WebhookOptions
-from pillarbox.transports.webhook.responses import EXCERPT_BYTES
-
-DRAIN_SECONDS = 1.0
-"""Seconds that the rest of a response may take; then its connection is closed."""
+from pillarbox.transports.webhook.signature import ID, SIGNATURE, TIMESTAMP, signature_header
 
 
 class Target:
@@ -26,53 +22,37 @@ class Target:
         self.endpoint = HttpEndpoint.parse(address.url) if address.is_absolute else base
         self.keys = address.keys or keys
         given = (*options.headers.items(), *address.headers.items())
-        self.headers = {name.lower(): value for name, value in given}
-        values = [part for value in self.headers.values() for part in (value, *value.split(" "))]
+        self._headers = {name.lower(): value for name, value in given}
+        values = [part for value in self._headers.values() for part in (value, *value.split(" "))]
         self.secrets = sorted({*values, *address.secrets, *options.secrets}, key=len, reverse=True)
         """Texts that no error may show."""
-        self._fixed = self._url(address.url) if address.fixed else None
+        own = {"host": self.endpoint.authority, "user-agent": "pillarbox", "accept": "*/*"}
+        fields = own | {"accept-encoding": "identity"} | self._headers
+        self._common = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
+        self._fixed = self._path(address.url) if address.fixed else None
 
-    def url_for(self, one: Outgoing) -> URL:
-        """Raises PermanentError."""
-        return self._fixed or self._url(self._address.url_for(one.message))
+    def request(self, one: Outgoing) -> bytes:
+        """The bytes of a request. Raises PermanentError, and UnicodeEncodeError for a header that is not text."""
+        path = self._fixed or self._path(self._address.url_for(one.message))
+        body, message_id, timestamp = one.body, encoded_id(one.message.event_id), int(time.time())
+        signature = ""
+        if self.keys:
+            signature = f"{SIGNATURE}: {signature_header(self.keys, message_id, timestamp, body)}\r\n"
+        event = "".join(
+            [
+                f"{name}: {value}\r\n"
+                for name, value in request_headers(one.headers).items()
+                if name not in self._headers
+            ]
+        )
+        head = (
+            f"POST {path} HTTP/1.1\r\n{self._common}Content-Type: {one.content_type}\r\n"
+            f"Content-Length: {len(body)}\r\nIdempotency-Key: {message_id}\r\n"
+            f"{ID}: {message_id}\r\n{TIMESTAMP}: {timestamp}\r\n{signature}{event}\r\n"
+        )
+        return head.encode("ascii") + body
 
-    def _url(self, text: str) -> URL:
-        return URL(text if self._address.is_absolute else self._base.join(text), encoded=True)
-
-
-async def finish(response: ClientResponse) -> None:
-    """Read the rest of a response, so that its connection can be used again; close it if there is much more."""
-    if not response.content.at_eof():
-        await beginning(response)
-
-
-async def beginning(response: ClientResponse) -> bytes:
-    """At most `EXCERPT_BYTES` of a response, as far as they arrive soon."""
-    read = bytearray()
-    try:
-        async with asyncio.timeout(DRAIN_SECONDS):
-            while len(read) < EXCERPT_BYTES and (part := await response.content.readany()):
-                read += part
-    except (ClientError, OSError):  # among them TimeoutError
-        pass
-    if not response.content.at_eof():
-        response.close()
-    return bytes(read[:EXCERPT_BYTES])
-
-
-_TEXTS: Mapping[str, str] = {
-    "ServerDisconnectedError": "the connection was closed before the response",
-    "ClientPayloadError": "the connection was lost during the response",
-    "ClientResponseError": "the response is not valid HTTP",
-}
-
-
-def failure(error: BaseException) -> str:
-    """Why a request failed. The texts of aiohttp may contain the URL, so that only those of the system are shown."""
-    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None)
-    if isinstance(inner, BaseException):
-        return reason(inner)
-    if isinstance(error, OSError) and error.strerror:
-        return reason(error)
-    name = type(error).__name__
-    return _TEXTS.get(name, name)
+    def _path(self, text: str) -> str:
+        """The path and query of a URL, as in the first line of a request."""
+        parts = urlsplit(text if self._address.is_absolute else self._base.join(text))
+        return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

@@ -12,13 +12,11 @@ Standard Webhooks specification, `Idempotency-Key` (the event id), and the heade
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
-from io import BytesIO
-from typing import Any
+from functools import partial
 
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, PermanentError, SendError, UnavailableError
@@ -26,21 +24,9 @@ from pillarbox.core.payload import Size, size_in_bytes
 from pillarbox.core.transport import Address, Outgoing, Pace, SendResult
 from pillarbox.settings.shared import SEND_TIMEOUT
 from pillarbox.transports.shares import free_calls
-from pillarbox.transports.webhook.connection import connect
-from pillarbox.transports.webhook.driver import (
-    URL,
-    AbstractResolver,
-    ClientError,
-    ClientResponse,
-    ClientSession,
-    ClientTimeout,
-    ConnectionTimeoutError,
-    DummyCookieJar,
-    TCPConnector,
-    ThreadedResolver,
-)
+from pillarbox.transports.webhook.connection import Dialer, KeptAddresses, Resolver, connect, reason, system_resolver
 from pillarbox.transports.webhook.guard import AddressGuard
-from pillarbox.transports.webhook.headers import encoded_id, request_headers
+from pillarbox.transports.webhook.http1 import InvalidResponseError, Response
 from pillarbox.transports.webhook.plugin import (
     HEADER_VALUE,
     HttpEndpoint,
@@ -49,17 +35,13 @@ from pillarbox.transports.webhook.plugin import (
     check_keys,
     tls_context,
 )
+from pillarbox.transports.webhook.pool import ConnectTimeoutError, DisconnectedError, HttpPool, HttpRequest
 from pillarbox.transports.webhook.responses import excerpt_of, result_of, retry_after_seconds
-from pillarbox.transports.webhook.signature import ID, SIGNATURE, TIMESTAMP, signature_header
-from pillarbox.transports.webhook.target import Target, beginning, failure, finish
+from pillarbox.transports.webhook.target import Target
 
 CLOSED = "the webhook transport is closed; create a new one"
-KEEP_ALIVE = 4.0
-"""Seconds that an idle connection is kept: less than most servers keep it, so that no request meets its end."""
 PINGED_HOSTS = 5
 """The most hosts that a ping connects to before it fails."""
-_LARGE = 1 << 20
-"""Bytes from which aiohttp writes a body in pieces."""
 
 
 class WebhookTransport:
@@ -82,16 +64,16 @@ class WebhookTransport:
         max_body: Size = WebhookOptions.max_body,
         max_retry_after: Duration = WebhookOptions.max_retry_after,
         response_text: bool = WebhookOptions.response_text,
-        resolver: AbstractResolver | None = None,
+        resolver: Resolver = system_resolver,
     ) -> None:
         """
         url: where events go whose address has no URL of its own; a path in an address is a path below it.
         send_timeout: how long one request may take, from its connection to the end of the response.
-        resolver: aiohttp's, instead of that of the system.
+        resolver: takes host and port, and returns what `getaddrinfo` returns; instead of that of the system.
 
         The others are the settings of `[transports.NAME]`. Raises ConfigurationError for a value that cannot work.
         """
-        self._options = options = WebhookOptions(
+        self._options = WebhookOptions(
             connections_per_host=connections_per_host,
             total_connections=total_connections,
             connect_timeout=connect_timeout,
@@ -113,16 +95,16 @@ class WebhookTransport:
         self._send_timeout = seconds(send_timeout, field="send_timeout")
         self._max_body = size_in_bytes(max_body, field="max_body")
         self._max_retry_after = seconds(max_retry_after, field="max_retry_after")
-        self._resolver = resolver
-        self._session: ClientSession | None = None
-        self._slots: defaultdict[tuple[str, str, int], asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(options.connections_per_host)
+        self._pool = HttpPool(
+            Dialer(self._guard, self._tls, KeptAddresses(resolver)),
+            per_host=connections_per_host,
+            total=total_connections,
+            connect_timeout=self._connect_timeout,
+            send_timeout=self._send_timeout,
         )
-        """Requests under way per host: a request that waits for a connection has not begun, and cannot time out."""
         self._targets: dict[Address, Target] = {}
         self._neighbours: defaultdict[tuple[str, str, int], set[Address]] = defaultdict(set)
         """The addresses at each host."""
-        self._requests: set[asyncio.Task[SendResult]] = set()
         self._closed = False
         self.pace = Pace(
             batch_size=total_connections,
@@ -154,18 +136,18 @@ class WebhookTransport:
         if self._closed:
             raise UnavailableError(CLOSED)
         finished = _Finished()
-        tasks = [finished.watch(position, self._begin(one)) for position, one in enumerate(batch)]
-        left = len(tasks)
+        requests = [self._begin(one, partial(finished.add, position)) for position, one in enumerate(batch)]
+        left = len(requests)
         try:
             while left:
                 results = await finished.next()
                 left -= len(results)
                 yield results
         finally:
-            for task in tasks:
-                task.cancel()
             if left:
-                await asyncio.gather(*tasks, return_exceptions=True)
+                for request in requests:
+                    if request is not None:
+                        request.cancel()
 
     async def ping(self) -> None:
         """Connect to one of the hosts, and send nothing. Raises UnavailableError if none of the first ones can be
@@ -185,12 +167,7 @@ class WebhookTransport:
 
     async def aclose(self) -> None:
         self._closed = True
-        requests = list(self._requests)
-        for request in requests:
-            request.cancel()
-        await asyncio.gather(*requests, return_exceptions=True)
-        if self._session is not None:
-            await self._session.close()
+        await self._pool.aclose(UnavailableError(CLOSED))
 
     def _capacity(self, address: Address, sending: Mapping[Address, int]) -> int:
         """How many more requests this destination may have under way: one that hangs leaves the others their shares,
@@ -205,76 +182,72 @@ class WebhookTransport:
             free_calls(address, there, neighbours, limit=self._options.connections_per_host),
         )
 
-    def _begin(self, one: Outgoing) -> asyncio.Task[SendResult]:
-        task = asyncio.create_task(self._request(one))
-        self._requests.add(task)
-        task.add_done_callback(self._requests.discard)
-        return task
-
-    async def _request(self, one: Outgoing) -> SendResult:
-        """Send one event. Raises nothing but a cancellation."""
+    def _begin(self, one: Outgoing, add: Callable[[SendResult], None]) -> HttpRequest | None:
+        """Begin to send one event; `add` gets its result. None: it has its result, and nothing is sent."""
         target = self._target(one.address)
         if target is None:
-            return PermanentError(
-                f"{type(one.address).__name__} is not an address of a webhook; correct the destination"
-            )
+            add(PermanentError(f"{type(one.address).__name__} is not an address of a webhook; correct the destination"))
+            return None
+        try:
+            data = self._request(one, target)
+        except SendError as error:
+            add(error)
+            return None
+
+        def on_done(done: Response | Exception) -> None:
+            add(self._result(done, target, one))
+
+        return self._pool.send(target.endpoint, data, on_done)
+
+    def _request(self, one: Outgoing, target: Target) -> bytes:
+        """The bytes of a request. Raises PermanentError."""
         if not HEADER_VALUE.fullmatch(one.content_type):
-            return PermanentError(
+            raise PermanentError(
                 f"event {one.message.event_id} has a content type that HTTP does not allow; correct the producer"
             )
         if len(one.body) > self._max_body:
-            return PermanentError(
+            raise PermanentError(
                 f"event {one.message.event_id} has a body of {len(one.body)} bytes, more than max_body "
                 f"({self._options.max_body}); raise it, or send less"
             )
         try:
-            url = target.url_for(one)
-            headers = self._headers(one, target)
-        except SendError as error:
-            return error
+            return target.request(one)
         except UnicodeEncodeError:
-            return PermanentError(f"event {one.message.event_id!r} has a header that is not text; correct the producer")
-        async with self._slots[target.endpoint.origin]:
-            try:
-                response = await self._post(url, headers, one.body)
-            except TimeoutError as error:
-                return UnavailableError(self._timed_out(target, error))
-            except (ClientError, OSError) as error:
-                return UnavailableError(f"{target.endpoint} failed: {failure(error)}")
-            async with response:
-                return await self._result(response, one.body, target)
+            raise PermanentError(
+                f"event {one.message.event_id!r} has a header that is not text; correct the producer"
+            ) from None
 
-    async def _post(self, url: URL, headers: dict[str, str], body: bytes) -> ClientResponse:
-        """The response, as soon as its headers are there."""
-        session = self._session or self._open()
-        data: Any = BytesIO(body) if len(body) >= _LARGE else body
-        async with asyncio.timeout(self._send_timeout):
-            return await session.post(url, data=data, headers=headers, allow_redirects=False)
-
-    async def _result(self, response: ClientResponse, body: bytes, target: Target) -> SendResult:
-        if 200 <= response.status < 300:
-            await finish(response)
-            return None
-        asked = response.headers.get("Retry-After")
-        read = await beginning(response)
-        return result_of(
-            response.status,
-            host=str(target.endpoint),
-            retry_after=retry_after_seconds(asked, now=datetime.now(UTC), maximum=self._max_retry_after),
-            location=response.headers.get("Location"),
-            excerpt=excerpt_of(read, secrets=target.secrets, body=body) if self._options.response_text else "",
-        )
-
-    def _headers(self, one: Outgoing, target: Target) -> dict[str, str]:
-        message_id, timestamp = encoded_id(one.message.event_id), int(time.time())
-        headers = request_headers(one.headers)
-        headers.update(target.headers)
-        headers["Content-Type"] = one.content_type
-        headers["Idempotency-Key"] = headers[ID] = message_id
-        headers[TIMESTAMP] = str(timestamp)
-        if target.keys:
-            headers[SIGNATURE] = signature_header(target.keys, message_id, timestamp, one.body)
-        return headers
+    def _result(self, done: Response | Exception, target: Target, one: Outgoing) -> SendResult:
+        """What a response or an error means. The text of an error never contains the URL."""
+        match done:
+            case Response(status=status) if 200 <= status < 300:
+                return None
+            case Response():
+                return result_of(
+                    done.status,
+                    host=str(target.endpoint),
+                    retry_after=retry_after_seconds(
+                        done.retry_after, now=datetime.now(UTC), maximum=self._max_retry_after
+                    ),
+                    location=done.location,
+                    excerpt=excerpt_of(done.body, secrets=target.secrets, body=one.body)
+                    if self._options.response_text
+                    else "",
+                )
+            case UnavailableError():
+                return done
+            case ConnectTimeoutError():
+                return UnavailableError(
+                    f"{target.endpoint} cannot be reached: no connection within {self._connect_timeout:g} s"
+                )
+            case TimeoutError():
+                return UnavailableError(f"{target.endpoint} did not respond within {self._send_timeout:g} s")
+            case DisconnectedError():
+                return UnavailableError(f"{target.endpoint} failed: the connection was closed before the response")
+            case OSError() | InvalidResponseError():
+                return UnavailableError(f"{target.endpoint} failed: {reason(done)}")
+            case _:
+                return UnavailableError(f"the webhook transport is at fault: {type(done).__name__}")
 
     def _target(self, address: Address) -> Target | None:
         found = self._targets.get(address)
@@ -282,31 +255,6 @@ class WebhookTransport:
             found = self._targets[address] = Target(address, self._endpoint, self._options, self._keys)
             self._neighbours[found.endpoint.origin].add(address)
         return found
-
-    def _open(self) -> ClientSession:
-        """The session. Cookies, proxies of the environment and redirects are not used."""
-        connector = TCPConnector(
-            limit=self._options.total_connections,
-            limit_per_host=self._options.connections_per_host,
-            keepalive_timeout=KEEP_ALIVE,
-            ssl=self._tls,
-            resolver=self._resolver or ThreadedResolver(),
-            socket_factory=self._guard.socket_for,
-        )
-        self._session = ClientSession(
-            connector=connector,
-            cookie_jar=DummyCookieJar(),
-            timeout=ClientTimeout(total=None, sock_connect=self._connect_timeout),
-            trust_env=False,
-            auto_decompress=False,
-            headers={"User-Agent": "pillarbox", "Accept-Encoding": "identity"},
-        )
-        return self._session
-
-    def _timed_out(self, target: Target, error: TimeoutError) -> str:
-        if isinstance(error, ConnectionTimeoutError):
-            return f"{target.endpoint} cannot be reached: no connection within {self._connect_timeout:g} s"
-        return f"{target.endpoint} did not respond within {self._send_timeout:g} s"
 
 
 class _Finished:
@@ -316,17 +264,7 @@ class _Finished:
         self._results: list[tuple[int, SendResult]] = []
         self._some = asyncio.Event()
 
-    def watch(self, position: int, request: asyncio.Task[SendResult]) -> asyncio.Task[SendResult]:
-        request.add_done_callback(lambda done: self._add(position, done))
-        return request
-
-    def _add(self, position: int, done: asyncio.Task[SendResult]) -> None:
-        if done.cancelled():
-            result: SendResult = UnavailableError(CLOSED)
-        elif (error := done.exception()) is not None:
-            result = UnavailableError(f"the webhook transport is at fault: {type(error).__name__}")
-        else:
-            result = done.result()
+    def add(self, position: int, result: SendResult) -> None:
         self._results.append((position, result))
         self._some.set()
 

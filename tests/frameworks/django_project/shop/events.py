@@ -1,11 +1,12 @@
-"""Handlers and a consumer that use models."""
+"""Handlers and consumers that use models."""
 
+import os
 from contextlib import suppress
 from typing import Any
 
 from django.db import DatabaseError, connection
 
-from pillarbox import ConsumedEvent, Consumer, HandlerContext, Handlers, ReceivedEvent
+from pillarbox import ConsumedEvent, Consumer, HandlerContext, Handlers, ReceivedEvent, open_source
 from pillarbox.integrations.django import inbox, inbox_transaction
 
 from .models import Note
@@ -47,3 +48,12 @@ def count(transaction: Any, event: ConsumedEvent) -> None:
 
 
 handlers.add(consumer)
+
+if "AMQP_URL" in os.environ:
+    billing = Consumer(
+        open_source(os.environ["AMQP_URL"], "billing"), name="billing", transaction=inbox_transaction, inbox=inbox()
+    )
+
+    @billing.on("order.billed")
+    def bill(transaction: Any, event: ConsumedEvent) -> None:
+        Note.objects.create(text=f"billed {event.event_id}")

@@ -7,6 +7,7 @@ from tests.unit.ops.settings.loading import load, origins, problems
 
 RABBIT = "[transports.rabbit]\nurl = 'amqp://mq/'\n"
 NATS = "[transports.nats]\nurl = 'nats://n1,n2'\n"
+CELERY = "[transports.tasks]\nurl = 'celery://mq/'\n"
 STDOUT = "[transports.out]\nurl = 'stdout://'\n"
 DESTINATION = "[destinations.d]\n"
 
@@ -83,6 +84,22 @@ DESTINATION = "[destinations.d]\n"
             RABBIT + "[[transports.rabbit.exchanges]]\nname = 'x'\ntype = 'tropic'",
             "transports.rabbit.exchanges[0] in pillarbox.toml: exchange 'x': type is",
         ),
+        (
+            CELERY + "[transports.tasks.options]\nqueu = 'x'",
+            "transports.tasks.options.queu is not an option of celery; did you mean 'queue'?",
+        ),
+        (
+            CELERY + "[transports.tasks.options]\nqueue_type = 'stream'",
+            "transports.tasks.options.queue_type is 'stream': write",
+        ),
+        (
+            CELERY + DESTINATION + "[destinations.d.options]\nrouting = 'x'",
+            "destinations.d.options.routing is not an option of celery; there are task, queue",
+        ),
+        (
+            CELERY + DESTINATION + "[destinations.d.options]\ntask = 5",
+            "destinations.d.options.task is 5: write text in quotes",
+        ),
     ],
 )
 def test_invalid_combinations_are_rejected(write: Write, text: str, problem: str) -> None:
@@ -127,6 +144,10 @@ def test_questionable_combinations_are_noted(write: Write, text: str, note: str)
         RABBIT + "[[transports.rabbit.queues]]\nname = 'q'\nmax_length = 5",
         NATS + "[[transports.nats.streams]]\nname = 's'\nsubjects = ['x']\nmax_msgs = 5",
         NATS + DESTINATION + "ordering = 'pipelined'",
+        CELERY
+        + "[transports.tasks.options]\nqueue = 'x'\nsend_timeout = '5s'\nwindow = 5\n"
+        + DESTINATION
+        + "[destinations.d.options]\ntask = 'shop.tasks.bill'\nqueue = 'q'",
     ],
 )
 def test_valid_combinations_have_no_note(write: Write, text: str) -> None:

@@ -57,6 +57,12 @@ def test_dead_lettering_in_the_dead_letter_queue_itself_does_not_count() -> None
     assert dead_letter({"x-death": [here]}).original_queue is None
 
 
+def test_id_and_type_of_a_cloudevent_are_shown() -> None:
+    attributes = {"cloudEvents_specversion": "1.0", "cloudEvents_id": "c1", "cloudEvents_type": "shop.order"}
+    found = dead_letter(attributes, message_id=None, type=None)
+    assert (found.event_id, found.event_type, found.size) == ("c1", "shop.order", 4)
+
+
 def test_the_type_may_be_in_a_header() -> None:
     assert dead_letter({"eventType": "order.moved"}, type=None).event_type == "order.moved"
 

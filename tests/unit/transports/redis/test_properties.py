@@ -32,6 +32,18 @@ def test_no_entry_raises_and_a_moved_one_keeps_the_fields_of_its_producer(pairs:
     assert kept == [pair for pair in pairs if pair[0] not in OURS]
 
 
+def test_id_and_type_of_a_structured_cloudevent_are_shown_with_its_whole_body() -> None:
+    body = b'{"specversion":"1.0","id":"c1","type":"shop.order","source":"/shop","data":1}'
+    found = dead_letter_of(entry(b"content_type", b"application/cloudevents+json", b"body", body))
+    assert (found.event_id, found.event_type, found.body) == ("c1", "shop.order", body)
+    assert found.content_type == "application/cloudevents+json"
+
+
+def test_a_cloudevent_that_cannot_be_read_has_no_id() -> None:
+    found = dead_letter_of(entry(b"content_type", b"application/cloudevents+json", b"body", b"{"))
+    assert (found.event_id, found.size) == (None, 1)
+
+
 def test_a_failure_is_counted_and_the_time_of_the_first_one_stays() -> None:
     received = entry(b"id", b"a", b"pillarbox-attempts", b"2", b"pillarbox-first-failed-at", b"2026-01-01T00:00:00Z")
     incoming = received.incoming()

@@ -13,6 +13,7 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -61,6 +62,13 @@ def unpack(incoming: Incoming) -> tuple[Incoming, Mapping[str, str]]:
         headers=MappingProxyType({**_as_headers(attributes, incoming.headers), **incoming.headers}),
     )
     return unpacked, MappingProxyType(attributes)
+
+
+def id_and_type(incoming: Incoming) -> tuple[str | None, str | None]:
+    """The event id and the event type of a message, also of a CloudEvent. Raises nothing, whatever a producer wrote."""
+    with suppress(PermanentError):
+        incoming, _ = unpack(incoming)
+    return incoming.event_id, incoming.event_type or incoming.headers.get("eventType")
 
 
 def _attributes(headers: Mapping[str, str]) -> dict[str, str]:
