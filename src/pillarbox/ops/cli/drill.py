@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.cli.context import current_invocation, quiet_drivers
+from pillarbox.ops.cli.context import current_invocation, log_to_stderr
 from pillarbox.ops.cli.exits import FAILURE, VOID, confirm, yes_option
 from pillarbox.ops.cli.output import print_json
 from pillarbox.ops.cli.signals import SIGNALS
@@ -111,7 +111,7 @@ def drill(
 
     invocation = current_invocation()
     refuse_memory(invocation.settings)
-    quiet_drivers()
+    log_to_stderr()
     source = SettingsSource(config=invocation.config, flags=invocation.flags, spelt=invocation.spelt)
     options = DrillOptions(
         seed=secrets.randbelow(1 << 32) if seed is None else seed,

@@ -61,9 +61,8 @@ class DrillTables:
 
     async def create(self) -> None:
         """Create the tables. Raises StoreUnavailableError."""
-        async with aclosing(self.producer()) as producer, producer.transaction() as connection:
-            await self.arun(connection, "create_transactions")
-            await self.arun(connection, "create_effects")
+        for statement in ("create_transactions", "create_effects"):
+            await self.read(statement)  # each in its own transaction, because MariaDB commits after each
 
     async def committed(self) -> set[str]:
         """Return the numbers of all transactions in the database."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 
@@ -11,6 +12,8 @@ from pillarbox.ops.drill.database import DrillTables
 from pillarbox.ops.drill.target import DrillTarget
 from pillarbox.ops.wiring import open_store
 from pillarbox.plugins import DrillQueue
+
+_log = logging.getLogger("pillarbox.drill")
 
 
 def describe_objects(target: DrillTarget) -> list[str]:
@@ -58,10 +61,11 @@ async def _refuse_existing(find: Callable[[], Awaitable[Sequence[str]]]) -> None
 
 
 async def _remove(drop: Callable[[], Awaitable[object]], what: str) -> None:
+    """Remove what was created. A failure must not hide the result of the drill, so that it is only logged."""
     try:
         await drop()
     except PillarboxError as error:
-        raise CommandError(f"{what}: could not be removed: {error}; remove it yourself") from error
+        _log.warning("%s: could not be removed: %s; remove it yourself", what, error)
 
 
 async def _attempt(what: str, work: Awaitable[object]) -> None:
