@@ -42,7 +42,7 @@ def test_the_list_covers_all_tables(with_dead_letters: Stock) -> None:
         (["--key", "k"], ["dead2", "dead1"]),
         (["--type", "another"], []),
         (["--destination", "mail"], ["dead2"]),
-        (["--retrying"], []),
+        (["--state", "retrying"], []),
         (["--since", "1h", "--limit", "1"], ["fresh"]),
         (["--since", "2100-01-01T00:00:00Z"], []),
     ],
