@@ -9,6 +9,7 @@ import click
 from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, EventReport, Position
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
+from pillarbox.ops.cli.events_erase import erase
 from pillarbox.ops.cli.events_requests import discard, reschedule, retry
 from pillarbox.ops.cli.exits import NotFoundError
 from pillarbox.ops.cli.output import as_json, clean, print_facts, print_json, print_table, span
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def events() -> None:
-    """List, count and show events; retry, reschedule and discard pending ones.
+    """List, count and show events; retry, reschedule and discard pending ones; erase aggregates.
 
     \b
     Examples:
@@ -37,6 +38,7 @@ def events() -> None:
 events.add_command(retry)
 events.add_command(reschedule)
 events.add_command(discard)
+events.add_command(erase)
 
 
 @events.command("list")

@@ -97,7 +97,7 @@ def event_options(command: F) -> F:
         since_option,
         click.option(
             "--state",
-            type=click.Choice(list(EventState)),
+            type=click.Choice([state.value for state in EventState]),
             callback=lambda _context, _option, value: None if value is None else EventState(value),
             help="Only events in this state.",
         ),

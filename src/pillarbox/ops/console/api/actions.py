@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, cast
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops import dead_letter_actions, dead_letter_edit, operator_requests
+from pillarbox.ops import dead_letter_actions, dead_letter_edit, erasure, operator_requests
 from pillarbox.ops.blocked_keys import key_action_of
 from pillarbox.ops.bulk_actions import Scope
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.api import outbox_models
 from pillarbox.ops.console.api.endpoint import ApiEndpoint
-from pillarbox.ops.console.bulk_counts import check_count
+from pillarbox.ops.console.bulk_counts import check_count, with_count_timeout
 from pillarbox.ops.console.fields import is_yes, texts_of
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_filter
 from pillarbox.ops.console.pages.dead_letter_edit import amend, dead_letter_of
@@ -143,6 +143,19 @@ async def act_on_keys(request: ConsoleRequest) -> dict[str, Any]:
     return {"matched": len(pending), "requested": 0 if dry_run else len(pending), "dry_run": dry_run}
 
 
+async def erase(request: ConsoleRequest) -> dict[str, Any]:
+    body = request.form
+    aggregate = str(body.get("aggregate", ""))
+    found = await with_count_timeout(erasure.find(request.store, aggregate))
+    if "count" in body:
+        check_count(len(found), body["count"])
+    dry_run, requested = is_yes(body, "dry_run"), 0
+    if not dry_run and found:
+        requested = (await erasure.erase(request.store, aggregate, found, by=request.user.name)).requested
+    counts = {"pending": len(found.pending), "history": len(found.history), "dead_letters": len(found.dead_letters)}
+    return counts | {"requested": requested, "dry_run": dry_run}
+
+
 async def replay(request: ConsoleRequest) -> dict[str, Any]:
     progress, said, request.later = await start_replay(request)
     return {"replay": progress.number, "message": said}
@@ -219,6 +232,15 @@ ACTIONS = (
         },
         posts=True,
         needs=_OPERATOR,
+    ),
+    ApiEndpoint(
+        path="/events/erase",
+        summary="Erase all events of one aggregate; archive files are erased on the command line",
+        answer=erase,
+        returns=outbox_models.ErasureJson,
+        fields={"aggregate": "its type and its id, such as CUSTOMER:42", **_CONFIRMED},
+        posts=True,
+        needs=Role.ADMIN,
     ),
     ApiEndpoint(
         path="/everything",

@@ -77,3 +77,7 @@ SELECT m.id, m.event_id, m.destination, 'dead_lettered', {about:m.}, m.key, {pay
 -- name: archive_delete_history
 -- Delete exactly these rows of the history.
 {delete_deliveries}
+
+-- name: delete_attempts
+-- Delete the failed sends of these events: an error may contain data of the event.
+DELETE FROM {attempt} WHERE event_id {among_texts:event_ids}
