@@ -24,6 +24,7 @@ from pillarbox.admin.archive import Archive, ExpiredCounts
 from pillarbox.admin.audit import Audit, AuditEntry, AuditFilter, AuditPage
 from pillarbox.admin.broker_dead_letters import BrokerDeadLetter, BrokerDeadLetters, ReceivedDeadLetter
 from pillarbox.admin.dead_letters import DeadLetterFilter, DeadLetterPage, DeadLetters, ListedDeadLetter
+from pillarbox.admin.destinations import DestinationLoad, OverrideChange, PendingGroup, RecentDelivery
 from pillarbox.admin.diagnosis import (
     Check,
     CheckResult,
@@ -51,6 +52,7 @@ from pillarbox.admin.listing import (
 from pillarbox.admin.overview import ConsumerView, Inspection, LaneView, Overview, RelayView
 from pillarbox.admin.replay import DeliveredRow, DeliveryPosition, Progress, Replay, ReplayBatch, ReplayCount, Replays
 from pillarbox.admin.requests import Action, Keep, OpenRequest, Requests
+from pillarbox.admin.states import EventState, StateCount
 from pillarbox.core.clock import Clock, Duration, SystemClock, seconds
 from pillarbox.core.errors import (
     ConfigurationError,
@@ -181,6 +183,7 @@ __all__ = [
     "DeliveredRow",
     "Delivery",
     "DeliveryPosition",
+    "DestinationLoad",
     "Destinations",
     "Diagnosis",
     "DrillQueue",
@@ -196,6 +199,7 @@ __all__ = [
     "EventPage",
     "EventReport",
     "EventRow",
+    "EventState",
     "EventTransaction",
     "Events",
     "ExpiredCounts",
@@ -238,10 +242,12 @@ __all__ = [
     "OutcomeStatistics",
     "Outgoing",
     "Override",
+    "OverrideChange",
     "Overview",
     "OwnedLane",
     "Pace",
     "Parked",
+    "PendingGroup",
     "PermanentError",
     "Position",
     "PriorSend",
@@ -251,6 +257,7 @@ __all__ = [
     "QueueView",
     "Ready",
     "ReceivedDeadLetter",
+    "RecentDelivery",
     "RejectedError",
     "RelayRegistration",
     "RelaySession",
@@ -284,6 +291,7 @@ __all__ = [
     "SourceHarness",
     "Split",
     "SqlAdmin",
+    "StateCount",
     "StatementSet",
     "Statistics",
     "Status",

@@ -29,7 +29,11 @@ SHOTS = {
     "dead": "/dead",
     "edit": "/dead/edit?dead_letter_id=1",
     "destinations": "/destinations",
+    "destination": "/destination?name=mailer",
     "keys": "/keys",
+    "skip": "/keys/decide?action=skip",
+    "retry": "/dead/decide?action=retry",
+    "parked": "/events?state=retrying",
     "relays": "/relays",
     "inbox": "/inbox",
     "store": "/store?doctor=1",
@@ -64,7 +68,7 @@ def main(folder: Path) -> None:
             ) as base,
             chromium() as browser,
         ):
-            for scheme, width in product(("light", "dark"), (1280, 390)):
+            for scheme, width in product(("light", "dark"), (1440, 390)):
                 shoot(browser, base, folder, scheme=scheme, width=width)
 
 

@@ -220,7 +220,7 @@ async def test_time_series_come_from_the_samples_of_relays(visit: Visit, stock: 
     await visitor.store.statistics.add("relay-1", {"orders": carried})
     course = (await visitor.client.get("/api/v1/timeseries?window=15m")).json()
     assert sum(value or 0 for value in course["published"]) == pytest.approx(0.1)
-    assert [value for value in course["p99"] if value is not None] == [0.025]
+    assert [value for value in course["p99"] if value is not None] == [0.02485]
     assert abs(course["times"][-1] - datetime.now(UTC).timestamp()) < 60
     answer = await visitor.client.get("/api/v1/timeseries?window=1y")
     assert "unknown window '1y'" in answer.json()["error"]

@@ -16,7 +16,8 @@ from starlette.responses import Response
 from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.ops.console import Console, NoLogin
 from pillarbox.ops.console.request import ConsoleRequest, page
-from pillarbox.ops.console.statistics import OverviewCache
+from pillarbox.ops.console.statistics import SharedRead
+from pillarbox.ops.health import take_snapshot
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
@@ -79,15 +80,15 @@ async def test_concurrent_requests_share_the_error_of_a_snapshot(
 
     monkeypatch.setattr(asyncpg.Connection, "fetch", noting)
     store = PostgresStore(postgres_url, statement_timeout="100ms")
-    cache = OverviewCache(store)
+    cache = SharedRead(lambda: take_snapshot(store))
     with psycopg.connect(postgres_url) as holder:
         holder.execute("LOCK TABLE outbox_message IN ACCESS EXCLUSIVE MODE")
-        found = await asyncio.gather(*(cache.snapshot() for _ in range(10)), return_exceptions=True)
+        found = await asyncio.gather(*(cache.get() for _ in range(10)), return_exceptions=True)
         asked = len(sent)
     assert {type(one) for one in found} == {StoreUnavailableError}
     sent.clear()
     cache.forget()
-    await cache.snapshot()
+    await cache.get()
     await store.aclose()
     assert asked <= len(sent)
 

@@ -38,7 +38,7 @@ async def counts(visitor: Visitor, error: str) -> list[int]:
     for path, body in (
         ("dead/discard", {"error": error}),
         ("dead/discard", {"error": error, "ids": ["held"]}),
-        ("events/act", {"action": "discard", "status": "BLOCKED", "error": error}),
+        ("events/act", {"action": "discard", "state": "blocked", "error": error}),
     ):
         answer = await visitor.client.post(f"/api/v1/{path}", json=body | {"dry_run": True}, headers=headers)
         counts.append(answer.json()["matched"])

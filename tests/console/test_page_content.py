@@ -73,7 +73,13 @@ async def test_an_event_names_the_destination_that_parks_it(visit: Visit, sqlite
     await visitor.store.lanes.renew(owner.relay, lease=LONG, breakers={"orders": "open"})
     assert "Parked: orders (breaker open)" in await visitor.page_text("/event?id=order-00")
     [reported] = (await visitor.client.get("/api/v1/event?id=order-00")).json()["waiting_for_destinations"]
-    assert reported == {"destination": "orders", "state": "open", "forced": False, "rate_limit": None}
+    assert reported == {
+        "destination": "orders",
+        "state": "unavailable",
+        "breaker": "open",
+        "forced": False,
+        "rate_limit": None,
+    }
     shown = await asyncio.to_thread(fresh_pillarbox, "events", "show", "order-00", PILLARBOX_STORE=sqlite_stock.url)
     assert "waiting for orders (breaker open)" in shown.stdout
     as_json = await asyncio.to_thread(
@@ -154,10 +160,13 @@ async def test_a_destination_with_mostly_failed_sends_is_failing(visit: Visit, s
     fine.count_delivered(0.1)
     await visitor.store.statistics.add(owner.relay, {"billing": OutcomeStatistics(retried=3, dead=1), "orders": fine})
     page = await visitor.page_text("/")
-    assert re.findall(r'"Destination" class="cut">(\w+)</td><td data-label="State"><span [^>]+>([\w-]+)<', page) == [
-        ("billing", "failing"),
-        ("mailer", "open"),
+    failing = page[page.index("Unavailable or failing destinations") :]
+    assert re.findall(r'name=(\w+)">\w+</a></td><td data-label="State"><span [^>]+>([\w-]+)<', failing) == [
+        ("billing", "available"),
+        ("mailer", "unavailable"),
     ]
+    assert failing.count(">failing</span>") == 1
+    assert "billing is available, but 100 % of the sends of the last five minutes failed." in page
     page = await visitor.page_text("/destinations")
     assert re.findall(r'data-label="Failed" class="([^"]+)">([^<]+)<', page) == [
         ("n bad", "100.0 %"),

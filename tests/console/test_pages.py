@@ -29,7 +29,7 @@ async def test_a_page_of_an_empty_store_says_what_to_do_next(visit: Visit, stock
 async def test_the_overview_says_whether_events_flow(visit: Visit, with_dead_letters: Stock) -> None:
     page = await (await visit(with_dead_letters)).page_text("/")
     assert '<strong data-live="state">stopped</strong>' in page
-    assert "no relay is running: start one with <code>pillarbox relay</code>" in page
+    assert "No relay is running: start one with <code>pillarbox relay</code>" in page
     assert '<p class="value" data-live="dead_letters">2</p>' in page
     assert '<p class="value" data-live="backlog">2</p>' in page
 
@@ -44,7 +44,10 @@ async def test_events_of_every_table_are_listed(visit: Visit, with_dead_letters:
     [
         ("status=FAILED", {"dead1", "dead2", "stuck"}),
         ("status=PUBLISHED", {"sent"}),
-        ("status=BLOCKED", {"stuck"}),
+        ("state=blocked", {"stuck"}),
+        ("state=ready", {"fresh"}),
+        ("state=dead_lettered", {"dead1", "dead2"}),
+        ("state=published&status=PUBLISHED", {"sent"}),
         ("key=k", {"dead1", "dead2"}),
         ("destination=mail", {"dead2"}),
         ("type=order.lost", set()),
@@ -192,6 +195,7 @@ async def test_the_inbox_shows_the_statistics_of_each_consumer(visit: Visit, sto
         ("/event?id=unknown", 404, "Event &#39;unknown&#39; not found"),
         ("/nowhere", 404, "There is no page /nowhere."),
         ("/events?status=LOST", 400, "status &#39;LOST&#39; is unknown"),
+        ("/events?state=lost", 400, "state &#39;lost&#39; is unknown: use ready, in_flight"),
         ("/events?since=yesterday", 400, "neither an age such as 1h nor a time"),
         ("/events?after=here", 400, "is not a position in a list"),
         ("/dead?view=list&after=x", 400, "after &#39;x&#39; is not a number"),

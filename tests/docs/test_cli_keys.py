@@ -8,17 +8,17 @@ from pillarbox.admin.audit import AuditEntry
 from pillarbox.admin.broker_dead_letters import BrokerDeadLetter
 from pillarbox.admin.dead_letters import ListedDeadLetter
 from pillarbox.admin.listing import EventDetail, Failure, ListedEvent
-from pillarbox.core.message import Status
+from pillarbox.admin.states import EventState
 from pillarbox.ops import exports
 from pillarbox.ops.dead_letter_groups import DeadLetterGroup
 from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
-LISTED = ListedEvent(NOON, 1, "", "e", Status.PENDING, "t", None, 0, 0, None, None, None, None)
+LISTED = ListedEvent(NOON, 1, "", "e", EventState.READY, "t", None, 0, 0, None, None, None, None)
 DEAD_LETTER = ListedDeadLetter(1, "e", "", "t", None, "no", 1, NOON, NOON, NOON)
 DETAIL = EventDetail(
-    1, "e", "", Status.PENDING, "t", None, None, None, b'{"n": 1}', "application/json", "{}", 1, None, None, None,
+    1, "e", "", EventState.READY, "t", None, None, None, b'{"n": 1}', "application/json", "{}", 1, None, None, None,
     NOON, NOON, None, None, 0, 0, None, None, None, None, None, None, None, None,
 )  # fmt: skip
 ON_THE_BROKER = BrokerDeadLetter(

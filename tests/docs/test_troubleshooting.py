@@ -142,7 +142,7 @@ def test_pending_because_the_destination_is_unavailable(shop: Shop) -> None:
     assert (found["status"], found["attempts"], found["last_error"].split(":")[0]) == ("PENDING", 0, "UnavailableError")
     assert found["retry_count"] > 0
     assert not any(found["counted"])
-    assert "evt-42" in shop.typed("events", "list", "--retrying")
+    assert "evt-42" in shop.typed("events", "list", "--state", "retrying")
 
 
 def test_pending_after_an_earlier_one_of_its_key(shop: Shop) -> None:

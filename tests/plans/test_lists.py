@@ -9,6 +9,7 @@ import pytest
 
 from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.admin.listing import ROWS_SCANNED, EventFilter
+from pillarbox.admin.states import STORED, EventState
 from pillarbox.core.message import Status
 from pillarbox.core.statistics import COUNTED
 from pillarbox.stores.postgres import PostgresStore
@@ -21,6 +22,7 @@ FIRST = (datetime.min.replace(tzinfo=UTC), 0, "")
 # Each of the three tables brings a page and one row more; a partition of the history shows its first row besides.
 ONE_PAGE = 4 * (LIMIT + 1) + 20
 SCAN = 3 * ROWS_SCANNED + ONE_PAGE
+INDEXED = [state for state in STORED if state is not EventState.BLOCKED]
 
 
 class Listener:
@@ -66,7 +68,7 @@ async def of_events(store: PostgresStore, listener: Listener, explain: Explainer
         EventFilter(status=Status.PUBLISHED, event_type="rare"),
         EventFilter(status=Status.PUBLISHED, key="stuck"),
         EventFilter(status=Status.FAILED),
-        EventFilter(blocked=True),
+        EventFilter(state=EventState.BLOCKED),
         EventFilter(until=datetime(2100, 1, 1, tzinfo=UTC)),
     ],
     ids=repr,
@@ -86,7 +88,7 @@ async def test_a_page_that_an_index_selects(
         EventFilter(key="unknown"),
         EventFilter(event_type="rare"),
         EventFilter(destination="nowhere"),
-        EventFilter(retrying=True),
+        *(EventFilter(state=state) for state in STORED),
         EventFilter(status=Status.PENDING),
         EventFilter(status=Status.PROCESSING),
         EventFilter(status=Status.FAILED, destination="nowhere"),
@@ -162,6 +164,50 @@ async def test_all_of_one_event(explain: Explainer) -> None:
 
 def counts(counted: int) -> dict[str, Any]:
     return {"counted": counted, "one_beyond_counted": counted + 1, "most": COUNTED, "beyond": COUNTED + 1}
+
+
+@pytest.mark.parametrize("state", INDEXED)
+async def test_a_state_with_few_messages_is_read_by_its_index(explain: Explainer, state: EventState) -> None:
+    given: dict[str, Any] = dict.fromkeys(
+        ("status", "type", "key", "destination", "aggregate_type", "aggregate_id", "error")
+    )
+    cost = await explain.cost_of_named(
+        STATEMENTS.get("list_events", state),
+        **given,
+        recorded_at=datetime.max.replace(tzinfo=UTC),
+        id=2**62,
+        after_destination="",
+        since=FIRST[0],
+        state=state,
+        beyond=COUNTED + 1,
+        most=LIMIT + 1,
+        waiting=LIMIT + 1,
+        delivered=0,
+        dead=0,
+    )
+    # Each state of this database has more messages than are counted: a state with fewer costs less.
+    assert cost.everywhere <= 2 * (COUNTED + 1) + ONE_PAGE, cost
+
+
+@pytest.mark.parametrize("state", INDEXED)
+async def test_a_state_is_counted_along_its_index(explain: Explainer, state: EventState) -> None:
+    variants = [] if state is EventState.READY else [state]
+    cost = await explain.cost_of_named(STATEMENTS.get("count_state", *variants), beyond=COUNTED + 1)
+    # Retries are found among the first messages of two indexes, for their number and to know whether these are all.
+    assert cost.everywhere <= (COUNTED + 1) * (4 if state is EventState.RETRYING else 1), cost
+
+
+async def test_the_counts_of_all_states_read_no_more_than_their_limits(explain: Explainer) -> None:
+    cost = await explain.cost_of_named(STATEMENTS.get("count_states"), beyond=COUNTED + 1)
+    assert cost.everywhere <= 11 * (COUNTED + 1), cost
+
+
+async def test_destinations_are_grouped_from_a_limited_number_of_messages(explain: Explainer) -> None:
+    given: dict[str, Any] = {"half": COUNTED // 2, "seconds": 300.0}
+    cost = await explain.cost_of_named(STATEMENTS.get("pending_by_destination"), **given)
+    assert cost.everywhere <= COUNTED, cost
+    cost = await explain.cost_of_named(STATEMENTS.get("recent_deliveries"), **given)
+    assert cost.everywhere <= COUNTED // 2 + 10, cost
 
 
 async def test_an_overview_counts_no_more_than_its_limit(explain: Explainer) -> None:

@@ -10,6 +10,7 @@ import pytest
 from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.admin.listing import ROWS_SCANNED, EventFilter
 from pillarbox.admin.replay import HISTORY_SCANNED, Replay
+from pillarbox.admin.states import EventState
 from pillarbox.core.fetch import Bounds, Due, NextInQueues, Parked, Ready
 from pillarbox.core.lane import Epochs, RelayRegistration, epochs_of
 from pillarbox.core.message import EarlierQuery, Held, KeyQueue, Message
@@ -178,7 +179,12 @@ async def test_a_search_for_orphaned_queues(store: Measured) -> None:
 
 @pytest.mark.parametrize(
     "wanted",
-    [EventFilter(), EventFilter(key="dead 7"), EventFilter(event_type="order.placed"), EventFilter(blocked=True)],
+    [
+        EventFilter(),
+        EventFilter(key="dead 7"),
+        EventFilter(event_type="order.placed"),
+        EventFilter(state=EventState.BLOCKED),
+    ],
     ids=["all", "key", "type", "blocked"],
 )
 async def test_a_page_of_events_reads_a_bounded_number_of_rows(store: Measured, wanted: EventFilter) -> None:

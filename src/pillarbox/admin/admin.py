@@ -5,9 +5,9 @@
     requests       add · drain · override                         what operators ask relays for
     audit          add · list                                     who did what
     replays        count · chosen · begin · find · copy           delivered events are sent again
-    archive        count_expired · read · drop                    old rows are exported to a file, then deleted
+    archive        count_expired · read · drop · erase                    old rows are exported to a file, then deleted
     keys           blocked · busiest · queue                      what holds ordering keys back
-    inspection     overview · relays · consumers                  the state of outbox and inbox
+    inspection     overview · states · destinations · relays · consumers   the state of outbox and inbox
     samples        since                                          statistics over time
 
 A relay needs none of this. `store.admin` is the one way to reach it, and it shares the connections of its store. Every

@@ -1,4 +1,7 @@
-"""Archive: rows past their retention period are read in full, written elsewhere, and then deleted one by one."""
+"""Archive: rows past their retention period are read in full, written elsewhere, and then deleted one by one.
+
+Erasure: delivered messages of one aggregate are deleted whatever their age.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,13 @@ class Archive(Protocol):
         """Return rows older than `older` seconds in full, in the order of recording, after the row `after`.
 
         The rows have at most `max_bytes` of payload and headers together, unless the first row has more.
+        """
+        ...
+
+    async def erase(self, rows: Sequence[EventDetail], *, event_ids: Sequence[str], bulk_action: int) -> int:
+        """Delete these delivered messages and the failed sends of these events; returns how many messages were deleted.
+
+        The entry `bulk_action` of the audit counts them in the same transaction.
         """
         ...
 

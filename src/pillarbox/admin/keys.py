@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from pillarbox.admin.listing import Position
+from pillarbox.admin.states import EventState
 from pillarbox.core.message import Held, Status
 
 WAITING_COUNTED = 1_000
@@ -58,8 +59,13 @@ class Neighbour(NamedTuple):
     id: int
     destination: str
     event_id: str
-    status: Status
+    state: EventState
+    """As its row has it: `in_flight` is not known here."""
     event_type: str
+
+    @property
+    def status(self) -> Status:
+        return self.state.status
 
 
 class QueueView(NamedTuple):

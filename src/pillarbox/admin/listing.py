@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote, unquote
 
 from pillarbox.admin.requests import OpenRequest
+from pillarbox.admin.states import UNDELIVERED, EventState
 from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.event import MAX_HEADER_BYTES
@@ -72,10 +73,7 @@ class EventFilter:
     """Recorded before that time."""
     error: str | None = None
     """A part of the last error, verbatim."""
-    retrying: bool = False
-    """Only events that wait for a retry after a failed send."""
-    blocked: bool = False
-    """Only events that block their key until an operator decides."""
+    state: EventState | None = None
     undelivered: bool = False
     """Only pending and blocking events: neither delivered nor dead letters."""
 
@@ -106,21 +104,20 @@ class EventFilter:
     @property
     def waiting(self) -> bool:
         """Whether the message table can have matching events."""
-        return self.status is not Status.PUBLISHED
+        return self.status is not Status.PUBLISHED and (self.state is None or self.state in UNDELIVERED)
 
     @property
     def delivered(self) -> bool:
         """Whether the history can have matching events."""
-        return self.status in (None, Status.PUBLISHED) and not self._hot
+        return self.status in (None, Status.PUBLISHED) and self._allows(EventState.PUBLISHED)
 
     @property
     def dead(self) -> bool:
         """Whether dead letters can match."""
-        return self.status in (None, Status.FAILED) and not self._hot
+        return self.status in (None, Status.FAILED) and self._allows(EventState.DEAD_LETTERED)
 
-    @property
-    def _hot(self) -> bool:
-        return self.retrying or self.blocked or self.undelivered
+    def _allows(self, final: EventState) -> bool:
+        return self.state in (None, final) and not self.undelivered
 
 
 class ListedEvent(NamedTuple):
@@ -130,7 +127,7 @@ class ListedEvent(NamedTuple):
     id: int
     destination: str
     event_id: str
-    status: Status
+    state: EventState
     event_type: str
     key: str | None
     attempts: int
@@ -139,6 +136,10 @@ class ListedEvent(NamedTuple):
     last_attempt_at: datetime | None
     next_retry_at: datetime | None
     published_at: datetime | None
+
+    @property
+    def status(self) -> Status:
+        return self.state.status
 
     @property
     def position(self) -> Position:
@@ -171,7 +172,7 @@ class EventDetail(NamedTuple):
     id: int
     event_id: str
     destination: str
-    status: Status
+    state: EventState
     event_type: str
     aggregate_type: str | None
     aggregate_id: str | None
@@ -199,6 +200,10 @@ class EventDetail(NamedTuple):
     """The number of its dead letter, if it is one."""
     first_failed_at: datetime | None
     dead_lettered_at: datetime | None
+
+    @property
+    def status(self) -> Status:
+        return self.state.status
 
     @property
     def headers(self) -> Mapping[str, str]:

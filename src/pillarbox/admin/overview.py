@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from pillarbox.admin.destinations import DestinationLoad
+from pillarbox.admin.states import StateCounts
 from pillarbox.core.statistics import COUNTED
 
 
@@ -87,6 +89,17 @@ class Inspection(Protocol):
 
         Cheap whatever the backlog: no more than `counted` messages are counted one by one.
         """
+        ...
+
+    async def states(self) -> StateCounts:
+        """Return how many events are in each state, in the order of `EventState`.
+
+        Cheap whatever the backlog: at most `COUNTED + 1` messages of each state are counted one by one.
+        """
+        ...
+
+    async def destinations(self) -> DestinationLoad:
+        """Return what is pending for each destination and what was delivered lately, from a bounded number of rows."""
         ...
 
     async def relays(self) -> list[RelayView]:

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID, uuid5
 
 from pillarbox.admin.listing import EventFilter, Position
+from pillarbox.admin.states import EventState
 from pillarbox.core.clock import timestamp
 from pillarbox.core.errors import ConfigurationError, RecordError
 from pillarbox.core.event import MAX_TEXT_BYTES, check_text
@@ -63,7 +64,7 @@ class Replay:
 
     def __post_init__(self) -> None:
         wanted = self.wanted
-        if wanted.status not in (None, Status.PUBLISHED) or wanted.retrying or wanted.blocked:
+        if wanted.status not in (None, Status.PUBLISHED) or wanted.state not in (None, EventState.PUBLISHED):
             raise ConfigurationError("only delivered events can be replayed: retry dead letters instead")
         if wanted.aggregate is not None or wanted.error is not None or wanted.until is not None:
             raise ConfigurationError("a replay is chosen by type, key, destination and time, or by ids")

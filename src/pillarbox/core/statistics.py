@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Retry
 
@@ -35,6 +35,8 @@ class OutcomeStatistics:
     published: int = 0
     retried: int = 0
     dead: int = 0
+    copies: int = 0
+    """Messages that were added because an event has further destinations."""
     lags: list[int] = field(default_factory=lambda: [0] * (len(LAGS) + 1))
     """Published messages by lag: one count per bucket of `LAGS`."""
 
@@ -46,15 +48,20 @@ class OutcomeStatistics:
         self.published += other.published
         self.retried += other.retried
         self.dead += other.dead
+        self.copies += other.copies
         self.lags = [mine + theirs for mine, theirs in zip(self.lags, other.lags, strict=True)]
 
     def lag_quantile(self, share: float) -> float | None:
-        """The lag that `share` of the published messages did not exceed (0.99: p99); None if none were published."""
-        reached = 0
-        for bound, count in zip((*LAGS, float("inf")), self.lags, strict=True):
+        """The lag that `share` of the published messages did not exceed (0.99: p99); None if none were published.
+
+        Within its bucket the lag is interpolated, as if the messages of a bucket were spread evenly. The last bucket
+        has no upper bound: infinity.
+        """
+        wanted, reached = share * self.published, 0
+        for lower, upper, count in zip((0.0, *LAGS), (*LAGS, float("inf")), self.lags, strict=True):
+            if count and reached + count >= wanted:
+                return upper if upper == float("inf") else lower + (upper - lower) * (wanted - reached) / count
             reached += count
-            if self.published and reached >= share * self.published:
-                return bound
         return None
 
 
@@ -102,8 +109,16 @@ class Sample(NamedTuple):
             at,
             relay,
             destination,
-            BacklogStatistics(**values) if destination == OUTBOX else OutcomeStatistics(**values),
+            _known(BacklogStatistics, values) if destination == OUTBOX else _known(OutcomeStatistics, values),
         )
+
+
+S = TypeVar("S", OutcomeStatistics, BacklogStatistics)
+
+
+def _known(kind: type[S], values: Mapping[str, Any]) -> S:
+    """Read the values that this release knows: a relay of the next release may write more."""
+    return kind(**{one.name: values[one.name] for one in fields(kind) if one.name in values})
 
 
 def to_json(values: OutcomeStatistics | BacklogStatistics) -> dict[str, Any]:
@@ -136,6 +151,11 @@ class StatisticsCounter:
             else:
                 for at in times:
                     counted.count_delivered((now - at).total_seconds())
+
+    def count_split(self, destinations: Sequence[str]) -> None:
+        """Count an event that was replaced by a message for each destination: all but the first are new messages."""
+        for destination in destinations[1:]:
+            self._counts[destination].copies += 1
 
     def collect(self) -> dict[str, OutcomeStatistics]:
         """Return the counts since the previous call, to be reported now."""

@@ -1,4 +1,4 @@
-"""Archive rows as lines of JSON in a file before they are deleted from the database.
+"""Archive rows as lines of JSON in a file before they are deleted from the database, and erase an aggregate from it.
 
 Invariant: rows are on disk (fsync) before they are deleted. After a crash a row is in the file, in the database, or in
 both.
@@ -7,9 +7,10 @@ both.
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
@@ -72,6 +73,53 @@ async def archive(store: AdminStore, table: Table, file: ArchiveFile | None, *, 
         deleted += await store.admin.archive.drop(table, rows)
         after = rows[-1]
     return deleted
+
+
+def lines_of(path: Path, aggregate_type: str, aggregate_id: str) -> int:
+    """Count the events of an aggregate in an archive. Raises ConfigurationError if it cannot be read."""
+    return sum(_is_of(line, aggregate_type, aggregate_id) for line in _lines(path))
+
+
+def erase_lines(path: Path, aggregate_type: str, aggregate_id: str) -> None:
+    """Replace an archive by a file without the events of an aggregate, once that file is on disk.
+
+    Raises ConfigurationError, CommandError.
+    """
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    try:
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if path.suffix == ".gz" else nullcontext(file) as out:
+                for line in _lines(path):
+                    if not _is_of(line, aggregate_type, aggregate_id):
+                        out.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+        _sync_folder(path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise CommandError(
+            f"{path} could not be rewritten ({error.strerror}): it is unchanged; free disk space, then erase again"
+        ) from None
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            yield from file
+    except (OSError, EOFError) as error:
+        raise ConfigurationError(f"{path} cannot be read as an archive: {error}") from None
+
+
+def _is_of(line: bytes, aggregate_type: str, aggregate_id: str) -> bool:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(event, dict) and (
+        (event.get("aggregate_type"), event.get("aggregate_id")) == (aggregate_type, aggregate_id)
+    )
 
 
 def _sync_folder(path: Path) -> None:

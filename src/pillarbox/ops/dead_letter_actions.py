@@ -9,10 +9,11 @@ from typing import Literal
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.admin.listing import EventDetail, EventFilter, ListedEvent
-from pillarbox.core.message import Status
+from pillarbox.admin.states import EventState
 from pillarbox.ops import bulk_actions, operator_requests
 from pillarbox.ops.bulk_actions import Scope
 from pillarbox.ops.dead_letter_groups import dead_letters_of
+from pillarbox.ops.selection_summary import NOTHING_SELECTED, Summary, SummaryBuilder
 
 DeadLetterAction = Literal["retry", "discard"]
 
@@ -29,6 +30,8 @@ class DeadLetterSelection:
     blocked: list[tuple[str, str]]
     """Blocked events, as event id and destination."""
     scope: Scope
+    summary: Summary = NOTHING_SELECTED
+    """What they are, for a confirmation."""
 
     @property
     def count(self) -> int:
@@ -44,17 +47,25 @@ async def select(
     """
     dead_letters: list[int] = []
     blocked: list[tuple[str, str]] = []
-    if named := tuple(dict.fromkeys(event_ids)):
-        for event_id in named:
-            dead_letters += [
-                number async for number in dead_letters_of(store, replace(wanted, event_id=event_id), group)
-            ]
-            blocked += [pair async for pair in _blocked_of(store, event_id, wanted)]
-    else:
-        dead_letters += [number async for number in dead_letters_of(store, wanted, group)]
-        blocked += [pair async for pair in _blocked(store, wanted)]
-    scope = Scope(wanted=wanted, event_ids=named, group=group)
-    return DeadLetterSelection(dead_letters=sorted(dead_letters), blocked=blocked if group is None else [], scope=scope)
+    built = SummaryBuilder()
+    named = tuple(dict.fromkeys(event_ids))
+    for one in [replace(wanted, event_id=event_id) for event_id in named] or [wanted]:
+        async for batch in dead_letters_of(store, one, group):
+            dead_letters += [dead_letter.id for dead_letter in batch]
+            await built.add([(dead_letter, dead_letter.error) for dead_letter in batch])
+    if group is None:
+        found: list[ListedEvent | EventDetail] = [
+            event for event_id in named for event in await _blocked_of(store, event_id, wanted)
+        ]
+        found += [] if named else [event async for event in _blocked(store, wanted)]
+        blocked = [(event.event_id, event.destination) for event in found]
+        await built.add([(event, event.last_error) for event in found])
+    return DeadLetterSelection(
+        dead_letters=sorted(dead_letters),
+        blocked=blocked,
+        scope=Scope(wanted=wanted, event_ids=named, group=group),
+        summary=built.summary(),
+    )
 
 
 async def execute(
@@ -72,22 +83,23 @@ async def execute(
     return done, await operator_requests.add(store, action, selection.blocked, by=by, bulk_action=bulk_action)
 
 
-async def _blocked(store: AdminStore, wanted: DeadLetterFilter) -> AsyncIterator[tuple[str, str]]:
-    like = EventFilter(event_type=wanted.event_type, key=wanted.key, destination=wanted.destination, blocked=True)
+async def _blocked(store: AdminStore, wanted: DeadLetterFilter) -> AsyncIterator[ListedEvent]:
+    like = EventFilter(
+        event_type=wanted.event_type, key=wanted.key, destination=wanted.destination, state=EventState.BLOCKED
+    )
     after = None
     while True:
         page = await store.admin.events.list(like, limit=BATCH, after=after)
         for event in page.events:
             if _matches(event, wanted):
-                yield event.event_id, event.destination
+                yield event
         if (after := page.after) is None:
             return
 
 
-async def _blocked_of(store: AdminStore, event_id: str, wanted: DeadLetterFilter) -> AsyncIterator[tuple[str, str]]:
-    for event in (await store.admin.events.show(event_id)).events:
-        if event.status is Status.FAILED and event.dead_letter_id is None and _matches(event, wanted):
-            yield event.event_id, event.destination
+async def _blocked_of(store: AdminStore, event_id: str, wanted: DeadLetterFilter) -> list[EventDetail]:
+    found = (await store.admin.events.show(event_id)).events
+    return [event for event in found if event.state is EventState.BLOCKED and _matches(event, wanted)]
 
 
 def _matches(event: ListedEvent | EventDetail, wanted: DeadLetterFilter) -> bool:

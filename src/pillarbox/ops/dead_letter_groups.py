@@ -107,13 +107,14 @@ async def groups(store: AdminStore, wanted: DeadLetterFilter, *, most: int = MOS
     return Groups(largest_first, complete=before is None)
 
 
-async def dead_letters_of(store: AdminStore, wanted: DeadLetterFilter, group: str | None = None) -> AsyncIterator[int]:
-    """Yield the numbers of all matching dead letters of the group, the newest first; None: of all groups."""
+async def dead_letters_of(
+    store: AdminStore, wanted: DeadLetterFilter, group: str | None = None
+) -> AsyncIterator[Sequence[ListedDeadLetter]]:
+    """Yield all matching dead letters of the group in batches, the newest first; None: of all groups."""
     before: int | None = None
     while True:
         page = await store.admin.dead_letters.list(wanted, limit=CHOSEN, before=before)
-        for dead_letter in await members(page.dead_letters, group):
-            yield dead_letter.id
+        yield await members(page.dead_letters, group)
         if (before := page.before) is None:
             return
 

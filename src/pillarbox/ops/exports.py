@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -15,16 +16,20 @@ from pillarbox.admin.keys import BlockedKey, FirstPending
 from pillarbox.admin.listing import EventDetail, Failure, ListedEvent
 from pillarbox.admin.overview import RelayView
 from pillarbox.admin.requests import OpenRequest
+from pillarbox.admin.states import StateCounts
 from pillarbox.core.clock import timestamp
 from pillarbox.core.payload import is_json, parse_json
+from pillarbox.ops.blocked_keys import BlockedGroup
 from pillarbox.ops.dead_letter_groups import DeadLetterGroup
-from pillarbox.ops.health import DestinationView
+from pillarbox.ops.destination_reports import DestinationReport
+from pillarbox.ops.health import DestinationView, Problem
 
 
 def listed_event(event: ListedEvent) -> dict[str, Any]:
     return {
         "event_id": event.event_id,
         "destination": event.destination,
+        "state": event.state.value,
         "status": event.status.value,
         "event_type": event.event_type,
         "key": event.key,
@@ -36,6 +41,10 @@ def listed_event(event: ListedEvent) -> dict[str, Any]:
         "next_retry_at": written(event.next_retry_at),
         "last_error": event.last_error,
     }
+
+
+def state_counts(counts: StateCounts) -> dict[str, Any]:
+    return {state.value: asdict(count) for state, count in counts.items()}
 
 
 def listed_dead_letter(dead_letter: ListedDeadLetter) -> dict[str, Any]:
@@ -74,6 +83,19 @@ def blocked_key(key: BlockedKey) -> dict[str, Any]:
     return key._asdict() | {"since": written(key.since), "next_retry_at": written(key.next_retry_at)}
 
 
+def blocked_group(group: BlockedGroup) -> dict[str, Any]:
+    return {
+        "group": group.fingerprint,
+        "reason": group.reason,
+        "event_type": group.event_type,
+        "destination": group.destination,
+        "keys": group.keys,
+        "first_at": written(group.first_at),
+        "last_at": written(group.last_at),
+        "example": listed_event(group.example),
+    }
+
+
 def dead_letter_group(group: DeadLetterGroup) -> dict[str, Any]:
     return {
         "group": group.fingerprint,
@@ -107,7 +129,45 @@ def first_pending(holding: FirstPending) -> dict[str, Any]:
 
 def held_by_destination(view: DestinationView) -> dict[str, Any]:
     """Return a destination that an event waits for; the last error is part of the event."""
-    return {"destination": view.name, "state": view.state, "forced": view.forced, "rate_limit": view.rate_limit}
+    told = destination(view)
+    del told["last_error"]
+    return {"destination": told.pop("name"), **told}
+
+
+def destination(view: DestinationView) -> dict[str, Any]:
+    return {
+        "name": view.name,
+        "state": view.state,
+        "breaker": view.breaker,
+        "forced": view.forced,
+        "rate_limit": view.rate_limit,
+        "last_error": view.last_error,
+    }
+
+
+def destination_report(report: DestinationReport) -> dict[str, Any]:
+    """Return a destination with what is pending for it, its rates, and the author of its override."""
+    rates, change = report.rates, report.change
+    return destination(report.view) | {
+        "pending": asdict(report.pending),
+        "oldest_seconds": None if report.oldest is None else round(report.oldest, 3),
+        "states": {state.value: count for state, count in report.states.items()},
+        "recorded_per_second": None if report.recorded is None else round(report.recorded, 3),
+        "published_per_second": None if rates is None else round(rates.published, 3),
+        "failed_share": None if rates is None else round(rates.failed, 4),
+        "lag_p95_seconds": None if rates is None or rates.p95 is None else round(rates.p95, 4),
+        "changed_by": None if change is None else change.by,
+        "changed_at": None if change is None else written(change.at),
+    }
+
+
+def problem(found: Problem) -> dict[str, Any]:
+    return {
+        "kind": found.kind,
+        "text": found.sentence,
+        "destination": None if found.destination is None else found.destination.name,
+        "event_id": found.event_id,
+    }
 
 
 def table_sizes(found: TableSizes) -> dict[str, Any]:
@@ -124,7 +184,8 @@ def event_detail(detail: EventDetail) -> dict[str, Any]:
     del record["headers_json"], record["payload"]
     record |= {name: written(value) for name, value in record.items() if isinstance(value, datetime)}
     record |= {"sequence": record.pop("id"), "seconds": _precise(detail.seconds)}
-    return record | {"status": detail.status.value, "headers": detail.headers} | payload(detail)
+    record |= {"state": detail.state.value, "status": detail.status.value}
+    return record | {"headers": detail.headers} | payload(detail)
 
 
 def broker_dead_letter(dead_letter: BrokerDeadLetter) -> dict[str, Any]:

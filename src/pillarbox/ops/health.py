@@ -18,6 +18,8 @@ from pillarbox.core.store import EVERYWHERE, Override
 from pillarbox.core.text import noun, plural
 from pillarbox.ops.settings.console import ConsoleOptions
 
+BreakerState = Literal["open", "half-open", "closed"]
+DestinationCondition = Literal["available", "unavailable", "paused", "limited"]
 FlowState = Literal["flowing", "degraded", "stopped"]
 
 DEFAULT_SLO = seconds(ConsoleOptions.slo)
@@ -29,31 +31,72 @@ class DestinationView:
     """The state of a destination, combined from all relays."""
 
     name: str
-    state: Literal["open", "paused", "half-open", "closed"]
-    """The state of its circuit breaker, or `paused`. `closed` sends everything."""
-    forced: bool
-    """An operator forced this state."""
-    last_error: str | None
-    rate_limit: float | None
+    breaker: BreakerState = "closed"
+    """The state of its circuit breaker: `closed` lets everything through."""
+    paused: bool = False
+    forced: bool = False
+    """An operator paused it or forced its breaker."""
+    last_error: str | None = None
+    rate_limit: float | None = None
+    """The rate limit that an operator set, per second."""
+
+    @property
+    def state(self) -> DestinationCondition:
+        """What the relays do with its messages."""
+        if self.paused:
+            return "paused"
+        if self.breaker != "closed" or self.fails:
+            return "unavailable"
+        return "available" if self.rate_limit is None else "limited"
 
     @property
     def is_available(self) -> bool:
         """Whether the relays send to it and no failure is known."""
-        return self.state == "closed" and not self.fails
+        return self.state in ("available", "limited")
 
     @property
     def fails(self) -> bool:
         """Whether an operator forces its breaker closed while sends fail."""
-        return self.state == "closed" and self.forced and self.last_error is not None
+        return self.breaker == "closed" and not self.paused and self.forced and self.last_error is not None
+
+    @property
+    def send_state(self) -> str:
+        """`paused`, or the state of its circuit breaker."""
+        return "paused" if self.paused else self.breaker
+
+
+ProblemKind = Literal["no_relay", "paused", "no_lanes", "destination", "unowned_lanes", "blocked_keys", "late"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A reason why events do not flow."""
+
+    kind: ProblemKind
+    text: str
+    """A sentence without its full stop."""
+    destination: DestinationView | None = None
+    """The destination that is not available."""
+    event_id: str | None = None
+    """The oldest pending event."""
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.text.rstrip('.')}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """Whether events flow, and the reason if they do not."""
+    """Whether events flow, and the reasons if they do not."""
 
     state: FlowState
-    reason: str
-    """Sentences, the reason that explains most first; '' while events flow."""
+    problems: tuple[Problem, ...] = ()
+    """The one that explains most first; none while events flow."""
+
+    @property
+    def reason(self) -> str:
+        """The problems as sentences; '' while events flow."""
+        return " ".join(problem.sentence for problem in self.problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,21 +163,22 @@ def flow(
     owners = {relay.id for relay in running}
     unowned = sum(lane.owner not in owners for lane in seen.lanes)
     if not running:
-        return _flow("stopped", "no relay is running: start one with `pillarbox relay`")
+        return _stopped("no_relay", "no relay is running: start one with `pillarbox relay`")
     if paused:
-        return _flow("stopped", "every destination is paused by an operator")
+        return _stopped("paused", "every destination is paused by an operator")
     if unowned == len(seen.lanes):
-        return _flow("stopped", "no relay has acquired a lane yet")
+        return _stopped("no_lanes", "no relay has acquired a lane yet")
     unavailable = [destination for destination in destinations if not destination.is_available]
     if problems := [*map(_problem, unavailable), *_unattended(seen, unowned)]:
-        return _flow("degraded", *problems)
+        return Flow(state="degraded", problems=tuple(problems))
     if seen.oldest is not None and seen.oldest > allowed:
-        return _flow("degraded", _late(seen, allowed))
-    return _flow("flowing")
+        late = Problem(kind="late", text=_late(seen, allowed), event_id=seen.oldest_event)
+        return Flow(state="degraded", problems=(late,))
+    return Flow(state="flowing")
 
 
-def _flow(state: FlowState, *reasons: str) -> Flow:
-    return Flow(state=state, reason=" ".join(f"{reason.rstrip('.')}." for reason in reasons))
+def _stopped(kind: ProblemKind, text: str) -> Flow:
+    return Flow(state="stopped", problems=(Problem(kind=kind, text=text),))
 
 
 def destinations_of(
@@ -148,11 +192,11 @@ def destinations_of(
 
 
 def _view(name: str, running: Sequence[RelayView], override: Override | None) -> DestinationView:
-    forced = override is not None and (override.paused or override.breaker is not None)
     return DestinationView(
         name=name,
-        state=_state(set(_breakers(name, running)), override),
-        forced=forced,
+        breaker=_breaker(set(_breakers(name, running)), override),
+        paused=override is not None and override.paused,
+        forced=override is not None and (override.paused or override.breaker is not None),
         last_error=override.last_error if override else None,
         rate_limit=override.rate_limit if override else None,
     )
@@ -162,9 +206,7 @@ def _breakers(name: str, running: Sequence[RelayView]) -> Iterator[str]:
     return (relay.breakers[name] for relay in running if name in relay.breakers)
 
 
-def _state(breakers: set[str], override: Override | None) -> Literal["open", "paused", "half-open", "closed"]:
-    if override is not None and override.paused:
-        return "paused"
+def _breaker(breakers: set[str], override: Override | None) -> BreakerState:
     if override is not None and override.breaker is not None:
         return override.breaker
     # One relay that can send is enough for the destination to be served.
@@ -173,12 +215,14 @@ def _state(breakers: set[str], override: Override | None) -> Literal["open", "pa
     return "half-open" if breakers != {"open"} else "open"
 
 
-def _unattended(seen: Overview, unowned: int) -> Iterator[str]:
+def _unattended(seen: Overview, unowned: int) -> Iterator[Problem]:
     """Yield what waits for a relay or an operator, independent of the state of the destinations."""
     if unowned:
-        yield f"{unowned} of {plural(len(seen.lanes), 'lane')} {noun(unowned, 'has', 'have')} no running owner"
+        text = f"{unowned} of {plural(len(seen.lanes), 'lane')} {noun(unowned, 'has', 'have')} no running owner"
+        yield Problem(kind="unowned_lanes", text=text)
     if seen.blocked:
-        yield f"{plural(seen.blocked, 'key is', 'keys are', limit=COUNTED)} blocked: `pillarbox keys blocked`"
+        text = f"{plural(seen.blocked, 'key is', 'keys are', limit=COUNTED)} blocked: `pillarbox keys blocked`"
+        yield Problem(kind="blocked_keys", text=text)
 
 
 def _late(seen: Overview, allowed: float) -> str:
@@ -187,12 +231,16 @@ def _late(seen: Overview, allowed: float) -> str:
     return f"the oldest event is pending for longer than the {allowed:g} s of console.slo: {command} says why"
 
 
-def _problem(destination: DestinationView) -> str:
+def _problem(destination: DestinationView) -> Problem:
+    return Problem(kind="destination", text=_trouble(destination), destination=destination)
+
+
+def _trouble(destination: DestinationView) -> str:
     error = f": {destination.last_error.splitlines()[0]}" if destination.last_error else ""
     if destination.fails:
         return f"{destination.name} is forced closed by an operator, but sends fail{error}"
-    if destination.state == "paused" and error:  # by an operator, or by a relay, because the destination is gone
+    if destination.paused and error:  # by an operator, or by a relay, because the destination is gone
         return f"{destination.name} is paused{error}"
     if destination.forced:
-        return f"{destination.name} is {'paused' if destination.state == 'paused' else 'forced open'} by an operator"
-    return f"{destination.name} is {'being probed' if destination.state == 'half-open' else 'unavailable'}{error}"
+        return f"{destination.name} is {'paused' if destination.paused else 'forced open'} by an operator"
+    return f"{destination.name} is {'being probed' if destination.breaker == 'half-open' else 'unavailable'}{error}"

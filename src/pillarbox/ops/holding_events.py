@@ -1,17 +1,10 @@
-"""The events that hold their keys back, and the request to dead-letter one: the same for command line and console."""
+"""The events that hold their keys back."""
 
 from __future__ import annotations
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.listing import EventDetail
 from pillarbox.core.message import Status
-
-
-async def dead_letter(store: AdminStore, event_id: str, *, by: str) -> list[str]:
-    """Request that an event that holds its key back is dead-lettered; returns the destinations of the requests."""
-    asked = await find(store, event_id)
-    await store.admin.requests.add("dead_letter", asked, by=by)
-    return [destination for _, destination in asked]
 
 
 async def find(store: AdminStore, event_id: str) -> list[tuple[str, str]]:

@@ -5,42 +5,75 @@ An event that was sent or deleted in the meantime is left to its relay, which sk
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.admin.listing import EventDetail, EventFilter
+from pillarbox.admin.listing import EventDetail, EventFilter, ListedEvent
 from pillarbox.admin.requests import Action
+from pillarbox.admin.states import EventState
 from pillarbox.core.message import Status
 from pillarbox.ops import bulk_actions
 from pillarbox.ops.bulk_actions import Scope
+from pillarbox.ops.dead_letter_groups import fingerprint
+from pillarbox.ops.selection_summary import NOTHING_SELECTED, Summary, SummaryBuilder
 
 PAGE = 20_000
 """Events per statement while they are selected."""
 BATCH = 1000
 """Requests per statement."""
 
-Pending = Sequence[tuple[str, str]]
-"""Pending events, as event id and destination, the oldest first."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """Selected pending events."""
+
+    events: Sequence[tuple[str, str]] = ()
+    """As event id and destination, the oldest first."""
+    summary: Summary = NOTHING_SELECTED
+    """What they are, for a confirmation."""
+
+    def __len__(self) -> int:
+        return len(self.events)
 
 
-async def select(store: AdminStore, wanted: EventFilter) -> Pending:
-    """Return all pending events that match, page by page."""
+async def select(store: AdminStore, wanted: EventFilter, *, group: str | None = None) -> Pending:
+    """Return all pending events that match, page by page. group: the fingerprint of type, destination and reason."""
     found: list[tuple[str, str]] = []
+    built = SummaryBuilder()
     wanted, after = replace(wanted, undelivered=True), None
     while True:
         page = await store.admin.events.list(wanted, limit=PAGE, after=after)
         # `dead retry` and `dead discard` are for blocked events, unless the filter asks for them.
-        pending = (one for one in page.events if one.status is not Status.FAILED or wanted.blocked)
+        pending = [one for one in page.events if one.status is not Status.FAILED or wanted.state is EventState.BLOCKED]
+        if group is not None:
+            pending = await asyncio.to_thread(_members, pending, group)
+        await built.add([(one, one.last_error) for one in pending])
         found += [(event.event_id, event.destination) for event in pending]
         if (after := page.after) is None:
-            return found[::-1]
+            return Pending(events=found[::-1], summary=built.summary())
 
 
-async def select_by_id(store: AdminStore, event_ids: Iterable[str]) -> Pending:
-    """Return those of these events that are pending, once for each destination."""
+async def select_by_id(
+    store: AdminStore, event_ids: Iterable[str], *, only: Collection[tuple[str, str]] | None = None
+) -> Pending:
+    """Return those of these events that are pending, once for each destination; only: if they are among these."""
     stories = [await store.admin.events.show(event_id) for event_id in dict.fromkeys(event_ids)]
-    return [(one.event_id, one.destination) for story in stories for one in story.events if is_pending(one)]
+    found = [
+        one
+        for story in stories
+        for one in story.events
+        if is_pending(one) and (only is None or (one.event_id, one.destination) in only)
+    ]
+    built = SummaryBuilder()
+    await built.add([(one, one.last_error) for one in found])
+    pairs = [(one.event_id, one.destination) for one in found]
+    return Pending(events=pairs, summary=built.summary())
+
+
+def _members(events: Sequence[ListedEvent], group: str) -> list[ListedEvent]:
+    return [one for one in events if fingerprint(one.event_type, one.destination, one.last_error or "") == group]
 
 
 def is_pending(event: EventDetail) -> bool:
@@ -56,11 +89,17 @@ async def request_all(
     if len(pending) > 1:
         more = {"delay": delay} if action == "reschedule" else {}
         bulk_action = await bulk_actions.begin(store, action, scope, count=len(pending), by=by, **more)
-    return await add(store, action, pending, delay=delay, by=by, bulk_action=bulk_action)
+    return await add(store, action, pending.events, delay=delay, by=by, bulk_action=bulk_action)
 
 
 async def add(
-    store: AdminStore, action: Action, pending: Pending, *, delay: float = 0, by: str, bulk_action: int | None
+    store: AdminStore,
+    action: Action,
+    pending: Sequence[tuple[str, str]],
+    *,
+    delay: float = 0,
+    by: str,
+    bulk_action: int | None,
 ) -> int:
     """Add a request for each event, in batches, as part of a bulk action. Returns the number of requests."""
     for start in range(0, len(pending), BATCH):

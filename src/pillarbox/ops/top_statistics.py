@@ -96,7 +96,7 @@ class Watch:
             exact=seen.exact,
             oldest=seen.oldest,
             dead=seen.dead,
-            recorded=_rate(before, now, now.recorded - before.recorded if before and before.recorded else None),
+            recorded=_recorded(before, now, delivered, _span(samples)),
             growth=_rate(before, now, now.backlog - before.backlog if before and before.exact and now.exact else None),
             lanes=len(seen.lanes),
             unowned_lanes=health.unowned_lanes,
@@ -109,6 +109,14 @@ def _rate(before: _Before | None, now: _Before, difference: int | None) -> float
     if before is None or difference is None or now.at <= before.at:
         return None
     return difference / (now.at - before.at)
+
+
+def _recorded(
+    before: _Before | None, now: _Before, delivered: Mapping[str, OutcomeStatistics], span: float
+) -> float | None:
+    """Return the messages per second that were recorded: an event counts once for each destination, as delivered."""
+    events = _rate(before, now, now.recorded - before.recorded if before and before.recorded else None)
+    return None if events is None else events + sum(one.copies for one in delivered.values()) / span
 
 
 def _delivered(samples: Sequence[Sample]) -> Mapping[str, OutcomeStatistics]:
@@ -133,7 +141,7 @@ def _destinations(
     quiet = set(delivered) - {view.name for view in known}
     views = [
         *known,
-        *(DestinationView(name=name, state="closed", forced=False, last_error=None, rate_limit=None) for name in quiet),
+        *(DestinationView(name=name) for name in quiet),
     ]
     return [_statistics(view, delivered.get(view.name), span) for view in sorted(views, key=lambda one: one.name)]
 

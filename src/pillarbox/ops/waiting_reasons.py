@@ -61,15 +61,15 @@ def waits_for(view: DestinationView) -> str:
 
 
 def _paused(name: str) -> DestinationView:
-    return DestinationView(name=name, state="paused", forced=True, last_error=None, rate_limit=None)
+    return DestinationView(name=name, paused=True, forced=True)
 
 
 def _reasons(view: DestinationView) -> Iterator[str]:
-    if view.state == "paused":
+    if view.paused:
         yield "paused by an operator"
     elif view.fails:
         yield "breaker forced closed by an operator, sends fail"
-    elif view.state != "closed":
-        yield f"breaker {'forced ' if view.forced else ''}{view.state}{' by an operator' if view.forced else ''}"
+    elif view.breaker != "closed":
+        yield f"breaker {'forced ' if view.forced else ''}{view.breaker}{' by an operator' if view.forced else ''}"
     if view.rate_limit is not None:
         yield f"at most {rate_text(view.rate_limit)}"

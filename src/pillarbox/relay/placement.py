@@ -309,6 +309,7 @@ class Placer:
             stay += await self._unless_refused(epochs, writes.split(epochs, round.splits))
             for split in round.splits:
                 self._barrier.released(queue_of(split.message, ""))
+                context.statistics.count_split(split.destinations)
         if round.waiting:
             stay += await self._unless_refused(epochs, writes.hold(epochs, round.waiting, Held.WAITING))
             # The message that they wait for may be gone meanwhile: a fetch begun from here on knows.

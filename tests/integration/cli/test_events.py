@@ -42,7 +42,7 @@ def test_the_list_covers_all_tables(with_dead_letters: Stock) -> None:
         (["--key", "k"], ["dead2", "dead1"]),
         (["--type", "another"], []),
         (["--destination", "mail"], ["dead2"]),
-        (["--retrying"], []),
+        (["--state", "retrying"], []),
         (["--since", "1h", "--limit", "1"], ["fresh"]),
         (["--since", "2100-01-01T00:00:00Z"], []),
     ],
@@ -75,7 +75,7 @@ def test_a_pipe_gets_tabs_without_colours(shop: Stock) -> None:
 
 def test_a_terminal_gets_a_table_with_colours(shop: Stock) -> None:
     shown = at_terminal("events", "list", PILLARBOX_STORE=shop.url)
-    assert (shown.returncode, "\x1b[31mFAILED" in shown.screen) == (0, True), shown.screen
+    assert (shown.returncode, "\x1b[31mdead-lettered" in shown.screen) == (0, True), shown.screen
     assert "─" in shown.screen
 
 
@@ -85,7 +85,7 @@ def test_a_narrow_terminal_gets_a_block_per_event(sqlite_url: str) -> None:
     stock.record(event)
     shown = at_terminal("events", "list", PILLARBOX_STORE=stock.url, COLUMNS="60").screen
     lines = [line.split() for line in re.sub(r"\x1b\[\d*m", "", shown).splitlines()]
-    assert [name for name, *_ in lines] == ["recorded", "event", "type", "status", "retries"]
+    assert [name for name, *_ in lines] == ["recorded", "event", "type", "state", "retries"]
     assert lines[1] == ["event", event.event_id]
 
 

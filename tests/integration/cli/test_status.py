@@ -63,11 +63,12 @@ def test_the_first_line_names_an_unavailable_destination(with_two_events: Stock)
     done = pillarbox("status", PILLARBOX_STORE=with_two_events.url)
     first, *rest = done.stdout.splitlines()
     assert first.startswith("degraded: orders is unavailable: refused. 2 pending, the oldest for ")
-    assert "orders\topen\t\trefused" in rest
+    assert "orders\tunavailable\t\trefused" in rest
     destinations = json.loads(pillarbox("status", "--json", PILLARBOX_STORE=with_two_events.url).stdout)["destinations"]
     assert destinations[1] == {
         "name": "orders",
-        "state": "open",
+        "state": "unavailable",
+        "breaker": "open",
         "forced": False,
         "last_error": "refused",
         "rate_limit": None,

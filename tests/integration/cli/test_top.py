@@ -45,10 +45,10 @@ def test_a_frame_can_be_printed_as_json(stock: Stock) -> None:
     assert (seen["state"], seen["backlog"], seen["dead_letters"], seen["unowned_lanes"]) == ("degraded", 2, 0, 0)
     assert (seen["recorded_per_second"], seen["backlog_per_second"]) == (0.0, 0.0)
     mail, orders = seen["destinations"]
-    assert (mail["name"], mail["state"], mail["last_error"]) == ("mail", "open", "refused")
+    assert (mail["name"], mail["state"], mail["last_error"]) == ("mail", "unavailable", "refused")
     assert (mail["delivered_per_second"], mail["dead_lettered_per_second"]) == (None, None)
     assert (orders["delivered_per_second"], orders["retried_per_second"]) == (3.0, 2.0)
-    assert (orders["lag_p50_seconds"], orders["lag_p99_seconds"]) == (0.005, 0.025)
+    assert (orders["lag_p50_seconds"], orders["lag_p99_seconds"]) == (0.004, 0.025)
     [relay] = seen["relays"]
     assert (relay["name"], relay["lanes"]) == ("till", seen["lanes"])
     page = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
@@ -103,8 +103,8 @@ def test_a_frame_in_a_pipe(sqlite_url: str) -> None:
     assert lines[0] == "degraded: mail is unavailable: refused."
     assert lines[1].startswith("1 pending, the oldest for ")
     assert lines[1].endswith("0 dead, 0.0 recorded/s, backlog +0.0/s, 1 of 1 lanes owned")
-    assert lines[3].split("\t") == ["mail", "open", *["\N{EN DASH}"] * 5, "refused"]
-    assert lines[4].split("\t") == ["orders", "closed", "3.0", "2.0", "0.0", "5 ms", "25 ms", ""]
+    assert lines[3].split("\t") == ["mail", "unavailable", *["\N{EN DASH}"] * 5, "refused"]
+    assert lines[4].split("\t") == ["orders", "available", "3.0", "2.0", "0.0", "3.75 ms", "24.55 ms", ""]
     assert lines[6].split("\t")[0] == "till"
 
 
@@ -119,7 +119,7 @@ def test_a_narrow_terminal_truncates_no_word(sqlite_url: str) -> None:
     at_work(Stock(sqlite_url))
     screen = at_terminal("top", "--once", "--interval", "50ms", PILLARBOX_STORE=sqlite_url, COLUMNS="60").screen
     assert "…" not in screen, screen
-    for word in ("destination", "closed", "delivered/s", "till"):
+    for word in ("destination", "available", "delivered/s", "till"):
         assert word in screen
 
 

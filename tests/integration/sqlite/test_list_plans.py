@@ -11,8 +11,8 @@ from pillarbox.stores.sqlite.statements import SqliteStatements
 STATEMENTS = SqliteStatements(Names())
 PAGE: dict[str, object] = {
     "recorded_at": "9999", "id": 1, "after_destination": "", "since": "0000", "status": None, "type": "t", "key": "k",
-    "destination": None, "aggregate_type": None, "aggregate_id": None, "error": None, "retrying": False, "most": 51,
-    "waiting": 51, "delivered": 51, "dead": 51,
+    "destination": None, "aggregate_type": None, "aggregate_id": None, "error": None, "state": None, "most": 51,
+    "waiting": 51, "delivered": 51, "dead": 51, "beyond": 9,
 }  # fmt: skip
 DEAD_LETTERS: dict[str, object] = {
     "before": 9, "event_id": "e", "type": "t", "key": "k", "destination": None, "since": "0000", "error": None,
@@ -95,15 +95,40 @@ async def test_the_count_before_a_replay(sql: sqlite3.Connection, variants: tupl
         ("show_event", "outbox_history_event_id_idx"),
         ("overview", "outbox_message_recorded_idx"),
         ("overview", "outbox_message_blocked_idx"),
+        *(
+            ("count_states", f"outbox_message_{name}_idx")
+            for name in ("ready", "holding", "due", "delayed", "waiting", "parked", "blocked")
+        ),
+        ("pending_by_destination", "outbox_message_recorded_idx"),
+        ("recent_deliveries", "outbox_history_recorded_idx"),
     ],
 )
 async def test_other_reads_use_an_index(sql: sqlite3.Connection, name: str, said: str) -> None:
     steps = plan(
         sql,
         STATEMENTS.get(name),
-        OLD | {"event_id": "e", "counted": 9, "most": 9, "beyond": 10, "one_beyond_counted": 10},
+        OLD
+        | {"event_id": "e", "counted": 9, "most": 9, "beyond": 10, "one_beyond_counted": 10, "half": 9, "seconds": 9},
     )
     assert any(said in step for step in steps), steps
+
+
+@pytest.mark.parametrize(
+    ("state", "indexes"),
+    [
+        ("ready", {"ready"}),
+        ("retrying", {"holding", "due"}),
+        ("delayed", {"delayed"}),
+        ("waiting", {"waiting"}),
+        ("parked", {"parked"}),
+    ],
+)
+async def test_a_state_with_few_messages_is_read_by_its_index(
+    sql: sqlite3.Connection, state: str, indexes: set[str]
+) -> None:
+    steps = plan(sql, STATEMENTS.get("list_events", state), PAGE)
+    found = (re.match(r"(?:SCAN|SEARCH) p .*INDEX outbox_message_(\w+)_idx", step) for step in steps)
+    assert {hit[1] for hit in found if hit} == indexes, steps
 
 
 async def test_consumers_are_found_without_a_table_scan(sql: sqlite3.Connection) -> None:

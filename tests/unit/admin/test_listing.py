@@ -14,6 +14,7 @@ from pillarbox.admin.listing import (
     event_page,
     rows_to_scan,
 )
+from pillarbox.admin.states import EventState
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
 
@@ -22,7 +23,7 @@ NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 def found(number: int, *, wanted: bool = True, edge: bool = False) -> FoundEvent:
     at = NOON + timedelta(seconds=number)
-    event = ListedEvent(at, number, "", str(number), Status.PENDING, "t", None, 0, 0, None, None, None, None)
+    event = ListedEvent(at, number, "", str(number), EventState.READY, "t", None, 0, 0, None, None, None, None)
     return FoundEvent(event, wanted, edge)
 
 
@@ -88,8 +89,10 @@ def test_an_indexed_filter_needs_no_scan() -> None:
         (EventFilter(status=Status.PROCESSING), (True, False, False)),
         (EventFilter(status=Status.PUBLISHED), (False, True, False)),
         (EventFilter(status=Status.FAILED), (True, False, True)),
-        (EventFilter(retrying=True), (True, False, False)),
-        (EventFilter(blocked=True), (True, False, False)),
+        (EventFilter(state=EventState.RETRYING), (True, False, False)),
+        (EventFilter(state=EventState.BLOCKED), (True, False, False)),
+        (EventFilter(state=EventState.PUBLISHED), (False, True, False)),
+        (EventFilter(state=EventState.DEAD_LETTERED), (False, False, True)),
     ],
 )
 def test_a_filter_selects_its_tables(wanted: EventFilter, tables: tuple[bool, ...]) -> None:

@@ -22,6 +22,7 @@ from pillarbox.admin.replay import (
     detail_of_replay,
     replay_of_entry,
 )
+from pillarbox.admin.states import EventState
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
 
@@ -33,8 +34,8 @@ SEED = "0193c2f0-6b1e-7c3a-9f57-3c1d2e4f5a6b"
     ("asked", "reported"),
     [
         ({"wanted": EventFilter(status=Status.FAILED)}, "delivered"),
-        ({"wanted": EventFilter(retrying=True)}, "delivered"),
-        ({"wanted": EventFilter(blocked=True)}, "delivered"),
+        ({"wanted": EventFilter(state=EventState.RETRYING)}, "delivered"),
+        ({"wanted": EventFilter(state=EventState.BLOCKED)}, "delivered"),
         ({"wanted": EventFilter(since=NOON), "until": NOON}, "swap"),
         ({"rate": 0}, "rate"),
         ({"rate": float("inf")}, "rate"),

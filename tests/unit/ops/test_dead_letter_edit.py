@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pillarbox.admin.listing import EventDetail
+from pillarbox.admin.states import EventState
 from pillarbox.core.errors import RecordError
-from pillarbox.core.message import Status
 from pillarbox.ops.dead_letter_edit import amendment, compact, indent
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -16,8 +16,8 @@ LIMIT = 100
 
 def dead_letter(payload: bytes = b'{"id":1}', headers: str = '{"tenant":"acme"}', **more: Any) -> EventDetail:
     detail = EventDetail(
-        1, "evt-001", "orders", Status.FAILED, "order.placed", None, None, None, payload, "application/json", headers,
-        1, None, None, None, NOON, NOON, None, None, 3, 3, "no", NOON, None, None, None, 7, NOON, NOON,
+        1, "evt-001", "orders", EventState.DEAD_LETTERED, "order.placed", None, None, None, payload, "application/json",
+        headers, 1, None, None, None, NOON, NOON, None, None, 3, 3, "no", NOON, None, None, None, 7, NOON, NOON,
     )  # fmt: skip
     return detail._replace(**more)
 

@@ -111,7 +111,8 @@ async def test_all_dead_letters_of_a_group_are_found() -> None:
     store = await store_with("order 1 is gone", "refused", "order 2 is gone")
     name = fingerprint("order.placed", "orders", "order 7 is gone")
     numbers = [dead_letter.id for dead_letter in await dead_letters(store) if "gone" in dead_letter.error]
-    assert [number async for number in dead_letters_of(store, DeadLetterFilter(), name)] == numbers
+    found = [one.id async for batch in dead_letters_of(store, DeadLetterFilter(), name) for one in batch]
+    assert found == numbers
 
 
 async def test_errors_are_grouped_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +125,7 @@ async def test_errors_are_grouped_on_a_thread(monkeypatch: pytest.MonkeyPatch) -
     store = await store_with("a", "b")
     monkeypatch.setattr(dead_letter_groups, "fingerprint", noted)
     await groups(store, DeadLetterFilter())
-    assert [number async for number in dead_letters_of(store, DeadLetterFilter(), "0" * 12)] == []
+    assert [one async for batch in dead_letters_of(store, DeadLetterFilter(), "0" * 12) for one in batch] == []
     assert (await page_of(store, DeadLetterFilter(), "0" * 12, limit=5, before=None, queries=1)).dead_letters == []
     assert threads
     assert threading.main_thread() not in threads

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 import pytest
 
 from pillarbox.admin.listing import EventDetail, Failure
-from pillarbox.core.message import Status
+from pillarbox.admin.states import EventState
 from pillarbox.ops import exports
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
 def detail(payload: bytes, content_type: str = "application/json") -> EventDetail:
-    known = {"id": 7, "event_id": "e", "destination": "d", "status": Status.PUBLISHED, "event_type": "t"}
+    known = {"id": 7, "event_id": "e", "destination": "d", "state": EventState.PUBLISHED, "event_type": "t"}
     known |= {"payload": payload, "content_type": content_type, "headers_json": '{"h": "v"}', "schema_version": 1}
     known |= {"occurred_at": NOON, "recorded_at": NOON, "published_at": NOON, "attempts": 0, "retry_count": 0}
     return EventDetail(**(dict.fromkeys(EventDetail._fields) | known))  # type: ignore[arg-type]  # by name

@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest
 
 from pillarbox.admin.dead_letters import ListedDeadLetter
 from pillarbox.admin.listing import EventDetail, ListedEvent
+from pillarbox.admin.states import EventState
 from pillarbox.integrations.django.admin_pages import OutboxAdmin, may
 from pillarbox.integrations.django.admin_store import DeadLetterRows, EventRows, masks
 from pillarbox.integrations.django.models import DeadLetter, Event
@@ -23,14 +24,7 @@ _SINCE = (
     ("7d", "Past 7 days"),
     ("30d", "Past 30 days"),
 )
-_STATUS = (
-    ("", "All"),
-    ("PENDING", "Pending"),
-    ("RETRYING", "Waiting for a retry"),
-    ("BLOCKED", "Blocking their key"),
-    ("PUBLISHED", "Delivered"),
-    ("FAILED", "Failed"),
-)
+_STATES = (("", "All"), *((state.value, state.label.capitalize()) for state in EventState))
 
 
 @admin.register(Event)
@@ -46,11 +40,11 @@ class EventAdmin(OutboxAdmin):
         ("aggregate", "Aggregate"),
         ("error", "Error"),
     )
-    sidebar = (("By status", "status", _STATUS), ("By time of recording", "since", _SINCE))
-    columns = ("Event id", "Type", "Key", "Destination", "Status", "Recorded", "Last error")
+    sidebar = (("By state", "state", _STATES), ("By time of recording", "since", _SINCE))
+    columns = ("Event id", "Type", "Key", "Destination", "State", "Recorded", "Last error")
 
     def _row(self, row: ListedEvent) -> dict[str, Any]:
-        cells = (row.event_type, row.key, row.destination, row.status, row.recorded_at, row.last_error)
+        cells = (row.event_type, row.key, row.destination, row.state.label, row.recorded_at, row.last_error)
         return {
             "key": EventRows.key(row),
             "url": self._url("change", quote(row.event_id)),

@@ -253,11 +253,11 @@ def _with_position(asked: dict[str, str], query: Mapping[str, str]) -> dict[str,
 
 def _links(query: Mapping[str, str]) -> dict[str, str]:
     """The state of a list without its position."""
-    return {name: query[name] for name in ("status", "since", "in", "q") if query.get(name)}
+    return {name: query[name] for name in ("state", "since", "in", "q") if query.get(name)}
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in parse_qsl(text) if name in ("status", "since", "in", "q")]
+    return [(name, value) for name, value in parse_qsl(text) if name in ("state", "since", "in", "q")]
 
 
 def may(request: HttpRequest, permission: str) -> bool:

@@ -86,7 +86,7 @@ class EventRows:
     def preview(selection: Selection) -> Preview:
         async def work(store: AdminStore) -> Preview:
             pending = await _pending(store, selection)
-            return Preview(count=len(pending), examples=[_in_words(*pair) for pair in pending[:EXAMPLES]])
+            return Preview(count=len(pending), examples=[_in_words(*pair) for pair in pending.events[:EXAMPLES]])
 
         return run(work)
 
@@ -94,7 +94,7 @@ class EventRows:
     def act(action: DeadLetterAction, selection: Selection, *, by: str) -> Outcome:
         async def work(store: AdminStore) -> Outcome:
             pending = await _pending(store, selection)
-            ids = tuple(dict.fromkeys(event_id for event_id, _ in pending)) if selection.query is None else ()
+            ids = tuple(dict.fromkeys(event_id for event_id, _ in pending.events)) if selection.query is None else ()
             scope = Scope(wanted=filters.event_filter(selection.query or {}), event_ids=ids)
             requested = await operator_requests.request_all(store, action, pending, scope, by=by)
             relay = await operator_requests.has_running_relay(store)
@@ -172,8 +172,7 @@ async def _pending(store: AdminStore, selection: Selection) -> operator_requests
         wanted = filters.event_filter(selection.query)
         return await _in_time(operator_requests.select(store, wanted))
     chosen = [_pair(key) for key in selection.chosen]
-    found = await operator_requests.select_by_id(store, (event_id for event_id, _ in chosen))
-    return [pair for pair in found if pair in chosen]
+    return await operator_requests.select_by_id(store, (event_id for event_id, _ in chosen), only=chosen)
 
 
 async def _dead(store: AdminStore, selection: Selection) -> DeadLetterSelection:

@@ -13,6 +13,7 @@ import click
 
 from pillarbox.admin.dead_letters import DeadLetterFilter, DeadLetterPage
 from pillarbox.admin.listing import EventFilter
+from pillarbox.admin.states import EventState
 from pillarbox.core.message import Status
 from pillarbox.core.text import plural
 from pillarbox.ops import exports
@@ -111,7 +112,7 @@ async def _read(
     store: AdminStore, wanted: DeadLetterFilter, *, limit: int, before: int | None
 ) -> tuple[DeadLetterPage, bool]:
     """Return a page, and whether there are blocked events, which are not dead letters."""
-    blocked = await store.admin.events.list(EventFilter(blocked=True), limit=1)
+    blocked = await store.admin.events.list(EventFilter(state=EventState.BLOCKED), limit=1)
     return await _page(store, wanted, limit=limit, before=before), bool(blocked.events)
 
 
@@ -258,7 +259,11 @@ def _act(
     done = requested = 0
     if selection.count and not dry_run:
         if action == "discard" or not event_ids:
-            confirm(f"{action.capitalize()} {_describe(selection)}?", yes=yes)
+            confirm(
+                f"{action.capitalize()} {_describe(selection)}?",
+                yes=yes,
+                lines=selection.summary.texts,
+            )
         done, requested = with_shared_store(
             lambda store: dead_letter_actions.execute(store, action, selection, by=operator())
         )

@@ -8,13 +8,15 @@ import click
 
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.cli.exits import NotFoundError, confirm, yes_option
-from pillarbox.ops.cli.output import as_json, print_json, print_line, print_table
+from pillarbox.ops.cli.output import as_json, print_facts, print_json, print_line, print_table, span
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from pillarbox.admin.admin import AdminStore
     from pillarbox.core.store import ForcedBreakerState
     from pillarbox.ops.destination_overrides import DestinationOverrides
+    from pillarbox.ops.destination_reports import DestinationReport
 
 _FORCE = click.option("--force", is_flag=True, help="Accept the name of a destination that does not exist yet.")
 _NAMES = click.argument("names", metavar="[DESTINATION]...", nargs=-1)
@@ -22,7 +24,7 @@ _NAMES = click.argument("names", metavar="[DESTINATION]...", nargs=-1)
 
 @click.group()
 def destinations() -> None:
-    """List, pause, resume and rate-limit destinations; force their circuit breakers.
+    """List, show, pause, resume and rate-limit destinations; force their circuit breakers.
 
     Overrides are stored in the database and apply to all relays, also to those that start later.
     """
@@ -31,52 +33,127 @@ def destinations() -> None:
 @destinations.command("list")
 @as_json
 def list_(as_json: bool) -> None:
-    """List destinations with their state and overrides.
+    """List destinations with their state, pending messages, rates and overrides.
+
+    Rates are messages per second of the last five minutes. Of more than 10,000 pending messages, the numbers of a
+    destination are estimates, marked ~, or lower bounds.
 
     \b
     Examples:
       pillarbox destinations list
       pillarbox destinations list --json
     """
-    from pillarbox.ops.cli.store_access import with_shared_store
-    from pillarbox.ops.destination_overrides import list_destinations
+    from pillarbox.ops.exports import destination_report
     from pillarbox.relay.routing import rate_text
 
-    found = with_shared_store(list_destinations)
+    paused, found = _read()
     if as_json:
-        rows = [
-            {
-                "name": view.name,
-                "state": view.state,
-                "forced": view.forced,
-                "rate_limit": view.rate_limit,
-                "last_error": view.last_error,
-            }
-            for view in found.views
-        ]
-        print_json({"paused": found.paused, "destinations": rows})
+        print_json({"paused": paused, "destinations": [destination_report(report) for report in found]})
         return
-    if found.paused:
+    _warn_paused(paused)
+    if not found:
+        click.echo("no destinations known yet")
+        return
+    print_table(
+        [
+            "destination",
+            "state",
+            "pending",
+            "oldest",
+            "in/s",
+            "out/s",
+            "failed",
+            "overridden by",
+            "limit",
+            "last error",
+        ],
+        [
+            [
+                report.name or "(not routed yet)",
+                report.view.state if report.name else "",
+                report.pending.text,
+                "" if report.oldest is None else span(report.oldest),
+                _pace(report.recorded),
+                _pace(report.rates.published if report.rates else None),
+                f"{report.rates.failed:.1%}" if report.rates else "",
+                report.change.by if report.change else "",
+                rate_text(report.view.rate_limit) if report.view.rate_limit else "",
+                report.view.last_error,
+            ]
+            for report in found
+        ],
+    )
+
+
+@destinations.command("show")
+@click.argument("name", metavar="DESTINATION")
+@as_json
+def show(name: str, as_json: bool) -> None:
+    """Show one destination: state, pending messages, rates, errors, and who set its overrides.
+
+    \b
+    Examples:
+      pillarbox destinations show billing
+      pillarbox destinations show billing --json
+    """
+    from pillarbox.ops.exports import destination_report
+    from pillarbox.relay.routing import rate_text
+
+    paused, found = _read()
+    report = next((one for one in found if one.name == name and name), None)
+    if report is None:
+        known = ", ".join(one.name for one in found if one.name) or "none is known yet"
+        raise NotFoundError(f"there is no destination {name!r}; there are: {known}")
+    if as_json:
+        print_json(destination_report(report))
+        return
+    _warn_paused(paused)
+    view, rates = report.view, report.rates
+    print_facts(
+        [
+            ("destination", view.name),
+            ("state", view.state),
+            ("breaker", view.breaker),
+            ("pending", report.pending.text),
+            ("by state", ", ".join(f"{count:,} {state.label}" for state, count in report.states.items())),
+            ("oldest", None if report.oldest is None else span(report.oldest)),
+            ("in", None if report.recorded is None else f"{report.recorded:,.1f}/s"),
+            ("out", None if rates is None else f"{rates.published:,.1f}/s"),
+            ("failed", None if rates is None else f"{rates.failed:.1%} of sends"),
+            ("lag p95", None if rates is None or rates.p95 is None else span(rates.p95)),
+            ("paused", "yes" if view.paused else "no"),
+            ("rate limit", rate_text(view.rate_limit) if view.rate_limit else None),
+            ("overridden by", report.change.by if report.change else None),
+            ("overridden at", report.change.at if report.change else None),
+            ("last error", view.last_error),
+        ]
+    )
+
+
+def _read() -> tuple[bool, list[DestinationReport]]:
+    """Return whether every destination is paused, and the destinations."""
+    from pillarbox.ops.cli.context import current_settings
+    from pillarbox.ops.cli.store_access import with_shared_store
+    from pillarbox.ops.destination_reports import read_reports
+    from pillarbox.ops.health import take_snapshot
+
+    async def read(store: AdminStore) -> tuple[bool, list[DestinationReport]]:
+        snapshot = await take_snapshot(store)
+        return snapshot.paused, await read_reports(store, snapshot, routes=current_settings().routes)
+
+    return with_shared_store(read)
+
+
+def _warn_paused(paused: bool) -> None:
+    if paused:
         print_line(
             "every destination is paused by an operator: `pillarbox destinations resume` resumes them",
             colour="yellow",
         )
-    if not found.views:
-        click.echo("no destinations known yet")
-        return
-    print_table(
-        ["destination", "state", "overridden", "limit", "last error"],
-        [
-            [
-                view.name,
-                view.state,
-                "yes" if view.forced else "",
-                rate_text(view.rate_limit) if view.rate_limit else "",
-                view.last_error,
-            ]
-            for view in found.views
-        ],
-    )
+
+
+def _pace(per_second: float | None) -> str:
+    return "" if per_second is None else f"{per_second:,.1f}"
 
 
 @destinations.command()

@@ -9,6 +9,7 @@ import click
 from pillarbox.admin.listing import EventDetail, EventFilter, EventPage, EventReport, Position
 from pillarbox.core.message import Status
 from pillarbox.ops import exports
+from pillarbox.ops.cli.events_erase import erase
 from pillarbox.ops.cli.events_requests import discard, reschedule, retry
 from pillarbox.ops.cli.exits import NotFoundError
 from pillarbox.ops.cli.output import as_json, clean, print_facts, print_json, print_table, span
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
 @click.group()
 def events() -> None:
-    """List and show events; retry, reschedule and discard pending ones.
+    """List, count and show events; retry, reschedule and discard pending ones; erase aggregates.
 
     \b
     Examples:
-      pillarbox events list --status FAILED --since 1h
+      pillarbox events count
+      pillarbox events list --state blocked --since 1h
       pillarbox events list --key ORDER:42 --json
       pillarbox events show 0193c2f0-6b1e-7c3a-9f57-3c1d2e4f5a6b
     """
@@ -36,13 +38,14 @@ def events() -> None:
 events.add_command(retry)
 events.add_command(reschedule)
 events.add_command(discard)
+events.add_command(erase)
 
 
 @events.command("list")
 @click.option(
     "--status",
     type=click.Choice([status.value for status in Status], case_sensitive=False),
-    help="List only events in this status; default: all.",
+    help="List only events in this status, which combines several states; default: all.",
 )
 @event_options
 @limit_option
@@ -59,7 +62,7 @@ def list_(
 
     \b
     Examples:
-      pillarbox events list --retrying
+      pillarbox events list --state retrying
       pillarbox events list --type order.placed --since 2026-11-30T09:00:00Z --limit 500
     """
     from pillarbox.ops.cli.store_access import with_shared_store
@@ -74,7 +77,7 @@ def list_(
         click.echo("no matching events", err=True)
         return
     print_table(
-        ["recorded", "event", "type", "key", "destination", "status", "retries", "next retry", "error"],
+        ["recorded", "event", "type", "key", "destination", "state", "retries", "next retry", "error"],
         [
             [
                 event.recorded_at,
@@ -82,7 +85,7 @@ def list_(
                 event.event_type,
                 event.key,
                 event.destination,
-                event.status.value,
+                event.state.label,
                 event.retry_count,
                 event.next_retry_at,
                 event.last_error,
@@ -92,6 +95,27 @@ def list_(
     )
     if page.after is not None:
         click.echo(f"for the next page: --after '{page.after}'", err=True)
+
+
+@events.command()
+@as_json
+def count(as_json: bool) -> None:
+    """Count the events in each state.
+
+    Beyond 10,000, a count is the estimate of the database, marked ~, or a lower bound.
+
+    \b
+    Examples:
+      pillarbox events count
+      pillarbox events count --json
+    """
+    from pillarbox.ops.cli.store_access import with_shared_store
+
+    counts = with_shared_store(lambda store: store.admin.inspection.states())
+    if as_json:
+        print_json({"states": exports.state_counts(counts)})
+    else:
+        print_table(["state", "events"], [[state.label, count.text] for state, count in counts.items()])
 
 
 async def _page(store: AdminStore, wanted: EventFilter, *, limit: int, after: Position | None) -> EventPage:
@@ -193,7 +217,7 @@ def print_report(story: EventReport) -> None:
 def _facts(detail: EventDetail) -> list[tuple[str, object]]:
     return [
         ("event", detail.event_id),
-        ("status", detail.status.value),
+        ("state", detail.state.label),
         ("type", detail.event_type),
         ("destination", detail.destination or "(not known yet)"),
         ("key", detail.key),

@@ -45,7 +45,7 @@ def retry(**chosen: Any) -> None:
     \b
     Examples:
       pillarbox events retry evt-001
-      pillarbox events retry --destination orders --retrying --dry-run
+      pillarbox events retry --destination orders --state retrying --dry-run
     """
     _ask("retry", **chosen)
 
@@ -114,7 +114,7 @@ def _ask(
     asked = 0
     if pending and not dry_run:
         if action == "discard" or not event_ids:
-            confirm(f"{action.capitalize()} {_count(pending)}?", yes=yes)
+            confirm(f"{action.capitalize()} {_count(pending)}?", yes=yes, lines=pending.summary.texts)
         asked = with_shared_store(
             lambda store: operator_requests.request_all(store, action, pending, scope, delay=delay, by=operator())
         )

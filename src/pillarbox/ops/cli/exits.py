@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import IO, Any
 
 import click
+
+from pillarbox.core.text import escaped
 
 FAILURE = 1
 USAGE = 2
@@ -25,10 +28,15 @@ class NotFoundError(click.ClickException):
         click.echo(f"pillarbox: {self.message}", err=True)
 
 
-def confirm(question: str, *, yes: bool) -> None:
-    """Ask the operator for confirmation, unless `yes`. Raises UsageError if there is no terminal."""
+def confirm(question: str, *, yes: bool, lines: Iterable[str] = ()) -> None:
+    """Ask the operator for confirmation, unless `yes`. Raises UsageError if there is no terminal.
+
+    lines: what the action would change, printed before the question.
+    """
     if yes:
         return
+    for line in lines:
+        click.echo(escaped(line), err=True)
     if not sys.stdin.isatty():
         options = {option.name for option in click.get_current_context().command.params}
         preview = ", or --dry-run to count only" if "dry_run" in options else ""

@@ -1,4 +1,4 @@
-"""`pillarbox keys`: blocked and busiest ordering keys."""
+"""`pillarbox keys`: list blocked and busiest ordering keys."""
 
 from __future__ import annotations
 
@@ -7,14 +7,25 @@ from datetime import UTC, datetime
 import click
 
 from pillarbox.admin.keys import SAMPLED, WAITING_COUNTED, BlockedKey, BusiestKey
-from pillarbox.ops.cli.exits import NotFoundError
+from pillarbox.ops.cli.keys_requests import discard, groups, retry, skip
 from pillarbox.ops.cli.output import as_json, number, print_json, print_table, span
 from pillarbox.ops.cli.parameters import limit_option
 
 
 @click.group()
 def keys() -> None:
-    """Show blocked and busiest ordering keys."""
+    """Show blocked and busiest ordering keys; retry, skip or discard the events that block them.
+
+    \b
+    Examples:
+      pillarbox keys groups
+      pillarbox keys retry --group 3f9a1c27b0de
+      pillarbox keys skip 0190a5c2-7b1e-7d11-a01c-5f0c0d9f4a11
+    """
+
+
+for _command in (groups, retry, skip, discard):
+    keys.add_command(_command)
 
 
 @keys.command()
@@ -23,9 +34,8 @@ def keys() -> None:
 def blocked(limit: int, as_json: bool) -> None:
     """List keys whose first pending event holds the others back, and how many events wait for it.
 
-    An event that failed under `on_exhausted = "block"` waits for an operator: `pillarbox dead retry ID` retries it,
-    `dead discard ID` deletes it. An event that waits for its retry is sent now by `events retry ID`.
-    `keys dead-letter ID` dead-letters either, and the key continues.
+    An event that failed under `on_exhausted = "block"` waits for an operator, another one for its retry. For either,
+    `keys retry ID` sends it now, `keys skip ID` dead-letters it and `keys discard ID` deletes it.
 
     \b
     Examples:
@@ -89,31 +99,3 @@ def busiest(limit: int, as_json: bool) -> None:
         print_table(["key", "pending"], [[key.key, number(key.pending)] for key in found])
         if limited is not None and advice:
             click.echo(f"{limited.key}: {advice}", err=True)
-
-
-@keys.command()
-@click.argument("event_id", metavar="ID")
-@as_json
-def dead_letter(event_id: str, as_json: bool) -> None:
-    """Dead-letter the event that holds its key back, so that the key continues.
-
-    The event is blocked or waits for its retry. The relay that owns its lane executes the request with its next fetch.
-
-    \b
-    Examples:
-      pillarbox keys blocked
-      pillarbox keys dead-letter 0190a5c2-7b1e-7d11-a01c-5f0c0d9f4a11
-    """
-    from pillarbox.ops import holding_events
-    from pillarbox.ops.cli.store_access import operator, warn_without_relay, with_shared_store
-
-    asked = with_shared_store(lambda store: holding_events.dead_letter(store, event_id, by=operator()))
-    if not asked:
-        raise NotFoundError(
-            f"event {event_id!r} does not hold its key back: `pillarbox keys blocked` lists the events that do"
-        )
-    if as_json:
-        print_json({"event_id": event_id, "requested": asked})
-    else:
-        click.echo(f"requested for {', '.join(asked)}")
-    warn_without_relay()

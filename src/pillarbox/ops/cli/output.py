@@ -78,7 +78,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
         print_facts([(columns[n], row[n]) for n in used])
 
 
-_STYLES = {"FAILED": "red", "PUBLISHED": "green", "PROCESSING": "cyan", "open": "red", "paused": "yellow"}
+_STYLES = {
+    **dict.fromkeys(("blocked", "dead-lettered", "unavailable"), "red"),
+    **dict.fromkeys(("retrying", "parked", "paused", "limited"), "yellow"),
+    "published": "green",
+    "in flight": "cyan",
+}
 
 
 def _short(text: str) -> str:

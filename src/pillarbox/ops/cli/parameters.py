@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from pillarbox.admin.states import EventState
 from pillarbox.core.clock import seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import times
@@ -94,7 +95,12 @@ def event_options(command: F) -> F:
         click.option("--error", metavar="TEXT", help="Only if the last error contains this text; case-sensitive."),
         click.option("--until", type=moment, metavar="TIME", help="Recorded before this age or time."),
         since_option,
-        click.option("--retrying", is_flag=True, help="Only pending events whose last send failed."),
+        click.option(
+            "--state",
+            type=click.Choice([state.value for state in EventState]),
+            callback=lambda _context, _option, value: None if value is None else EventState(value),
+            help="Only events in this state.",
+        ),
         click.option("--aggregate", metavar="TYPE[:ID]", help="Only this aggregate, such as ORDER or ORDER:42."),
         click.option("--destination", metavar="NAME", help="Only this destination."),
         click.option("--key", help="Only this key, such as ORDER:42."),

@@ -10,6 +10,7 @@ import click
 
 from pillarbox.admin.overview import Overview, RelayView
 from pillarbox.core.statistics import COUNTED
+from pillarbox.ops import exports
 from pillarbox.ops.cli import broker_depths
 from pillarbox.ops.cli.exits import EXCEEDED, FAILURE
 from pillarbox.ops.cli.output import as_json, clean, number, print_json, print_line, print_table, span
@@ -84,17 +85,9 @@ def _as_object(health: HealthSnapshot) -> dict[str, object]:
     return {
         "state": health.flow.state,
         "reason": health.flow.reason,
+        "problems": [exports.problem(problem) for problem in health.flow.problems],
         **health.statistics(),
-        "destinations": [
-            {
-                "name": destination.name,
-                "state": destination.state,
-                "forced": destination.forced,
-                "last_error": destination.last_error,
-                "rate_limit": destination.rate_limit,
-            }
-            for destination in health.destinations
-        ],
+        "destinations": [exports.destination(destination) for destination in health.destinations],
         "lanes": [lane._asdict() for lane in health.overview.lanes],
         "relays": [_relay(relay) for relay in health.overview.relays],
     }

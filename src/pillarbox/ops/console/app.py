@@ -101,6 +101,7 @@ class Console:
             max_payload=payload_limit(max_payload),
             doctor=None if settings is None else DoctorReportCache(settings, store),
             destinations=() if settings is None else settings.destinations,
+            routes=() if settings is None else settings.routes,
             retention=None if settings is None else settings.relay.config.retention.in_seconds.inbox,
         )
         pages = Starlette(
@@ -140,6 +141,7 @@ def _page_routes() -> list[BaseRoute]:
         page("/dead", dead_letters.dead),
         page("/dead/export", dead_letters.export),
         page("/destinations", destinations.destinations),
+        page("/destination", destinations.destination),
         page("/keys", keys.keys),
         page("/relays", relays.relays),
         page("/inbox", store.inbox),
@@ -168,6 +170,8 @@ def _action_routes() -> list[BaseRoute]:
         action("/everything", operator_requests.pause_all),
         action("/destinations/override", destinations.override),
         action("/keys/act", keys.post_action),
+        page("/keys/decide", keys.confirm, timeout=LONG_TIMEOUT),
+        action("/keys/decide", keys.decide),
         action("/relays/drain", relays.drain),
         *api.action_routes(),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -11,15 +11,17 @@ from typing import Any, cast
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.states import StateCounts
 from pillarbox.ops.console import formatting
 from pillarbox.ops.console.doctor_report import DoctorReportCache
 from pillarbox.ops.console.logins import Login
 from pillarbox.ops.console.logouts import Logouts
 from pillarbox.ops.console.masking import Masks
 from pillarbox.ops.console.sessions import Signer
-from pillarbox.ops.console.statistics import OverviewCache
+from pillarbox.ops.console.statistics import SharedRead
 from pillarbox.ops.formatting import format_bytes, format_latency
-from pillarbox.relay.routing import rate_text
+from pillarbox.ops.health import HealthSnapshot, take_snapshot
+from pillarbox.relay.routing import Route, rate_text
 
 
 @dataclass(kw_only=True)
@@ -44,6 +46,8 @@ class ConsoleContext:
     """None without settings: a console that is mounted in an application."""
     destinations: Collection[str]
     """Destinations of the settings."""
+    routes: Sequence[Route]
+    """Routes of the settings."""
     retention: float | None
     """Seconds that inbox records are kept; None: forever, or unknown."""
     closing: bool = field(default=False, init=False)
@@ -54,8 +58,17 @@ class ConsoleContext:
         return Logouts(self.store, life=self.session, read_only=self.read_only)
 
     @cached_property
-    def overview(self) -> OverviewCache:
-        return OverviewCache(self.store, allowed=self.slo)
+    def overview(self) -> SharedRead[HealthSnapshot]:
+        return SharedRead(lambda: take_snapshot(self.store, allowed=self.slo))
+
+    @cached_property
+    def states(self) -> SharedRead[StateCounts]:
+        return SharedRead(lambda: self.store.admin.inspection.states())
+
+    def forget(self) -> None:
+        """Drop what is cached of the store, after a change."""
+        self.overview.forget()
+        self.states.forget()
 
     @cached_property
     def templates(self) -> Environment:

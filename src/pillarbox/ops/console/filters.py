@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from datetime import datetime
+from enum import StrEnum
 from typing import TypeVar
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.dead_letters import DeadLetterFilter, DeadLetterPage
 from pillarbox.admin.listing import EventFilter, EventPage, Position
+from pillarbox.admin.states import EventState
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
 from pillarbox.ops import dead_letter_groups, times
 
+E = TypeVar("E", bound=StrEnum)
 T = TypeVar("T")
 
 QUERIES = 5
@@ -21,19 +24,15 @@ PER_PAGE = 50
 MAX_PER_PAGE = 500
 """Maximum number of rows of a page."""
 
-EVENT_FIELDS = ("status", "type", "key", "destination", "since", "until", "aggregate", "error")
+EVENT_FIELDS = ("state", "status", "type", "key", "destination", "since", "until", "aggregate", "error")
 DEAD_LETTER_FIELDS = ("id", "type", "key", "destination", "since", "error")
 
 
 def event_filter(query: Mapping[str, str]) -> EventFilter:
     """Raises ConfigurationError."""
-    status = query.get("status", "").upper()
-    retrying, blocked = status == "RETRYING", status == "BLOCKED"
-    if status and not (retrying or blocked) and status not in Status.__members__:
-        known = ", ".join((*Status.__members__, "RETRYING", "BLOCKED"))
-        raise ConfigurationError(f"status {query['status']!r} is unknown: use {known}")
     return EventFilter(
-        status=Status(status) if status and not (retrying or blocked) else None,
+        status=_member(Status, "status", query.get("status")),
+        state=_member(EventState, "state", query.get("state")),
         event_type=query.get("type"),
         key=query.get("key"),
         destination=query.get("destination"),
@@ -41,9 +40,15 @@ def event_filter(query: Mapping[str, str]) -> EventFilter:
         since=moment(query.get("since")),
         until=moment(query.get("until")),
         error=query.get("error"),
-        retrying=retrying,
-        blocked=blocked,
     )
+
+
+def _member(kind: type[E], name: str, text: str | None) -> E | None:
+    """Raises ConfigurationError."""
+    found = next((member for member in kind if text is not None and member.casefold() == text.casefold()), None)
+    if text is not None and found is None:
+        raise ConfigurationError(f"{name} {text!r} is unknown: use {', '.join(kind)}")
+    return found
 
 
 def dead_letter_filter(query: Mapping[str, str]) -> DeadLetterFilter:

@@ -36,6 +36,11 @@ def commands(value: object) -> Markup:
     )
 
 
+def sentence(text: str) -> str:
+    """A sentence with a capital letter, unless it begins with a name."""
+    return text[:1].upper() + text[1:] if text.startswith(("no ", "every ", "the ")) else text
+
+
 def iso(at: datetime) -> str:
     """In UTC, to the last digit."""
     return timestamp(at)

@@ -27,7 +27,7 @@ HIDDEN = "•••"
 _REMEMBERED = 2048
 """Texts whose masked form is cached."""
 _HEADER, _TEXT = "header:", "text:"
-_ERROR_FIELDS = {"error", "last_error", "message", "reason"}
+_ERROR_FIELDS = {"error", "last_error", "message", "reason", "text"}
 """Members of a response that contain errors."""
 _STEP = re.compile(r"\.\.([^.\[\]*]+)|\.([^.\[\]*]+)|\[(\*|\d+)\]|\.(\*)")
 

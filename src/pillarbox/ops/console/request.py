@@ -45,7 +45,7 @@ NAVIGATION = (
     ("/events", "Events", "e"),
     ("/dead", "Dead letters", "d"),
     ("/destinations", "Destinations", "t"),
-    ("/keys", "Keys", "k"),
+    ("/keys", "Ordering keys", "k"),
     ("/relays", "Relays", "r"),
     ("/inbox", "Inbox", "i"),
     ("/store", "Store", "s"),
@@ -214,7 +214,7 @@ async def _run_action(request: Request, act: Page, needs: Role, read: Read, *, t
     try:
         return await act(ConsoleRequest(context=context, http=request, identity=identity, form=form))
     finally:
-        context.overview.forget()
+        context.forget()
 
 
 async def _identity(context: ConsoleContext, request: Request) -> AuthenticatedUser | None:

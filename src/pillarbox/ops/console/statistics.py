@@ -6,44 +6,39 @@ Invariant: the console queries the store at most once a second, however many bro
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Generic, TypeVar
 
-from pillarbox.admin.admin import AdminStore
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.core.errors import PillarboxError
-from pillarbox.core.statistics import SAMPLE_INTERVAL, BacklogStatistics, OutcomeStatistics, Sample
+from pillarbox.core.statistics import LAGS, SAMPLE_INTERVAL, BacklogStatistics, OutcomeStatistics, Sample
 from pillarbox.ops.console.timeouts import TIMEOUT, within
-from pillarbox.ops.health import DEFAULT_SLO, DestinationView, HealthSnapshot, take_snapshot
+
+T = TypeVar("T")
 
 MAX_AGE = 1.0
-"""Seconds for which a snapshot is cached."""
-SPAN = 300.0
-"""Seconds over which the rates of a destination are averaged."""
-FAILING = 0.5
-"""The share of failed sends from which a destination counts as failing although its breaker is closed."""
+"""Seconds for which what was read is cached."""
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
-class OverviewCache:
-    """Caches one snapshot for all requests."""
+class SharedRead(Generic[T]):
+    """Reads the store for all requests together, at most once in `MAX_AGE` seconds."""
 
-    def __init__(self, store: AdminStore, *, allowed: float = DEFAULT_SLO, clock: Clock | None = None) -> None:
-        """allowed: seconds that an event may be pending."""
-        self._store = store
-        self._allowed = allowed
+    def __init__(self, read: Callable[[], Awaitable[T]], *, clock: Clock | None = None) -> None:
+        self._read = read
         self._clock = clock or SystemClock()
         self._lock = asyncio.Lock()
-        self._found: HealthSnapshot | PillarboxError | None = None
+        self._found: T | PillarboxError | None = None
         self._stale_at = 0.0
 
-    async def snapshot(self) -> HealthSnapshot:
-        """Return a snapshot at most a second old. Raises the error of the store to every caller that waited for it."""
+    async def get(self) -> T:
+        """Return what was read within `MAX_AGE`. Raises the error of the store to every caller that waited for it."""
         async with self._lock:
             if self._found is None or self._clock.monotonic() >= self._stale_at:
                 try:
-                    self._found = await within(TIMEOUT, take_snapshot(self._store, allowed=self._allowed))
+                    self._found = await within(TIMEOUT, self._read())
                 except PillarboxError as error:
                     self._found = error
                 self._stale_at = self._clock.monotonic() + MAX_AGE
@@ -52,7 +47,7 @@ class OverviewCache:
             return self._found
 
     def forget(self) -> None:
-        """Drop the cached snapshot after a change."""
+        """Drop what was read, after a change."""
         self._found = None
 
 
@@ -65,11 +60,12 @@ class TimeSeries:
     """Unix times, each the end of a step."""
     recorded: list[float | None]
     published: list[float | None]
-    """Per second."""
+    """Messages per second. An event with three destinations counts as three messages in both, so that what is recorded
+    and not published is what the backlog grows by."""
     p50: list[float | None]
     p95: list[float | None]
     p99: list[float | None]
-    """Seconds from recording to confirmation, as bounds of buckets."""
+    """Seconds from recording to confirmation, interpolated; an hour stands for that much or more."""
 
 
 def step_width(seconds: float) -> float:
@@ -95,67 +91,26 @@ def time_series(samples: Sequence[Sample], *, now: datetime, seconds: float) -> 
     return TimeSeries(
         step=step,
         times=[(at + 1) * step for at in steps],
-        recorded=[_rate(highest, at, step) for at in steps],
+        recorded=[_recorded(highest, carried, at, step) for at in steps],
         published=[carried[at].published / step if at in carried else 0.0 if at in highest else None for at in steps],
         **lags,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DestinationRates:
-    """Rates of a destination over `SPAN`."""
-
-    published: float
-    """Per second."""
-    failed: float
-    """The share of sends that failed, from 0 to 1."""
-    p95: float | None
-
-    @property
-    def fails(self) -> bool:
-        return self.failed >= FAILING
-
-
-async def recent_rates(store: AdminStore) -> dict[str, DestinationRates]:
-    """Return the recent rates of each destination."""
-    return rates_by_destination(await store.admin.samples.since(SPAN), seconds=SPAN)
-
-
-def unavailable_or_failing(
-    destinations: Iterable[DestinationView], rates: Mapping[str, DestinationRates]
-) -> list[DestinationView]:
-    """List destinations that are unavailable or failing."""
-    return [one for one in destinations if not one.is_available or (one.name in rates and rates[one.name].fails)]
-
-
-def rates_by_destination(samples: Iterable[Sample], *, seconds: float) -> dict[str, DestinationRates]:
-    """Aggregate the samples by destination."""
-    sums: dict[str, OutcomeStatistics] = {}
-    for sample in samples:
-        if isinstance(sample.values, OutcomeStatistics):
-            sums.setdefault(sample.destination, OutcomeStatistics()).add(sample.values)
-    return {name: _rates(carried, seconds) for name, carried in sums.items()}
-
-
-def _rates(carried: OutcomeStatistics, seconds: float) -> DestinationRates:
-    failed = carried.retried + carried.dead
-    sends = carried.published + failed
-    return DestinationRates(
-        published=carried.published / seconds,
-        failed=failed / sends if sends else 0.0,
-        p95=_lag(carried, 0.95),
-    )
-
-
-def _rate(highest: dict[int, int], at: int, step: float) -> float | None:
-    """Return the recording rate of a step: the difference to the last measured step, if it is close."""
+def _recorded(
+    highest: Mapping[int, int], carried: Mapping[int, OutcomeStatistics], at: int, step: float
+) -> float | None:
+    """Return the messages per second of a step: the events since the last measured step, if it is close, and copies."""
     if at not in highest:
         return None
     before = next((earlier for earlier in range(at - 1, at - 4, -1) if earlier in highest), None)
-    return None if before is None else max(0.0, (highest[at] - highest[before]) / ((at - before) * step))
+    if before is None:
+        return None
+    copies = sum(carried[one].copies for one in range(before + 1, at + 1) if one in carried)
+    return max(0.0, (highest[at] - highest[before] + copies) / ((at - before) * step))
 
 
 def _lag(carried: OutcomeStatistics | None, share: float) -> float | None:
-    bound = None if carried is None else carried.lag_quantile(share)
+    lag = None if carried is None else carried.lag_quantile(share)
     # The last bucket has no upper bound, but a chart needs a number.
-    return 7200.0 if bound == float("inf") else bound
+    return None if lag is None else min(lag, LAGS[-1])

@@ -94,7 +94,7 @@ async def _destinations(store: AdminStore) -> CheckResult:
 
 
 def _state(one: DestinationView) -> str:
-    return f"{one.name} ({'forced ' if one.fails else ''}{one.state})"
+    return f"{one.name} ({'forced ' if one.fails else ''}{one.send_state})"
 
 
 async def _backlog(store: AdminStore) -> CheckResult:
@@ -105,7 +105,7 @@ async def _backlog(store: AdminStore) -> CheckResult:
     if seen.oldest > LONG_WAIT:
         return warned(
             said,
-            "see the other symptoms; `pillarbox events list --retrying` lists events that wait for a retry",
+            "see the other symptoms; `pillarbox events list --state retrying` lists events that wait for a retry",
         )
     return passed(said)
 

@@ -90,6 +90,6 @@ def _statistics(snapshot: StoreSnapshot, overview: Overview, limits: HealthLimit
     return {
         "flow": {"state": health.flow.state, "reason": health.flow.reason},
         **health.statistics(),
-        "breakers": {one.name: one.state for one in health.destinations},
+        "breakers": {one.name: one.send_state for one in health.destinations},
         "relays": health.running_relays,
     }

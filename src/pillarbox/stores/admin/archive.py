@@ -11,7 +11,7 @@ from pillarbox.core.fetch import MAX_BYTES
 from pillarbox.core.message import EARLIEST
 from pillarbox.core.statistics import COUNTED
 from pillarbox.core.store import Retention
-from pillarbox.stores.admin.engine import Engine
+from pillarbox.stores.admin.engine import Engine, StatementSteps
 from pillarbox.stores.admin.events import detail_of
 
 
@@ -22,6 +22,8 @@ class SqlArchive:
         self._engine = engine
         self._count = engine.statement("archive_count")
         self._read = {table: engine.statement(f"archive_read_{table}") for table in ("history", "dead")}
+        self._delete_attempts = engine.statement("delete_attempts")
+        self._progress = engine.statement("audit_progress")
         self._drop = {
             "history": engine.statement("archive_delete_history"),
             "dead": engine.statement("delete_dead_letters"),
@@ -53,11 +55,23 @@ class SqlArchive:
         return [detail_of(self._engine, row) for row in rows]
 
     async def drop(self, table: Table, rows: Sequence[EventDetail]) -> int:
-        given = {
-            "dead_letter_ids": [row.dead_letter_id for row in rows],
-            "event_ids": [row.event_id for row in rows],
-            "ids": [row.id for row in rows],
-            "destinations": [row.destination for row in rows],
-            "times": [row.published_at for row in rows],
-        }
-        return len(await self._engine.write(self._drop[table], given))
+        return len(await self._engine.write(self._drop[table], _identities(rows)))
+
+    async def erase(self, rows: Sequence[EventDetail], *, event_ids: Sequence[str], bulk_action: int) -> int:
+        return await self._engine.transact(self._erased(rows, event_ids, bulk_action))
+
+    def _erased(self, rows: Sequence[EventDetail], event_ids: Sequence[str], bulk_action: int) -> StatementSteps[int]:
+        done = len((yield self._drop["history"], _identities(rows))) if rows else 0
+        yield self._delete_attempts, {"event_ids": [*event_ids]}
+        yield self._progress, {"done": done, "bulk_action": bulk_action}
+        return done
+
+
+def _identities(rows: Sequence[EventDetail]) -> dict[str, object]:
+    return {
+        "dead_letter_ids": [row.dead_letter_id for row in rows],
+        "event_ids": [row.event_id for row in rows],
+        "ids": [row.id for row in rows],
+        "destinations": [row.destination for row in rows],
+        "times": [row.published_at for row in rows],
+    }

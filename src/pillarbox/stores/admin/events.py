@@ -19,23 +19,29 @@ from pillarbox.admin.listing import (
     rows_to_scan,
 )
 from pillarbox.admin.requests import OpenRequest
+from pillarbox.admin.states import STORED, EventState
 from pillarbox.core.message import EARLIEST, LATEST, Status
+from pillarbox.core.statistics import COUNTED
 from pillarbox.stores.admin.engine import LAST, Engine, ResultRow, decode_optional_time
 
 _END = Position(LATEST, LAST, "")
+_INDEXED = frozenset(STORED) - {EventState.BLOCKED}
+"""States of pending messages that have an index, but not in the order of recording."""
 
 
 class SqlEvents:
-    """See `pillarbox.admin.listing.Events`. One statement per page."""
+    """See `pillarbox.admin.listing.Events`. One statement per page; one more to count a state."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._story = [engine.statement(name) for name in ("show_event", "show_failures", "show_requests")]
 
     async def list(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
-        statement = self._engine.statement("list_events", *_variants(wanted))
+        by_state = wanted.state in _INDEXED and await self._is_small(wanted.state)
+        statement = self._engine.statement("list_events", *_variants(wanted, by_state=by_state))
         # Only the message table has these.
-        more = wanted.retrying + (wanted.status in (Status.PENDING, Status.PROCESSING))
+        scanned = wanted.state in _INDEXED and not by_state
+        more = scanned + (wanted.status in (Status.PENDING, Status.PROCESSING))
         if after is not None and after.recorded_at == LATEST:
             # A time that cannot be decoded does not tell where its row was: go on with those that can.
             after = after._replace(recorded_at=LATEST - timedelta(microseconds=1))
@@ -53,7 +59,8 @@ class SqlEvents:
             "aggregate_type": aggregate_type,
             "aggregate_id": aggregate_id,
             "error": wanted.error,
-            "retrying": wanted.retrying,
+            "state": wanted.state,
+            "beyond": COUNTED + 1,
             "most": limit + 1,
             "waiting": rows_to_scan(limit, asked=wanted.asked + more, answered=False) if wanted.waiting else 0,
             "delivered": rows_to_scan(limit, asked=wanted.asked, answered=wanted.index is not None)
@@ -63,6 +70,14 @@ class SqlEvents:
         }
         rows = await self._engine.read(statement, given)
         return event_page([self._found(*row) for row in rows], limit=limit)
+
+    async def _is_small(self, state: EventState) -> bool:
+        """Whether so few messages are in this state that a page reads all of them, instead of scanning all states."""
+        variants = () if state is EventState.READY else (state,)
+        [(_, complete)] = await self._engine.read(
+            self._engine.statement("count_state", *variants), {"beyond": COUNTED + 1}
+        )
+        return bool(complete)
 
     async def show(self, event_id: str) -> EventReport:
         events, failures, requests = await self._engine.read_all(self._story, {"event_id": event_id})
@@ -80,7 +95,7 @@ class SqlEvents:
         *row, wanted, edge = facts
         event = ListedEvent(*row)
         event = event._replace(
-            status=Status(event.status),
+            state=EventState(event.state),
             recorded_at=self._engine.decode_time(event.recorded_at),
             last_attempt_at=decode_optional_time(self._engine, event.last_attempt_at),
             next_retry_at=decode_optional_time(self._engine, event.next_retry_at),
@@ -93,7 +108,7 @@ def detail_of(engine: Engine, row: ResultRow) -> EventDetail:
     """A detail from a row whose columns are its fields."""
     detail = EventDetail(*row)
     return detail._replace(
-        status=Status(detail.status),
+        state=EventState(detail.state),
         occurred_at=engine.decode_time(detail.occurred_at),
         recorded_at=engine.decode_time(detail.recorded_at),
         published_at=decode_optional_time(engine, detail.published_at),
@@ -105,10 +120,12 @@ def detail_of(engine: Engine, row: ResultRow) -> EventDetail:
     )
 
 
-def _variants(wanted: EventFilter) -> Iterator[str]:
+def _variants(wanted: EventFilter, *, by_state: bool) -> Iterator[str]:
     if wanted.index is not None:
         yield f"of_{wanted.index}"
-    if wanted.blocked or wanted.status is Status.FAILED:
+    if wanted.state is EventState.BLOCKED or wanted.status is Status.FAILED:
         yield "blocked"
-    elif wanted.status is Status.PROCESSING:
+    elif wanted.state is EventState.IN_FLIGHT or wanted.status is Status.PROCESSING:
         yield "in_flight"
+    elif by_state and wanted.state is not None:
+        yield wanted.state

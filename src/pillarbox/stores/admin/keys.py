@@ -16,7 +16,8 @@ from pillarbox.admin.keys import (
     QueueView,
 )
 from pillarbox.admin.listing import Position
-from pillarbox.core.message import Held, Status
+from pillarbox.admin.states import EventState
+from pillarbox.core.message import Held
 from pillarbox.stores.admin.engine import Engine, ResultRow, decode_optional_time
 
 
@@ -56,11 +57,11 @@ class SqlKeys:
     def _view(self, rows: Sequence[ResultRow]) -> QueueView:
         first: FirstPending | None = None
         later: list[Neighbour] = []
-        for is_first, recorded_at, number, destination, event_id, status, event_type, held, next_attempt in rows:
+        for is_first, recorded_at, number, destination, event_id, state, event_type, held, next_attempt in rows:
             if is_first:
                 until = decode_optional_time(self._engine, next_attempt)
                 first = FirstPending(event_id, destination, event_type, Held(held) if held else None, until)
             else:
                 since = self._engine.decode_time(recorded_at)
-                later.append(Neighbour(since, number, destination, event_id, Status(status), event_type))
+                later.append(Neighbour(since, number, destination, event_id, EventState(state), event_type))
         return QueueView(first, later)

@@ -30,5 +30,10 @@ def row_of(tables: Tables, destination: str) -> StoredDestination:
     return tables.destinations.setdefault(destination, StoredDestination(override=_without_override(destination)))
 
 
+def is_overridden(row: Override) -> bool:
+    """Whether an operator's override is in force."""
+    return row.paused or row.breaker is not None or row.rate_limit is not None
+
+
 def _without_override(destination: str) -> Override:
     return Override(destination, paused=False, breaker=None, rate_limit=None, last_error=None)

@@ -16,7 +16,8 @@ from pillarbox.admin.listing import (
     event_page,
 )
 from pillarbox.admin.requests import OpenRequest
-from pillarbox.core.message import Held, Message, Status
+from pillarbox.admin.states import UNDELIVERED, EventState
+from pillarbox.core.message import Held, Message
 from pillarbox.stores.memory.tables import Identity, StoredDeadLetter, StoredDelivery, StoredMessage, Tables, atomic
 
 MOST = 100
@@ -34,8 +35,8 @@ class MemoryEvents:
         after = wanted.after(after)
         found = [
             FoundEvent(event, True, False)
-            for detail, held in self._all()
-            if _fits(event := _listed(detail), held, wanted)
+            for detail in self._all()
+            if _fits(event := _listed(detail), wanted)
             and _is_of(detail, *wanted.aggregate_parts)
             and (after is None or event.position < after)
         ]
@@ -43,7 +44,7 @@ class MemoryEvents:
 
     @atomic
     def show(self, event_id: str) -> EventReport:
-        found = [detail for detail, _ in self._all() if detail.event_id == event_id]
+        found = [detail for detail in self._all() if detail.event_id == event_id]
         failures = [one.failure for one in reversed(self._tables.attempts) if one.event_id == event_id]
         requests = [
             OpenRequest(one.action, one.identity[1], one.delay, one.by, one.at)
@@ -56,20 +57,21 @@ class MemoryEvents:
             requests[:MOST],
         )
 
-    def _all(self) -> Iterator[tuple[EventDetail, str | None]]:
+    def _all(self) -> Iterator[EventDetail]:
         for stored in self._tables.waiting.values():
-            yield self._pending(stored), stored.message.held
+            yield self._pending(stored)
         for published in self._tables.history.values():
-            yield delivered(published), None
+            yield delivered(published)
         for number, dead_letter in self._tables.dead.items():
-            yield dead_letter_detail(number, dead_letter), None
+            yield dead_letter_detail(number, dead_letter)
 
     def _pending(self, stored: StoredMessage) -> EventDetail:
-        if stored.message.held == Held.BLOCKED:
-            return _detail(stored, Status.FAILED)._replace(last_error=stored.last_error, next_retry_at=None)
+        state = stored_state(stored.message)
+        if state is EventState.BLOCKED:
+            return _detail(stored, state)._replace(last_error=stored.last_error, next_retry_at=None)
         relay = self._in_flight_at(stored.message.identity)
         error, next_attempt = self._outage(stored.message)
-        return _detail(stored, Status.PENDING if relay is None else Status.PROCESSING)._replace(
+        return _detail(stored, state if relay is None else EventState.IN_FLIGHT)._replace(
             last_error=stored.last_error or error,
             next_retry_at=stored.message.available_at or next_attempt,
             locked_by=relay,
@@ -101,12 +103,12 @@ class MemoryEvents:
 
 def delivered(row: StoredDelivery) -> EventDetail:
     """A row of the history with its content."""
-    return _detail(row.stored, Status.PUBLISHED)._replace(published_at=row.published_at, seconds=row.seconds)
+    return _detail(row.stored, EventState.PUBLISHED)._replace(published_at=row.published_at, seconds=row.seconds)
 
 
 def dead_letter_detail(number: int, row: StoredDeadLetter) -> EventDetail:
     """A dead letter with its content."""
-    return _detail(row.stored, Status.FAILED)._replace(
+    return _detail(row.stored, EventState.DEAD_LETTERED)._replace(
         last_error=row.error,
         dead_letter_id=number,
         first_failed_at=row.stored.first_failed_at,
@@ -114,13 +116,13 @@ def dead_letter_detail(number: int, row: StoredDeadLetter) -> EventDetail:
     )
 
 
-def _detail(stored: StoredMessage, status: Status) -> EventDetail:
+def _detail(stored: StoredMessage, state: EventState) -> EventDetail:
     m = stored.message
     return EventDetail(
         id=m.id,
         event_id=m.event_id,
         destination=m.destination,
-        status=status,
+        state=state,
         event_type=m.event_type,
         aggregate_type=m.aggregate_type,
         aggregate_id=m.aggregate_id,
@@ -153,17 +155,16 @@ def _listed(detail: EventDetail) -> ListedEvent:
     return ListedEvent._make(getattr(detail, field) for field in ListedEvent._fields)
 
 
-def _fits(event: ListedEvent, held: str | None, wanted: EventFilter) -> bool:
+def _fits(event: ListedEvent, wanted: EventFilter) -> bool:
     return (
         wanted.status in (None, event.status)
+        and wanted.state in (None, event.state)
         and wanted.event_type in (None, event.event_type)
         and wanted.key in (None, event.key)
         and wanted.destination in (None, event.destination)
         and (wanted.since is None or event.recorded_at >= wanted.since)
         and (wanted.error is None or wanted.error in (event.last_error or ""))
-        and (not wanted.retrying or (event.retry_count > 0 and event.status in (Status.PENDING, Status.PROCESSING)))
-        and (not wanted.blocked or held == Held.BLOCKED)
-        and (not wanted.undelivered or _waits(event, held))
+        and (not wanted.undelivered or event.state in UNDELIVERED)
     )
 
 
@@ -171,5 +172,10 @@ def _is_of(detail: EventDetail, aggregate_type: str | None, aggregate_id: str | 
     return aggregate_type in (None, detail.aggregate_type) and aggregate_id in (None, detail.aggregate_id)
 
 
-def _waits(event: ListedEvent, held: str | None) -> bool:
-    return event.status in (Status.PENDING, Status.PROCESSING) or held == Held.BLOCKED
+def stored_state(m: Message) -> EventState:
+    """The state of a pending message that is not in flight."""
+    if m.held is not None:
+        return EventState(m.held)
+    if m.available_at is None:
+        return EventState.READY
+    return EventState.RETRYING if m.failures else EventState.DELAYED

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from datetime import datetime, timedelta
 
+from pillarbox.admin.destinations import RECENT, DestinationLoad, OverrideChange, PendingGroup, RecentDelivery
 from pillarbox.admin.overview import ConsumerView, LaneView, Overview, RelayView
+from pillarbox.admin.states import EventState, StateCount, StateCounts, combined
 from pillarbox.core.message import Held, Message
 from pillarbox.core.statistics import CONSUMER_STATISTICS_AGE, COUNTED, ConsumerStatistics
+from pillarbox.stores.memory.destinations import is_overridden
+from pillarbox.stores.memory.events import stored_state
 from pillarbox.stores.memory.tables import Tables, atomic
 
 
@@ -20,6 +24,44 @@ class MemoryInspection:
     @atomic
     def overview(self, *, counted: int = COUNTED) -> Overview:
         return overview_of(self._tables)
+
+    @atomic
+    def states(self) -> StateCounts:
+        tables = self._tables
+        reported = {(one.event_id, one.destination) for relay in tables.alive_relays() for one in relay.in_flight}
+        waiting = [stored.message for stored in tables.waiting.values()]
+        stored = Counter(stored_state(message) for message in waiting)
+        in_flight = Counter(stored_state(message) for message in waiting if message.identity in reported)
+        return combined(
+            stored,
+            in_flight,
+            pending=len(waiting),
+            published=StateCount(len(tables.history)),
+            dead_letters=len(tables.dead),
+        )
+
+    @atomic
+    def destinations(self) -> DestinationLoad:
+        tables, now = self._tables, self._tables.now()
+        waiting = [stored.message for stored in tables.waiting.values()]
+        groups: defaultdict[tuple[str, str, str | None, EventState], list[Message]] = defaultdict(list)
+        for message in waiting:
+            kind = ("", None) if message.destination else (message.event_type, message.aggregate_type)
+            groups[message.destination, *kind, stored_state(message)].append(message)
+        lately: defaultdict[str, list[float]] = defaultdict(list)
+        for row in tables.history.values():
+            message = row.stored.message
+            if (age := (now - message.recorded_at).total_seconds()) <= RECENT:
+                lately[message.destination].append(age)
+        return DestinationLoad(
+            [PendingGroup(*kind, *_load(messages, now)) for kind, messages in groups.items()],
+            [RecentDelivery(name, len(ages), max(ages)) for name, ages in lately.items()],
+            [
+                OverrideChange(name, row.changed_by, row.changed_at)
+                for name, row in sorted(tables.destinations.items())
+                if row.changed_by is not None and row.changed_at is not None and is_overridden(row.override)
+            ],
+        )
 
     @atomic
     def relays(self) -> list[RelayView]:
@@ -90,6 +132,14 @@ def _relays(tables: Tables) -> list[RelayView]:
 
 def _failure(at: datetime, statistics: ConsumerStatistics) -> tuple[datetime, str]:
     return at - timedelta(seconds=statistics.failed_ago or 0.0), statistics.last_error or ""
+
+
+def _load(messages: list[Message], now: datetime) -> tuple[int, float | None, int, float | None]:
+    """How many, the age of the oldest, how many are recent, and the age of the first of these."""
+    ages = [(now - since).total_seconds() for one in messages if (since := _since(one)) <= now]
+    recent = [one for one in messages if (now - one.recorded_at).total_seconds() <= RECENT]
+    first = [(now - since).total_seconds() for one in recent if (since := _since(one)) <= now]
+    return len(messages), max(ages, default=None), len(recent), max(first, default=None)
 
 
 def _since(m: Message) -> datetime:

@@ -52,3 +52,4 @@ class MemoryRequests:
         changed: dict[str, Any] = changes(paused=paused, breaker=breaker, rate_limit=rate_limit)
         row = row_of(self._tables, destination)
         row.override = row.override._replace(**changed)
+        row.changed_by, row.changed_at = by, self._tables.now()

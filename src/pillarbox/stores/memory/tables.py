@@ -126,6 +126,8 @@ class StoredDestination:
 
     override: Override
     next_attempt_at: datetime | None = None
+    changed_by: str | None = None
+    changed_at: datetime | None = None
 
 
 @dataclass(slots=True, kw_only=True)

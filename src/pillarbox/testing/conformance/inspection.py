@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from pillarbox.admin.states import EventState
+from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
 from pillarbox.testing.conformance.capability import needing
 from pillarbox.testing.conformance.events import HOUR, at, event
@@ -46,6 +50,48 @@ class InspectionConformance:
         await owner.settle(Dead(error="no", block=True), head)
         seen = await harness.store.admin.inspection.overview()
         assert (seen.backlog, seen.dead, seen.blocked) == (2, 0, 1)
+
+    async def test_pending_messages_are_grouped_by_destination_and_state(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        await harness.commit(event("a"), event("b"), event("c"), event("sent"), event("later", available_at=at(HOUR)))
+        ready = {message.event_id: message for message in await owner.ready()}
+        await owner.settle(Retry(delay=HOUR, error="no"), ready["a"], to="mail")
+        await owner.hold(Held.PARKED, ready["b"], to="mail")
+        await owner.settle(DELIVERED, ready["sent"], to="orders")
+        load = await harness.store.admin.inspection.destinations()
+        groups = {(one.destination, one.event_type, one.state): one for one in load.pending}
+        assert {name: group.messages for name, group in groups.items()} == {
+            ("mail", "", EventState.RETRYING): 1,
+            ("mail", "", EventState.PARKED): 1,
+            ("", "thing.happened", EventState.READY): 1,
+            ("", "thing.happened", EventState.DELAYED): 1,
+        }
+        parked, delayed = groups["mail", "", EventState.PARKED], groups["", "thing.happened", EventState.DELAYED]
+        assert (parked.recent, delayed.recent, delayed.oldest, delayed.first_recent) == (1, 1, None, None)
+        assert parked.oldest is not None
+        assert 0 <= parked.oldest < HOUR
+        assert [(one.destination, one.messages) for one in load.delivered] == [("orders", 1)]
+        assert 0 <= load.delivered[0].first < HOUR
+        assert (load.scanned, load.changes) == (4, [])
+
+    async def test_a_large_backlog_is_grouped_from_both_ends(
+        self, harness: StoreHarness, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("pillarbox.stores.admin.inspection.SCANNED", 4)
+        for number in range(7):
+            await harness.commit(event(f"e{number}", destination=str(number)))
+        load = await harness.store.admin.inspection.destinations()
+        # A store in memory reads all of them.
+        assert {one.destination for one in load.pending} in ({"0", "1", "5", "6"}, {*"0123456"})
+
+    @needing("requests")
+    async def test_an_override_has_an_author_and_a_time(self, harness: StoreHarness) -> None:
+        await harness.store.admin.requests.override("mail", paused=True, by="ada")
+        await harness.store.admin.requests.override("orders", rate_limit=5, by="bob")
+        await harness.store.admin.requests.override("orders", rate_limit=None, by="bob")
+        [change] = (await harness.store.admin.inspection.destinations()).changes
+        assert (change.destination, change.by) == ("mail", "ada")
+        assert at(-HOUR) < change.at < at(HOUR)
 
     async def test_the_count_is_exact_up_to_the_requested_limit(self, harness: StoreHarness) -> None:
         await harness.commit(*(event(f"e{n}") for n in range(3)))

@@ -9,6 +9,7 @@ import pytest
 
 from pillarbox.admin.dead_letters import DeadLetterFilter, ListedDeadLetter
 from pillarbox.admin.listing import EventFilter, ListedEvent, Position
+from pillarbox.admin.states import EventState, StateCount
 from pillarbox.core.lane import InFlightMessage
 from pillarbox.core.message import Held, Status
 from pillarbox.core.outcome import DELIVERED, Dead, Retry
@@ -18,6 +19,20 @@ from pillarbox.testing.conformance.harness import StoreHarness
 from pillarbox.testing.conformance.lane_owner import LONG, Owner
 
 LATER = Retry(delay=HOUR, error="no")
+STATES = {
+    EventState.READY: "ready",
+    EventState.IN_FLIGHT: "in flight",
+    EventState.RETRYING: "retry",
+    EventState.DELAYED: "delayed",
+    EventState.WAITING: "waiting",
+    EventState.PARKED: "parked",
+    EventState.BLOCKED: "blocked",
+    EventState.PUBLISHED: "published",
+    EventState.DEAD_LETTERED: "dead",
+}
+"""State → the id of the event in that state that `one_of_each` records."""
+UNDELIVERED = ["ready", "in flight", "parked", "retry", "delayed", "waiting", "blocked"]
+"""Its pending events, the newest first."""
 
 
 async def listed(harness: StoreHarness, *, limit: int = 100, **wanted: Any) -> list[str]:
@@ -48,17 +63,18 @@ async def list_dead_letters(harness: StoreHarness, *, limit: int = 100, **wanted
 
 
 async def one_of_each(harness: StoreHarness) -> Owner:
-    """Record seven events one after another, each in another state."""
+    """Record nine events one after another, each in another state."""
     owner = await Owner.of(harness.store)
-    states = ["published", "dead", "blocked", "retry", "parked", "in flight", "ready"]
-    for state in states:
-        await harness.commit(event(state, f"key of {state}", destination="x"))
+    for name in ("published", "dead", "blocked", "waiting", "delayed", "retry", "parked", "in flight", "ready"):
+        later = {"available_at": at(HOUR)} if name == "delayed" else {}
+        await harness.commit(event(name, f"key of {name}", destination="x", **later))
     found = {message.event_id: message for message in await owner.ready()}
     await owner.settle(DELIVERED, found["published"])
     await owner.settle(Dead(error="rejected"), found["dead"])
     await owner.settle(Dead(error="stuck", block=True), found["blocked"])
     await owner.settle(LATER, found["retry"])
     await owner.hold(Held.PARKED, found["parked"])
+    await owner.hold(Held.WAITING, found["waiting"])
     in_flight = [InFlightMessage(event_id="in flight", destination="x", seconds=3)]
     await harness.store.lanes.renew(owner.relay, lease=LONG, in_flight=in_flight)
     return owner
@@ -73,17 +89,19 @@ class EventListConformance:
         await one_of_each(harness)
         for limit in (1, 2, 3, 100):
             found = await listed(harness, limit=limit)
-            assert found == ["ready", "in flight", "parked", "retry", "blocked", "dead", "published"]
+            assert found == [*UNDELIVERED, "dead", "published"]
 
     async def test_a_list_can_be_filtered(self, harness: StoreHarness) -> None:
         cases: list[tuple[dict[str, Any], list[str]]] = [
             ({"status": Status.PUBLISHED}, ["published"]),
             ({"status": Status.FAILED}, ["blocked", "dead"]),
             ({"status": Status.PROCESSING}, ["in flight"]),
-            ({"status": Status.PENDING}, ["ready", "parked", "retry"]),
-            ({"retrying": True}, ["retry"]),
-            ({"blocked": True}, ["blocked"]),
-            ({"undelivered": True}, ["ready", "in flight", "parked", "retry", "blocked"]),
+            ({"status": Status.PENDING}, ["ready", "parked", "retry", "delayed", "waiting"]),
+            *(({"state": state}, [event_id]) for state, event_id in STATES.items()),
+            ({"state": EventState.BLOCKED, "status": Status.FAILED}, ["blocked"]),
+            ({"state": EventState.BLOCKED, "status": Status.PENDING}, []),
+            ({"state": EventState.DEAD_LETTERED, "undelivered": True}, []),
+            ({"undelivered": True}, UNDELIVERED),
             ({"undelivered": True, "status": Status.FAILED}, ["blocked"]),
             ({"undelivered": True, "status": Status.PUBLISHED}, []),
             ({"key": "key of published"}, ["published"]),
@@ -109,7 +127,7 @@ class EventListConformance:
     ) -> None:
         cases: list[tuple[dict[str, Any], list[str]]] = [
             ({"status": Status.FAILED}, ["blocked", "dead"]),
-            ({"status": Status.PENDING}, ["ready", "parked", "retry"]),
+            ({"status": Status.PENDING}, ["ready", "parked", "retry", "delayed", "waiting"]),
             ({"key": "key of published"}, ["published"]),
             ({"key": "key of dead"}, ["dead"]),
             ({"key": "key of retry", "destination": "x"}, ["retry"]),
@@ -120,6 +138,20 @@ class EventListConformance:
         await one_of_each(harness)
         for wanted, found in cases:
             assert await listed(harness, limit=1, **wanted) == found, wanted
+
+    async def test_each_state_is_counted_and_listed(
+        self, harness: StoreHarness, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert set((await harness.store.admin.inspection.states()).values()) == {StateCount(0)}
+        await one_of_each(harness)
+        assert await harness.store.admin.inspection.states() == dict.fromkeys(EventState, StateCount(1))
+        for state, event_id in STATES.items():
+            [shown] = (await harness.store.admin.events.show(event_id)).events
+            assert shown.state is state
+        # A state with many messages is searched among all of them.
+        monkeypatch.setattr("pillarbox.stores.admin.events.COUNTED", 0)
+        for state, event_id in STATES.items():
+            assert await listed(harness, limit=1, state=state) == [event_id]
 
     async def test_a_row_shows_its_state(self, harness: StoreHarness) -> None:
         await one_of_each(harness)

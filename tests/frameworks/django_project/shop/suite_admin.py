@@ -79,8 +79,8 @@ class Pages(TransactionTestCase):
         [event_id] = failed(key="customer 1")
         [pending] = committed(Event("order.placed", {}, key="100%"))
         for query, names in (
-            ("status=PENDING", [pending]),
-            ("status=FAILED", [event_id]),
+            ("state=ready", [pending]),
+            ("state=dead_lettered", [event_id]),
             ("in=type&q=order.placed", [pending]),
             ("in=key&q=100%25", [pending]),
             ("in=destination&q=failing", [event_id]),

@@ -4,6 +4,7 @@ import pytest
 
 from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.admin.listing import EventFilter
+from pillarbox.admin.states import EventState
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.core.message import Status
 from pillarbox.ops.console.filters import dead_letter_filter, event_filter, given, moment, whole
@@ -19,12 +20,16 @@ def test_a_url_without_questions_asks_for_everything() -> None:
     [
         ("PENDING", EventFilter(status=Status.PENDING)),
         ("failed", EventFilter(status=Status.FAILED)),
-        ("RETRYING", EventFilter(retrying=True)),
-        ("BLOCKED", EventFilter(blocked=True)),
+        ("pending", EventFilter(status=Status.PENDING)),
     ],
 )
-def test_a_status_is_one_of_the_view_or_a_finer_one(status: str, wanted: EventFilter) -> None:
+def test_a_status_is_one_of_the_view(status: str, wanted: EventFilter) -> None:
     assert event_filter({"status": status}) == wanted
+
+
+@pytest.mark.parametrize("state", EventState)
+def test_a_state_is_finer_than_a_status(state: EventState) -> None:
+    assert event_filter({"state": state.value}) == event_filter({"state": state.name}) == EventFilter(state=state)
 
 
 def test_times_are_ages_or_moments() -> None:

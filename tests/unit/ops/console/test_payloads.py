@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pillarbox.admin.listing import EventDetail
-from pillarbox.core.message import Status
+from pillarbox.admin.states import EventState
 from pillarbox.ops.console.masking import HIDDEN, Masks
 from pillarbox.ops.console.payloads import SHOWN, Form, download, hex_dump, show
 
@@ -13,7 +13,7 @@ NO_MASKS, EMAIL = Masks(), Masks(["$.email"])
 
 def carrying(payload: bytes, content_type: str = "application/json") -> EventDetail:
     return EventDetail(
-        1, "e", "", Status.PENDING, "t", None, None, None, payload, content_type, "{}", 1, None, None, None,
+        1, "e", "", EventState.READY, "t", None, None, None, payload, content_type, "{}", 1, None, None, None,
         NOON, NOON, None, None, 0, 0, None, None, None, None, None, None, None, None,
     )  # fmt: skip
 

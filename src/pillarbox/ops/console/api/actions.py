@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Any, cast
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops import dead_letter_actions, dead_letter_edit, operator_requests
+from pillarbox.ops import dead_letter_actions, dead_letter_edit, erasure, operator_requests
+from pillarbox.ops.blocked_keys import key_action_of
 from pillarbox.ops.bulk_actions import Scope
 from pillarbox.ops.console.access import Role
+from pillarbox.ops.console.api import outbox_models
 from pillarbox.ops.console.api.endpoint import ApiEndpoint
-from pillarbox.ops.console.bulk_counts import check_count
+from pillarbox.ops.console.bulk_counts import check_count, with_count_timeout
 from pillarbox.ops.console.fields import is_yes, texts_of
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_filter
 from pillarbox.ops.console.pages.dead_letter_edit import amend, dead_letter_of
 from pillarbox.ops.console.pages.dead_letters import SELECTION_FIELDS, selected
 from pillarbox.ops.console.pages.destinations import override_destination
-from pillarbox.ops.console.pages.keys import act_on_first
+from pillarbox.ops.console.pages.keys import KEY_FIELDS, act_on_all, act_on_first
+from pillarbox.ops.console.pages.keys import selected as selected_keys
 from pillarbox.ops.console.pages.operator_requests import act_on_one, action_of, delay_of, select_pending, set_pause
 from pillarbox.ops.console.pages.relays import drain_relay
 from pillarbox.ops.console.pages.replays import FIELDS as REPLAY_FIELDS
@@ -126,6 +129,33 @@ async def act_on_key(request: ConsoleRequest) -> dict[str, Any]:
     return {"message": await act_on_first(request)}
 
 
+async def act_on_keys(request: ConsoleRequest) -> dict[str, Any]:
+    body = request.form
+    asked, action = texts_of(body, KEY_FIELDS), key_action_of(str(body.get("action", "")))
+    if not (asked or is_yes(body, "all")):
+        raise ConfigurationError("no keys selected: give a filter, a group or all")
+    pending = await selected_keys(request, asked)
+    if "count" in body:
+        check_count(len(pending), body["count"])
+    dry_run = is_yes(body, "dry_run")
+    if not dry_run:
+        await act_on_all(request, action, asked, pending)
+    return {"matched": len(pending), "requested": 0 if dry_run else len(pending), "dry_run": dry_run}
+
+
+async def erase(request: ConsoleRequest) -> dict[str, Any]:
+    body = request.form
+    aggregate = str(body.get("aggregate", ""))
+    found = await with_count_timeout(erasure.find(request.store, aggregate))
+    if "count" in body:
+        check_count(len(found), body["count"])
+    dry_run, requested = is_yes(body, "dry_run"), 0
+    if not dry_run and found:
+        requested = (await erasure.erase(request.store, aggregate, found, by=request.user.name)).requested
+    counts = {"pending": len(found.pending), "history": len(found.history), "dead_letters": len(found.dead_letters)}
+    return counts | {"requested": requested, "dry_run": dry_run}
+
+
 async def replay(request: ConsoleRequest) -> dict[str, Any]:
     progress, said, request.later = await start_replay(request)
     return {"replay": progress.number, "message": said}
@@ -145,6 +175,7 @@ ACTIONS = (
         path="/dead/retry",
         summary="Retry dead letters",
         answer=retry,
+        returns=outbox_models.DeadLetterResultJson,
         fields=_SELECTION,
         posts=True,
         needs=_OPERATOR,
@@ -153,6 +184,7 @@ ACTIONS = (
         path="/dead/discard",
         summary="Discard dead letters permanently",
         answer=discard,
+        returns=outbox_models.DeadLetterResultJson,
         fields=_SELECTION,
         posts=True,
         needs=_OPERATOR,
@@ -161,6 +193,7 @@ ACTIONS = (
         path="/dead/edit",
         summary="Retry a dead letter with edited payload or headers; also needs the right to see payloads",
         answer=edit,
+        returns=outbox_models.EditResultJson,
         fields={
             "dead_letter_id": "its id",
             "payload": "the new payload as JSON",
@@ -176,6 +209,7 @@ ACTIONS = (
         path="/event/act",
         summary="Retry, reschedule, discard or dead-letter one event",
         answer=act_on_event,
+        returns=outbox_models.MessageJson,
         fields={
             "id": "its id",
             "destination": "its destination",
@@ -189,6 +223,7 @@ ACTIONS = (
         path="/events/act",
         summary="Retry, reschedule, discard or dead-letter all matching pending events",
         answer=act_on_events,
+        returns=outbox_models.RequestedJson,
         fields={
             "action": "retry, discard, reschedule or dead_letter",
             "delay": "for reschedule, such as 10 min",
@@ -199,9 +234,19 @@ ACTIONS = (
         needs=_OPERATOR,
     ),
     ApiEndpoint(
+        path="/events/erase",
+        summary="Erase all events of one aggregate; archive files are erased on the command line",
+        answer=erase,
+        returns=outbox_models.ErasureJson,
+        fields={"aggregate": "its type and its id, such as CUSTOMER:42", **_CONFIRMED},
+        posts=True,
+        needs=Role.ADMIN,
+    ),
+    ApiEndpoint(
         path="/everything",
         summary="Pause or resume every destination",
         answer=everything,
+        returns=outbox_models.MessageJson,
         fields={"action": "pause or resume"},
         posts=True,
         needs=_OPERATOR,
@@ -210,6 +255,7 @@ ACTIONS = (
         path="/destinations/override",
         summary="Pause, resume or limit a destination, or force its breaker; the last two need the role admin",
         answer=override,
+        returns=outbox_models.MessageJson,
         fields={
             "destination": "its name",
             "action": "pause, resume, open, closed, release or limit",
@@ -221,9 +267,24 @@ ACTIONS = (
     ),
     ApiEndpoint(
         path="/keys/act",
-        summary="Retry or dead-letter the event that blocks a key",
+        summary="Retry, skip or discard the event that holds a key back",
         answer=act_on_key,
-        fields={"id": "the event's id", "destination": "its destination", "action": "retry or dead_letter"},
+        returns=outbox_models.MessageJson,
+        fields={"id": "the event's id", "destination": "its destination", "action": "retry, skip or discard"},
+        posts=True,
+        needs=_OPERATOR,
+    ),
+    ApiEndpoint(
+        path="/keys/decide",
+        summary="Retry, skip or discard the events that block matching keys",
+        answer=act_on_keys,
+        returns=outbox_models.RequestedJson,
+        fields={
+            "action": "retry; skip: dead-letter the event, so that its key continues; or discard",
+            **dict.fromkeys(KEY_FIELDS, "filter, as in `pillarbox keys retry`"),
+            "all": "true: all blocked keys; otherwise a filter is required",
+            **_CONFIRMED,
+        },
         posts=True,
         needs=_OPERATOR,
     ),
@@ -231,6 +292,7 @@ ACTIONS = (
         path="/replay",
         summary="Send delivered events again as new events; continues after the response",
         answer=replay,
+        returns=outbox_models.ReplayStartedJson,
         fields=dict.fromkeys(REPLAY_FIELDS, "as in `pillarbox replay`"),
         posts=True,
         needs=_OPERATOR,
@@ -239,6 +301,7 @@ ACTIONS = (
         path="/relays/drain",
         summary="Request a relay to drain and stop",
         answer=drain,
+        returns=outbox_models.MessageJson,
         fields={"relay": "its id"},
         posts=True,
         needs=_OPERATOR,

@@ -22,6 +22,8 @@ class ApiEndpoint:
     path: str
     summary: str
     answer: Callable[[ConsoleRequest], Awaitable[dict[str, Any]]]
+    returns: type[Any]
+    """The type of the response, a TypedDict."""
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
     posts: bool = False
     needs: Role = Role.VIEWER

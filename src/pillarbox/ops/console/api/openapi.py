@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from pillarbox.ops.console.api.endpoint import ApiEndpoint
+from pillarbox.ops.console.api.schemas import reference, schemas_of
 
 _ERRORS = {
     "400": "invalid request; `error` gives the reason",
@@ -19,6 +20,15 @@ _ERRORS = {
     "429": "too many wrong passwords; `Retry-After` says how long to wait",
     "503": "store unavailable",
 }
+
+_BODY: dict[str, dict[str, Any]] = {
+    **{name: {"type": "boolean"} for name in ("all", "dry_run", "force")},
+    **{name: {"type": "integer"} for name in ("count", "dead_letter_id")},
+    **{name: {"type": "array", "items": {"type": "string"}} for name in ("ids", "removed")},
+    "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+    "payload": {},
+}
+"""The members of a POST body that are not strings."""
 
 
 def document(endpoints: Sequence[ApiEndpoint], *, base: str) -> dict[str, Any]:
@@ -34,7 +44,8 @@ def document(endpoints: Sequence[ApiEndpoint], *, base: str) -> dict[str, Any]:
                 "password": {"type": "http", "scheme": "basic"},
                 "session": {"type": "apiKey", "in": "cookie", "name": "pillarbox_session"},
             },
-            "schemas": {
+            "schemas": schemas_of(*(one.returns for one in endpoints))
+            | {
                 "Error": {
                     "type": "object",
                     "properties": {"error": {"type": "string"}, "retryable": {"type": "boolean"}},
@@ -51,7 +62,7 @@ def _operation(endpoint: ApiEndpoint) -> dict[str, Any]:
         "operationId": endpoint.path.strip("/").replace("/", "_"),
         "description": f"Needs the role {endpoint.needs.word}.",
         "responses": {
-            "200": {"description": "an object", "content": {"application/json": {"schema": {"type": "object"}}}},
+            "200": {"description": "done", "content": {"application/json": {"schema": reference(endpoint.returns)}}},
             **{status: _error(said) for status, said in _ERRORS.items()},
         },
     }
@@ -61,7 +72,11 @@ def _operation(endpoint: ApiEndpoint) -> dict[str, Any]:
                 "application/json": {
                     "schema": {
                         "type": "object",
-                        "properties": {name: {"description": said} for name, said in endpoint.fields.items()},
+                        "properties": {
+                            name: {"description": said} | _BODY.get(name, {"type": "string"})
+                            for name, said in endpoint.fields.items()
+                        },
+                        "additionalProperties": False,
                     }
                 }
             }

@@ -8,9 +8,11 @@ from dataclasses import asdict
 from typing import Any
 
 from pillarbox.admin.listing import EventDetail
+from pillarbox.admin.states import EventState
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops import exports
+from pillarbox.ops import blocked_keys, exports
 from pillarbox.ops.console import payloads
+from pillarbox.ops.console.api import models, outbox_models
 from pillarbox.ops.console.api.endpoint import ApiEndpoint
 from pillarbox.ops.console.filters import (
     MAX_PER_PAGE,
@@ -20,13 +22,14 @@ from pillarbox.ops.console.filters import (
     event_page,
     whole,
 )
+from pillarbox.ops.console.pages import destinations as destination_pages
 from pillarbox.ops.console.pages.audit import audit_page
-from pillarbox.ops.console.pages.destinations import listed
 from pillarbox.ops.console.pages.overview import WINDOWS, statistics
 from pillarbox.ops.console.request import ConsoleRequest, RequestError
-from pillarbox.ops.console.statistics import recent_rates, time_series
+from pillarbox.ops.console.statistics import time_series
 from pillarbox.ops.console.timeouts import LONG_TIMEOUT
 from pillarbox.ops.dead_letter_groups import MOST_GROUPS, groups
+from pillarbox.ops.destination_reports import sparkline
 from pillarbox.ops.inbox import read_inbox
 from pillarbox.ops.waiting_reasons import earlier_events, unavailable_destinations
 
@@ -40,15 +43,16 @@ _EVENTS = {
 
 
 async def live_statistics(request: ConsoleRequest) -> dict[str, Any]:
-    return statistics(await request.context.overview.snapshot(), request.context)
+    return statistics(await request.context.overview.get(), request.context)
 
 
 async def status(request: ConsoleRequest) -> dict[str, Any]:
-    snapshot = await request.context.overview.snapshot()
+    snapshot = await request.context.overview.get()
     overview = snapshot.overview
     return {
         "state": snapshot.flow.state,
         "reason": snapshot.flow.reason,
+        "problems": [exports.problem(problem) for problem in snapshot.flow.problems],
         "backlog": overview.backlog,
         "oldest_seconds": None if overview.oldest is None else round(overview.oldest, 3),
         "exact": overview.exact,
@@ -70,6 +74,10 @@ async def events(request: ConsoleRequest) -> dict[str, Any]:
     page = await event_page(request.store, request.query)
     after = None if page.after is None else str(page.after)
     return {"events": [exports.listed_event(event) for event in page.events], "after": after}
+
+
+async def states(request: ConsoleRequest) -> dict[str, Any]:
+    return {"states": exports.state_counts(await request.context.states.get())}
 
 
 async def event(request: ConsoleRequest) -> dict[str, Any]:
@@ -110,15 +118,15 @@ async def dead_groups(request: ConsoleRequest) -> dict[str, Any]:
 
 
 async def destinations(request: ConsoleRequest) -> dict[str, Any]:
-    snapshot = await request.context.overview.snapshot()
-    rates = await recent_rates(request.store)
-    return {
-        "paused": snapshot.paused,
-        "destinations": [
-            asdict(view) | {"rates": asdict(rates[view.name]) if view.name in rates else None}
-            for view in await listed(request)
-        ],
-    }
+    snapshot = await request.context.overview.get()
+    found = await destination_pages.reports(request)
+    return {"paused": snapshot.paused, "destinations": [exports.destination_report(report) for report in found]}
+
+
+async def destination(request: ConsoleRequest) -> dict[str, Any]:
+    report, samples = await destination_pages.find(request)
+    recent = sparkline(samples, report.name, now=request.now, seconds=destination_pages.SPARKLINE)
+    return exports.destination_report(report) | {"published_last_hour": [round(value, 3) for value in recent]}
 
 
 async def keys(request: ConsoleRequest) -> dict[str, Any]:
@@ -129,8 +137,14 @@ async def keys(request: ConsoleRequest) -> dict[str, Any]:
     }
 
 
+async def key_groups(request: ConsoleRequest) -> dict[str, Any]:
+    found = await blocked_keys.groups(request.store)
+    shown = [exports.blocked_group(group) for group in found.groups[:MAX_PER_PAGE]]
+    return {"groups": shown, "complete": found.complete}
+
+
 async def relays(request: ConsoleRequest) -> dict[str, Any]:
-    overview = (await request.context.overview.snapshot()).overview
+    overview = (await request.context.overview.get()).overview
     lanes = Counter(lane.owner for lane in overview.lanes)
     return {"relays": [exports.relay(relay, lanes=lanes[relay.id]) for relay in overview.relays]}
 
@@ -169,20 +183,33 @@ def _detail(request: ConsoleRequest, detail: EventDetail) -> dict[str, Any]:
 
 
 QUERIES = (
-    ApiEndpoint(path="/statistics", summary="The numbers of the overview, formatted", answer=live_statistics),
-    ApiEndpoint(path="/status", summary="Whether events flow, and the reason if not", answer=status),
+    ApiEndpoint(
+        path="/statistics",
+        summary="The numbers of the overview, formatted",
+        answer=live_statistics,
+        returns=models.LiveStatisticsJson,
+    ),
+    ApiEndpoint(
+        path="/status",
+        summary="Whether events flow, and the reason if not",
+        answer=status,
+        returns=models.FlowStatusJson,
+    ),
     ApiEndpoint(
         path="/timeseries",
         summary="Rates and latencies over time",
         answer=timeseries,
+        returns=models.TimeSeriesJson,
         fields={"window": ", ".join(WINDOWS)},
     ),
     ApiEndpoint(
         path="/events",
         summary="List events, newest first, in pages",
         answer=events,
+        returns=models.EventPageJson,
         fields={
-            "status": "PENDING, PROCESSING, PUBLISHED, FAILED, RETRYING or BLOCKED",
+            "state": ", ".join(EventState),
+            "status": "PENDING, PROCESSING, PUBLISHED or FAILED: each combines several states",
             **_EVENTS,
             "until": "recorded before; format as since",
             "aggregate": "an aggregate type such as ORDER, or one aggregate such as ORDER:42",
@@ -191,15 +218,20 @@ QUERIES = (
         },
     ),
     ApiEndpoint(
+        path="/events/states", summary="Count the events in each state", answer=states, returns=models.StateCountsJson
+    ),
+    ApiEndpoint(
         path="/event",
         summary="Show one event with its failed sends",
         answer=event,
+        returns=models.EventReportJson,
         fields={"id": "its id"},
     ),
     ApiEndpoint(
         path="/dead",
         summary="List dead letters, newest first, in pages",
         answer=dead,
+        returns=models.DeadLetterPageJson,
         fields={
             "id": "an event id",
             **_EVENTS,
@@ -211,6 +243,7 @@ QUERIES = (
         path="/dead/groups",
         summary="List dead letters by reason, largest group first, in pages",
         answer=dead_groups,
+        returns=models.DeadLetterGroupsJson,
         fields={
             "id": "an event id",
             **_EVENTS,
@@ -219,20 +252,40 @@ QUERIES = (
         },
     ),
     ApiEndpoint(
-        path="/destinations", summary="Destinations with state, override and recent rates", answer=destinations
+        path="/destinations",
+        summary="Destinations with state, pending messages, rates and overrides",
+        answer=destinations,
+        returns=outbox_models.DestinationsJson,
     ),
-    ApiEndpoint(path="/keys", summary="Blocked and busiest ordering keys", answer=keys),
-    ApiEndpoint(path="/relays", summary="Relays with lanes and breakers", answer=relays),
-    ApiEndpoint(path="/inbox", summary="Per-consumer inbox statistics", answer=inbox),
+    ApiEndpoint(
+        path="/destination",
+        summary="One destination, with the messages published per second in the last hour, a value per minute",
+        answer=destination,
+        returns=outbox_models.DestinationPageJson,
+        fields={"name": "its name"},
+    ),
+    ApiEndpoint(path="/keys", summary="Blocked and busiest ordering keys", answer=keys, returns=models.KeysJson),
+    ApiEndpoint(
+        path="/keys/groups",
+        summary="Keys that are blocked until an operator decides, by reason, the largest group first",
+        answer=key_groups,
+        returns=models.BlockedGroupsJson,
+    ),
+    ApiEndpoint(
+        path="/relays", summary="Relays with lanes and breakers", answer=relays, returns=outbox_models.RelaysJson
+    ),
+    ApiEndpoint(path="/inbox", summary="Per-consumer inbox statistics", answer=inbox, returns=outbox_models.InboxJson),
     ApiEndpoint(
         path="/store",
         summary="Schema version, table sizes and the oldest transaction",
         answer=store,
+        returns=outbox_models.StoreJson,
     ),
     ApiEndpoint(
         path="/audit",
         summary="Audit entries, newest first, in pages",
         answer=audit,
+        returns=outbox_models.AuditPageJson,
         fields={
             "who": "a name",
             "what": "an action",
@@ -244,6 +297,7 @@ QUERIES = (
         path="/doctor",
         summary="Findings of the doctor, at most half a minute old; changes nothing",
         answer=doctor,
+        returns=outbox_models.DoctorJson,
         timeout=LONG_TIMEOUT,
     ),
 )

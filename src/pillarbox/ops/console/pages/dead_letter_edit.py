@@ -54,22 +54,28 @@ async def decide(request: ConsoleRequest) -> Response:
 async def dead_letter_of(request: ConsoleRequest, number: object, *, gone: int) -> EventDetail:
     """Return a dead letter to edit. Raises RequestError without permission to edit it, or with status `gone`."""
     check_role(request.user, Role.OPERATOR)
-    if not request.user.payloads:
-        raise RequestError(403, "Your user lacks the right to see payloads, and therefore to edit them.")
     wanted = whole(str(number), "dead_letter_id", default=0, most=2**63 - 1)
     for dead_letter in await request.store.admin.dead_letters.details([wanted]):
-        if await asyncio.to_thread(payloads.hides, dead_letter, request.context.masks):
-            raise RequestError(
-                403,
-                "Masking rules hide a part of this event, and saving it here would destroy that part. "
-                f"Edit it on the command line: {command(dead_letter)}",
-            )
+        if reason := await cannot_edit(request, dead_letter):
+            raise RequestError(403, reason)
         return dead_letter
     raise RequestError(
         gone,
         f"Dead letter {wanted} no longer exists: it was retried or discarded; the audit shows by whom. "
         "Nothing was changed.",
     )
+
+
+async def cannot_edit(request: ConsoleRequest, dead_letter: EventDetail) -> str:
+    """Say why the user may not edit a dead letter; '' if it can be edited."""
+    if not request.user.payloads:
+        return "Your user lacks the right to see payloads, and therefore to edit them."
+    if await asyncio.to_thread(payloads.hides, dead_letter, request.context.masks):
+        return (
+            "Masking rules hide a part of this event, and saving it here would destroy that part. "
+            f"Edit it on the command line: `{command(dead_letter)}`"
+        )
+    return ""
 
 
 async def amend(request: ConsoleRequest, dead_letter: EventDetail, change: DeadLetterEdit) -> None:

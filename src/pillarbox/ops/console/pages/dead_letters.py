@@ -10,6 +10,7 @@ from starlette.responses import Response
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.dead_letters import DeadLetterPage
 from pillarbox.admin.listing import EventFilter
+from pillarbox.admin.states import EventState
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import dead_letter_actions
 from pillarbox.ops.console import command_line, formatting, payloads
@@ -37,7 +38,7 @@ _DONE = {"retry": "retried", "discard": "discarded"}
 async def dead(request: ConsoleRequest) -> Response:
     """Show dead letters by reason, or with view=list one by one."""
     store, asked = request.store, given(request.query, SELECTION_FIELDS)
-    held = await store.admin.events.list(EventFilter(blocked=True), limit=1)
+    held = await store.admin.events.list(EventFilter(state=EventState.BLOCKED), limit=1)
     one_by_one, narrowed = request.query.get("view") == "list", given(asked, DEAD_LETTER_FIELDS)
     common = {"asked": asked if one_by_one else narrowed, "narrowed": narrowed, "held": bool(held.events)}
     if one_by_one:

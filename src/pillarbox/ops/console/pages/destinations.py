@@ -1,35 +1,86 @@
-"""Destinations: their states and overrides."""
+"""Destinations: their states, load and overrides; a list, and a page for each."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from starlette.responses import Response
 
+from pillarbox.admin.dead_letters import DeadLetterFilter
+from pillarbox.admin.states import StateCount
 from pillarbox.core.errors import ConfigurationError, UnknownDestinationError
+from pillarbox.core.statistics import OUTBOX, Sample
+from pillarbox.ops import dead_letter_groups
+from pillarbox.ops.console import command_line
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.fields import is_yes
+from pillarbox.ops.console.pages.overview import level
 from pillarbox.ops.console.request import ConsoleRequest, RequestError
-from pillarbox.ops.console.statistics import recent_rates
-from pillarbox.ops.destination_overrides import DestinationOverrides, known_destinations
-from pillarbox.ops.health import DestinationView, destinations_of
+from pillarbox.ops.destination_overrides import DestinationOverrides
+from pillarbox.ops.destination_reports import DestinationReport, read_reports, sparkline
+from pillarbox.ops.health import DestinationView
 from pillarbox.relay.routing import per_second
+
+SPARKLINE = 3600.0
+"""Seconds that the sparkline of a destination shows."""
+WIDTH, HEIGHT = 600, 60
+"""Size of the sparkline, in its own units."""
+GROUPED = 1000
+"""The newest dead letters of a destination that its page groups by reason."""
 
 
 async def destinations(request: ConsoleRequest) -> Response:
-    snapshot = await request.context.overview.snapshot()
-    found = await listed(request)
+    snapshot = await request.context.overview.get()
+    return await request.render("destinations.html", snapshot=snapshot, reports=await reports(request))
+
+
+async def destination(request: ConsoleRequest) -> Response:
+    """Show one destination: state, backlog, rates, errors and overrides."""
+    report, samples = await find(request)
+    recent = sparkline(samples, report.name, now=request.now, seconds=SPARKLINE)
+    groups = await dead_letter_groups.groups(request.store, DeadLetterFilter(destination=report.name), most=GROUPED)
     return await request.render(
-        "destinations.html", snapshot=snapshot, listed=found, rates=await recent_rates(request.store)
+        "destination.html",
+        report=report,
+        snapshot=await request.context.overview.get(),
+        recent=recent,
+        line=_points(recent),
+        minutes=SPARKLINE / 60,
+        groups=groups,
+        level=lambda oldest: level(oldest, request.context.slo),
+        command=command_line.command("destinations show", report.name),
     )
 
 
-async def listed(request: ConsoleRequest) -> list[DestinationView]:
-    """List destinations with a breaker, an override or events."""
-    snapshot = await request.context.overview.snapshot()
-    return destinations_of(snapshot.overview.relays, snapshot.overrides, known=await known_destinations(request.store))
+async def reports(request: ConsoleRequest) -> list[DestinationReport]:
+    """Report every known destination."""
+    snapshot = await request.context.overview.get()
+    return await read_reports(request.store, snapshot, routes=request.context.routes)
+
+
+async def find(request: ConsoleRequest) -> tuple[DestinationReport, Sequence[Sample]]:
+    """Return the destination that the URL names, and the statistics of the last hour. Raises RequestError."""
+    name = request.http.query_params.get("name", "")
+    samples = await request.store.admin.samples.since(SPARKLINE)
+    report = next((one for one in await reports(request) if one.name == name and name), None)
+    if report is None and any(sample.destination == name != OUTBOX for sample in samples):
+        report = DestinationReport(view=DestinationView(name=name), pending=StateCount(0), recorded=0.0)
+    if report is None:
+        raise RequestError(404, f"There is no destination {name!r}: no relay, event or override names it.")
+    return report, samples
+
+
+def _points(values: Sequence[float]) -> str:
+    """Return the points of a line in a box of `WIDTH` × `HEIGHT`."""
+    most = max(values, default=0.0) or 1.0
+    step = WIDTH / max(1, len(values) - 1)
+    return " ".join(f"{at * step:.1f},{HEIGHT - value / most * HEIGHT:.1f}" for at, value in enumerate(values))
 
 
 async def override(request: ConsoleRequest) -> Response:
     said = await override_destination(request)
+    if request.form.get("back") == "destination":
+        return request.redirect("/destination", said, name=str(request.form.get("destination", "")))
     return request.redirect("/destinations", said)
 
 

@@ -13,6 +13,7 @@ from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops.console import command_line, formatting, payloads
 from pillarbox.ops.console.fields import is_yes
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_page, found_or, given
+from pillarbox.ops.console.pages.dead_letter_edit import cannot_edit
 from pillarbox.ops.console.payloads import FORMS, Form
 from pillarbox.ops.console.request import ConsoleRequest, RequestError
 from pillarbox.ops.waiting_reasons import NEIGHBOURS, place, queue_of, unavailable_destinations, waits_for
@@ -29,8 +30,8 @@ async def events(request: ConsoleRequest) -> Response:
         page=page,
         asked=asked,
         live=is_yes(request.query, "live") and "after" not in request.query and not wrong,
-        command=_command("events list", asked),
-        statuses=(*Status.__members__, "RETRYING", "BLOCKED"),
+        command=command_line.command("events list", options=asked),
+        counts=await request.context.states.get(),
         wrong=wrong,
     )
 
@@ -59,6 +60,7 @@ async def event(request: ConsoleRequest) -> Response:
             waits_for(view) for view in await unavailable_destinations(request.store, story._replace(events=[detail]))
         ],
         commands=_commands(detail),
+        cannot_edit=await cannot_edit(request, detail),
     )
 
 
@@ -125,16 +127,3 @@ def _commands(detail: EventDetail) -> list[str]:
 
 def _form(text: str | None) -> Form | None:
     return next((form for form in FORMS if form == text), None)
-
-
-def _command(command: str, asked: dict[str, str]) -> str:
-    """Return the equivalent CLI command."""
-    match asked.get("status", "").upper():
-        case "BLOCKED":
-            return "pillarbox keys blocked"
-        case "RETRYING":
-            asked = {name: value for name, value in asked.items() if name != "status"}
-            command += " --retrying"
-        case _:
-            pass
-    return command_line.command(command, options=asked)

@@ -19,7 +19,7 @@ async def metrics(request: ConsoleRequest) -> Response:
         raise RequestError(501, 'Metrics need one more package: pip install "pillarbox[metrics]".') from None
     gauges = StoreMetrics()
     try:
-        gauges.show((await request.context.overview.snapshot()).overview)
+        gauges.show((await request.context.overview.get()).overview)
     except StoreUnavailableError:
         gauges.show(None)
     encode, content_type = choose_encoder(request.http.headers.get("accept", ""))

@@ -59,7 +59,7 @@ async def confirm_pending(request: ConsoleRequest) -> Response:
     check_names(request.query, (*EVENT_FIELDS, "action"))
     asked, action = given(request.query, EVENT_FIELDS), action_of(request.query.get("action", ""))
     waiting = await select_pending(request, asked)
-    return await request.render("confirm_pending.html", action=action, asked=asked, count=len(waiting))
+    return await request.render("confirm_pending.html", action=action, asked=asked, pending=waiting)
 
 
 async def decide_pending(request: ConsoleRequest) -> Response:

@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator, Mapping
 from starlette.responses import Response, StreamingResponse
 
 from pillarbox.core.errors import PillarboxError
-from pillarbox.core.text import noun, safe_json
+from pillarbox.core.text import safe_json
 from pillarbox.ops.console import formatting
 from pillarbox.ops.console.context import ConsoleContext
+from pillarbox.ops.console.problems import cards
 from pillarbox.ops.console.request import ConsoleRequest
-from pillarbox.ops.console.statistics import recent_rates, unavailable_or_failing
+from pillarbox.ops.destination_reports import SPAN, rates_by_destination, unavailable_or_failing
 from pillarbox.ops.health import HealthSnapshot
 
 WINDOWS = {"15m": 900.0, "1h": 3600.0, "6h": 21_600.0, "24h": 86_400.0}
@@ -22,15 +23,15 @@ _TICK, _TICKS = 1.0, 60
 
 
 async def overview(request: ConsoleRequest) -> Response:
-    snapshot = await request.context.overview.snapshot()
+    snapshot = await request.context.overview.get()
     wanted = request.query.get("window", "15m")
     lanes = Counter(lane.owner for lane in snapshot.overview.lanes)
-    rates = await recent_rates(request.store)
+    rates = rates_by_destination(await request.store.admin.samples.since(SPAN), seconds=SPAN)
     return await request.render(
         "overview.html",
         snapshot=snapshot,
         statistics=statistics(snapshot, request.context),
-        alarms=alarms(snapshot, request.context),
+        cards=list(cards(snapshot, rates, slo=request.context.slo)),
         lanes=lanes,
         rates=rates,
         failing=unavailable_or_failing(snapshot.destinations, rates),
@@ -56,7 +57,7 @@ async def _stream(context: ConsoleContext) -> AsyncIterator[str]:
         if context.closing:
             return
         try:
-            told: Mapping[str, str] = statistics(await context.overview.snapshot(), context)
+            told: Mapping[str, str] = statistics(await context.overview.get(), context)
         except PillarboxError as error:
             told = {"state": "unknown", "reason": str(error)}
         yield f"data: {safe_json(told)}\n\n"
@@ -69,6 +70,7 @@ def statistics(snapshot: HealthSnapshot, context: ConsoleContext) -> dict[str, s
     return {
         "state": snapshot.flow.state,
         "reason": formatting.clean(context.masks.text(snapshot.flow.reason)),
+        "summary": _summary(snapshot),
         "backlog": formatting.backlog(seen),
         "oldest": formatting.span(seen.oldest),
         "oldest_level": level(seen.oldest, context.slo),
@@ -77,31 +79,13 @@ def statistics(snapshot: HealthSnapshot, context: ConsoleContext) -> dict[str, s
     }
 
 
+def _summary(snapshot: HealthSnapshot) -> str:
+    count = len(snapshot.flow.problems)
+    return "Events flow." if not count else formatting.plural(count, "problem") + ", each with its next step below."
+
+
 def level(oldest: float | None, slo: float) -> str:
     """good; warn from half of the objective; bad beyond it."""
     if oldest is None or oldest < slo / 2:
         return "good"
     return "warn" if oldest <= slo else "bad"
-
-
-def alarms(snapshot: HealthSnapshot, context: ConsoleContext) -> list[str]:
-    """List further problems besides the state at the top."""
-    found: list[str] = []
-    oldest = snapshot.overview.oldest
-    if oldest is not None and oldest > context.slo:
-        found.append(
-            f"The oldest pending event is {formatting.span(oldest)} old, "
-            f"more than the objective of {formatting.span(context.slo)}."
-        )
-    ended = [relay for relay in snapshot.overview.relays if relay.lease <= 0]
-    if ended:
-        lanes = noun(len(ended), "its lanes", "their lanes")
-        rest = "other relays acquire them" if snapshot.running_relays else "no other relay is running to acquire them"
-        found.append(f"{formatting.plural(len(ended), 'relay')} ended without releasing {lanes}; {rest}.")
-    crashes = sum(lane.crashes for lane in snapshot.overview.lanes)
-    if crashes:
-        found.append(
-            f"{formatting.plural(crashes, 'takeover')} in a row without progress: an event may crash the relays. "
-            "Run `pillarbox doctor`."
-        )
-    return found

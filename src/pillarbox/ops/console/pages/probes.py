@@ -27,7 +27,7 @@ async def readyz(request: Request) -> Response:
     """
     try:
         async with asyncio.timeout(_TIMEOUT):
-            await context_of(request).overview.snapshot()
+            await context_of(request).overview.get()
     except (PillarboxError, TimeoutError):
         return SafeJSONResponse({"status": "DOWN", "reason": "the store is not ready"}, status_code=503)
     return SafeJSONResponse({"status": "UP"})

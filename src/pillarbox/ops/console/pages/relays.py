@@ -11,7 +11,7 @@ from pillarbox.ops.relays import drain_relays
 
 
 async def relays(request: ConsoleRequest) -> Response:
-    snapshot = await request.context.overview.snapshot()
+    snapshot = await request.context.overview.get()
     return await request.render(
         "relays.html", snapshot=snapshot, lanes=Counter(lane.owner for lane in snapshot.overview.lanes)
     )

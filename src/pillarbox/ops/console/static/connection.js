@@ -31,8 +31,8 @@
   }
 
   function tell(trouble) {
-    const since = new Date(heard).toISOString().slice(11, 19);
-    const said = trouble && `${trouble} since ${since} UTC; the numbers are outdated.`;
+    const since = new Date(heard).toTimeString().slice(0, 8);
+    const said = trouble && `${trouble} since ${since}; the numbers are outdated.`;
     if (banner.textContent !== said) banner.textContent = said;
     banner.hidden = !trouble;
     document.body.classList.toggle("old", trouble !== "");

@@ -6,7 +6,7 @@
 
   function toggleTheme() { document.dispatchEvent(new Event("theme-wanted")); }
   document.getElementById("theme").addEventListener("click", toggleTheme);
-  document.getElementById("keys").addEventListener("click", () => help.showModal());
+  document.getElementById("keyboard").addEventListener("click", () => help.showModal());
 
   // On a phone the navigation is a row that scrolls.
   document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });

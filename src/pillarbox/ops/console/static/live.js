@@ -89,7 +89,7 @@
         return;
       }
       plots = [
-        plot(rate, ["recorded/s", "delivered/s"], data()[0], { values: perSecond, axis: perSecond, size: 56 }),
+        plot(rate, ["recorded/s", "published/s"], data()[0], { values: perSecond, axis: perSecond, size: 56 }),
         plot(lag, ["p50", "p95", "p99"], data()[1], { values: span, axis: span, size: 64, log: true }),
       ];
       plots.forEach(latest);
@@ -119,7 +119,6 @@
         width: into.clientWidth,
         height: 210,
         legend: { live: true, markers: { fill: (self, at) => colour(`--series-${at}`) } },
-        tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
         cursor: { points: { size: 6 } },
         hooks: { setCursor: [latest] },
         scales: { y: how.log ? { distr: 3 } : { range: (self, low, high) => [0, Math.max(1, (high || 0) * 1.1)] } },
@@ -146,7 +145,8 @@
     }
 
     function clock(at) {
-      return new Date(at * 1000).toISOString().slice(11, 16);
+      const moment = new Date(at * 1000);
+      return `${String(moment.getHours()).padStart(2, "0")}:${String(moment.getMinutes()).padStart(2, "0")}`;
     }
 
     function perSecond(value) {

@@ -39,7 +39,7 @@ WITH chosen AS {materialized} (
           WINDOW w AS (ORDER BY recorded_at, id, destination)) AS summed
    WHERE bytes <= :bytes OR n = 1
 )
-SELECT m.id, m.event_id, m.destination, 'PUBLISHED', {about:m.}, m.key, {payload_bytes:m.}, m.content_type, m.headers{as_text},
+SELECT m.id, m.event_id, m.destination, 'published', {about:m.}, m.key, {payload_bytes:m.}, m.content_type, m.headers{as_text},
        {context:m.}, m.occurred_at, m.recorded_at, m.published_at, m.seconds, m.attempts,
        CASE WHEN m.last_attempt_at IS NULL THEN 0 ELSE m.attempts + m.deferrals END, m.last_error, m.last_attempt_at,
        NULL, NULL, NULL, NULL, NULL, NULL
@@ -65,7 +65,7 @@ WITH chosen AS {materialized} (
           WINDOW w AS (ORDER BY dead_letter_id)) AS summed
    WHERE bytes <= :bytes OR n = 1
 )
-SELECT m.id, m.event_id, m.destination, 'FAILED', {about:m.}, m.key, {payload_bytes:m.}, m.content_type, m.headers{as_text},
+SELECT m.id, m.event_id, m.destination, 'dead_lettered', {about:m.}, m.key, {payload_bytes:m.}, m.content_type, m.headers{as_text},
        {context:m.}, m.occurred_at, m.recorded_at, NULL, NULL, m.attempts,
        CASE WHEN m.last_attempt_at IS NULL THEN 0 ELSE m.attempts + m.deferrals END, m.error, m.last_attempt_at,
        NULL, NULL, NULL, m.dead_letter_id, m.first_failed_at, m.dead_lettered_at
@@ -77,3 +77,7 @@ SELECT m.id, m.event_id, m.destination, 'FAILED', {about:m.}, m.key, {payload_by
 -- name: archive_delete_history
 -- Delete exactly these rows of the history.
 {delete_deliveries}
+
+-- name: delete_attempts
+-- Delete the failed sends of these events: an error may contain data of the event.
+DELETE FROM {attempt} WHERE event_id {among_texts:event_ids}

@@ -36,7 +36,7 @@ AND m.event_type = :type
 
 -- name: dead_letter_details
 -- Read dead letters by their numbers, in full, the newest first.
-SELECT id, event_id, destination, 'FAILED', {about}, "key", {payload_bytes}, content_type, headers{as_text}, {context},
+SELECT id, event_id, destination, 'dead_lettered', {about}, "key", {payload_bytes}, content_type, headers{as_text}, {context},
        occurred_at, recorded_at, NULL, NULL, attempts, CASE WHEN last_attempt_at IS NULL THEN 0 ELSE attempts + deferrals END,
        error, last_attempt_at, NULL, NULL, NULL, dead_letter_id, first_failed_at, dead_lettered_at
   FROM {dead_letter}

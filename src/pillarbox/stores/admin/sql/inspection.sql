@@ -10,6 +10,85 @@ SELECT b.pending, {age_of_oldest}, b.exact,
        ({recorded_so_far})
   FROM backlog AS b
 
+-- name: count_states
+-- Count the pending messages of each state, the dead letters and the delivered messages, each up to a limit along an index. Beyond
+-- the limit the database estimates how many were delivered.
+-- with: state_columns=counted_pending
+SELECT (SELECT count(*) FROM (SELECT 1 FROM {message} AS m WHERE {is_ready:m.} {order_ready:m.} LIMIT :beyond) AS of_ready),
+       (SELECT count(*) FROM {rows_retrying} AS of_retrying),
+       (SELECT count(*) FROM (SELECT 1 FROM {message} AS m WHERE {is_delayed:m.} {order_delayed:m.} LIMIT :beyond) AS of_delayed),
+       (SELECT count(*) FROM (SELECT 1 FROM {message} AS m WHERE {is_waiting:m.} {order_waiting:m.} LIMIT :beyond) AS of_waiting),
+       (SELECT count(*) FROM (SELECT 1 FROM {message} AS m WHERE {is_parked:m.} {order_parked:m.} LIMIT :beyond) AS of_parked),
+       (SELECT count(*)
+          FROM (SELECT 1 FROM {message} AS m WHERE {is_blocked:m.} ORDER BY m.recorded_at, m.id LIMIT :beyond) AS of_blocked),
+       {retrying_complete},
+       (SELECT count(*) FROM (SELECT 1 FROM {dead_letter} LIMIT :beyond) AS of_dead),
+       (SELECT count(*) FROM (SELECT 1 FROM {history} LIMIT :beyond) AS delivered),
+       ({pending_estimate}),
+       ({delivered_estimate})
+
+-- fragment: counted_pending
+-- The columns by which pending messages are told apart and counted.
+{row}id, {row}destination, {row}held, {row}attempts, {row}deferrals
+
+-- name: count_state
+-- Count the pending messages of one state up to a limit, along its index, and tell whether these are all.
+-- with: state_columns=counted_pending pending_rows=rows_in_state in_state=is_ready state_order=order_ready complete=below_limit
+-- variant retrying: pending_rows=rows_retrying complete=retrying_complete
+-- variant delayed: in_state=is_delayed state_order=order_delayed
+-- variant waiting: in_state=is_waiting state_order=order_waiting
+-- variant parked: in_state=is_parked state_order=order_parked
+SELECT count(*), {complete} FROM {pending_rows} AS counted
+
+-- fragment: below_limit
+-- Whether fewer messages were counted than the limit.
+count(*) < :beyond
+
+-- name: count_in_flight
+-- Count the messages that relays have in flight, by the state of their rows.
+WITH in_flight AS {materialized} (
+  {messages_in_flight}
+)
+SELECT {stored_state:m.} AS state, count(*)
+  FROM in_flight AS f
+  JOIN {message} AS m ON m.event_id = f.event_id AND m.destination = f.destination
+ GROUP BY 1
+
+-- name: pending_by_destination
+-- Group the :half messages that were recorded first and the :half that were recorded last by destination and state; those without
+-- a route also by type.
+WITH scanned AS {materialized} (
+  SELECT * FROM (SELECT {grouped:m.} FROM {message} AS m ORDER BY m.recorded_at, m.id LIMIT :half) AS first_recorded
+  UNION
+  SELECT * FROM (SELECT {grouped:m.} FROM {message} AS m ORDER BY m.recorded_at DESC, m.id DESC LIMIT :half) AS last_recorded
+)
+SELECT destination, unrouted_type, unrouted_aggregate, event_state, count(*), min(CASE WHEN since <= {now} THEN since END),
+       sum(recent), min(CASE WHEN recent = 1 AND since <= {now} THEN since END), {now}
+  FROM scanned
+ GROUP BY destination, unrouted_type, unrouted_aggregate, event_state
+
+-- fragment: grouped
+-- What groups a pending message.
+{row}id, {row}destination, CASE WHEN {row}destination = '' THEN {row}event_type ELSE '' END AS unrouted_type,
+CASE WHEN {row}destination = '' THEN {row}aggregate_type END AS unrouted_aggregate, {stored_state:row} AS event_state,
+{waiting_since:row} AS since, CASE WHEN {row}recorded_at >= {ago:seconds} THEN 1 ELSE 0 END AS recent
+
+-- name: recent_deliveries
+-- Group the delivered messages that were recorded in the last :seconds by destination, the last :half of them.
+SELECT destination, count(*), min(recorded_at), {now}
+  FROM (SELECT m.destination, m.recorded_at FROM {history} AS m
+         WHERE m.recorded_at >= {ago:seconds}
+         ORDER BY m.recorded_at DESC, m.id DESC
+         LIMIT :half) AS recent
+ GROUP BY destination
+
+-- name: override_changes
+-- Read who changed the overrides that are in force, and when.
+SELECT destination, changed_by, changed_at
+  FROM {destination}
+ WHERE changed_by IS NOT NULL AND (paused OR breaker IS NOT NULL OR rate_limit IS NOT NULL)
+ ORDER BY destination
+
 -- name: statistics_since
 -- Read the samples of the last :seconds, the newest first, up to a limit.
 SELECT at, relay, destination, statistics{as_text} FROM {sample} WHERE at >= {ago:seconds} ORDER BY at DESC LIMIT :most

@@ -76,7 +76,7 @@ WITH later AS (
                   ORDER BY r.id LIMIT :limit) AS unfetched
 )
 SELECT * FROM (
-  SELECT true AS is_first, h.recorded_at, h.id, h.destination, h.event_id, '' AS status, h.event_type, h.held,
+  SELECT true AS is_first, h.recorded_at, h.id, h.destination, h.event_id, '' AS event_state, h.event_type, h.held,
          CASE WHEN h.held IS NULL THEN h.available_at END AS next_attempt
     FROM {message} AS h
    WHERE {in_lane_of_key:h.} h.key = :key AND (:destination = '' OR h.destination IN ('', :destination)) AND h.id < :id
@@ -85,18 +85,17 @@ SELECT * FROM (
    LIMIT 1) AS first
 UNION ALL
 SELECT * FROM (
-  SELECT false, f.recorded_at, f.id, f.destination, f.event_id, f.status, f.event_type, CAST(NULL AS {text_type}),
+  SELECT false, f.recorded_at, f.id, f.destination, f.event_id, f.event_state, f.event_type, CAST(NULL AS {text_type}),
          CAST(NULL AS {time_type})
-    FROM (SELECT recorded_at, id, destination, event_id, event_type,
-                 CASE WHEN held = 'blocked' THEN 'FAILED' ELSE 'PENDING' END AS status
+    FROM (SELECT recorded_at, id, destination, event_id, event_type, event_state
             FROM later
           UNION ALL
-          SELECT * FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, 'PUBLISHED' AS status
+          SELECT * FROM (SELECT m.recorded_at, m.id, m.destination, m.event_id, m.event_type, 'published' AS event_state
                            FROM {history} AS m
                           WHERE m.key = :key AND {beyond_position}
                           ORDER BY m.recorded_at, m.id LIMIT :limit) AS delivered
           UNION ALL
-          SELECT * FROM (SELECT d.recorded_at, d.id, d.destination, d.event_id, d.event_type, 'FAILED' AS status
+          SELECT * FROM (SELECT d.recorded_at, d.id, d.destination, d.event_id, d.event_type, 'dead_lettered' AS event_state
                            FROM (SELECT * FROM {dead_letter} AS m
                                   WHERE m.key = :key ORDER BY m.dead_letter_id DESC LIMIT :scan) AS d
                           WHERE d.id > :id
@@ -106,4 +105,4 @@ SELECT * FROM (
 
 -- fragment: queued
 -- What a list of neighbours shows of a pending message.
-{row}recorded_at, {row}id, {row}destination, {row}event_id, {row}event_type, {row}held
+{row}recorded_at, {row}id, {row}destination, {row}event_id, {row}event_type, {stored_state:row} AS event_state

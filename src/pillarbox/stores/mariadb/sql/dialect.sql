@@ -172,6 +172,20 @@ first_recorded AS (
 -- The seconds since the oldest pending message could have been sent.
 CAST(timestampdiff(MICROSECOND, (SELECT since FROM oldest), {now}) / 1000000 AS DOUBLE)
 
+-- fragment: waiting_since
+-- Since when a message could have been sent: since it was recorded, or, if it was delayed, since it is due.
+CASE WHEN {is_delayed:row} THEN {row}available_at ELSE {row}recorded_at END
+
+-- fragment: pending_estimate
+-- The estimated number of pending messages.
+SELECT t.table_rows FROM information_schema.tables AS t
+ WHERE t.table_schema = database() AND t.table_name = '{prefix}message'
+
+-- fragment: delivered_estimate
+-- The estimated number of delivered messages.
+SELECT t.table_rows FROM information_schema.tables AS t
+ WHERE t.table_schema = database() AND t.table_name = '{prefix}history'
+
 -- fragment: recorded_so_far
 -- The last number drawn for a message.
 SELECT coalesce(t.auto_increment, 1) - 1 FROM information_schema.tables AS t
@@ -236,6 +250,40 @@ double
 -- fragment: is_waiting
 -- Whether a message waits for an earlier one of its key.
 {row}state = 3
+
+-- fragment: order_ready
+-- Nothing: MariaDB finds the index by the state.
+
+-- fragment: order_delayed
+-- Nothing: MariaDB finds the index by the state.
+
+-- fragment: order_waiting
+-- Nothing: MariaDB finds the index by the state.
+
+-- fragment: order_parked
+-- Nothing: MariaDB finds the index by the state.
+
+-- fragment: order_holding
+-- Nothing: MariaDB finds the index by the state.
+
+-- fragment: order_due
+-- Nothing: MariaDB finds the index by the state.
+
+-- fragment: is_scheduled
+-- Whether a message is a retry or a delayed event.
+{row}state IN (1, 2)
+
+-- fragment: rows_retrying
+-- The retries up to a limit, along the index of the states.
+(SELECT {state_columns:p.} FROM {message} AS p WHERE p.state = 2 LIMIT :beyond)
+
+-- fragment: retrying_complete
+-- Whether there are fewer retries than the limit.
+((SELECT count(*) FROM (SELECT 1 FROM {message} AS m WHERE m.state = 2 LIMIT :beyond) AS limited) < :beyond)
+
+-- fragment: is_parked
+-- Whether a message waits for its destination to become available.
+{row}state = 4
 
 -- fragment: is_blocked
 -- Whether a message blocks its key until an operator decides.

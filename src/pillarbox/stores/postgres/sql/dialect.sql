@@ -179,6 +179,20 @@ first AS MATERIALIZED (
 -- The seconds since the oldest pending message could have been sent.
 extract(epoch FROM now() - (SELECT since FROM oldest))::float8
 
+-- fragment: waiting_since
+-- Since when a message could have been sent: since it was recorded, or, if it was delayed, since it is due.
+{clamp_time}(CASE WHEN {is_delayed:row} THEN {row}available_at ELSE {row}recorded_at END)
+
+-- fragment: pending_estimate
+-- The estimated number of pending messages.
+SELECT greatest(coalesce(nullif(pg_stat_get_live_tuples('{message}'::regclass), 0),
+                  (SELECT reltuples::bigint FROM pg_class WHERE oid = '{message}'::regclass)), 0)
+
+-- fragment: delivered_estimate
+-- The estimated number of delivered messages.
+SELECT coalesce(sum(greatest(coalesce(nullif(pg_stat_get_live_tuples(c.oid), 0), c.reltuples::bigint), 0)), 0)::bigint
+  FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = '{history}'::regclass
+
 -- fragment: recorded_so_far
 -- The last number drawn for a message, from its sequence: this reads no table. A role without the right to see it gets 0.
 SELECT coalesce(CASE WHEN has_sequence_privilege(s.name, 'SELECT') THEN pg_sequence_last_value(s.name::regclass) END, 0)
@@ -237,6 +251,45 @@ double precision
 -- fragment: is_waiting
 -- Whether a message waits for an earlier one of its key.
 {row}held = 'waiting'
+
+-- fragment: order_ready
+-- Messages that are ready, in the order of their index.
+ORDER BY {row}lane, {row}id
+
+-- fragment: order_delayed
+-- Nothing: PostgreSQL expects few delayed events, whatever there are, and would sort them instead of stopping at the limit.
+
+-- fragment: order_waiting
+-- Waiting messages, in the order of their index.
+ORDER BY {row}lane, {row}key, {row}destination, {row}id
+
+-- fragment: order_parked
+-- Parked messages, in the order of their index.
+ORDER BY {row}lane, {row}destination, {row}id
+
+-- fragment: order_holding
+-- Messages that hold their queues back, in the order of their index.
+ORDER BY {row}lane, {row}key, {row}destination, {row}id
+
+-- fragment: order_due
+-- Retries and delayed events, in the order of their index.
+ORDER BY {row}lane, {row}available_at
+
+-- fragment: is_scheduled
+-- Whether a message is a retry or a delayed event. Word for word the predicate of the partial index.
+{row}held IS NULL AND {row}available_at IS NOT NULL
+
+-- fragment: rows_retrying
+-- The retries: their index has other messages, too.
+{rows_retrying_of_two}
+
+-- fragment: retrying_complete
+-- Whether all retries were found.
+{complete_of_two}
+
+-- fragment: is_parked
+-- Whether a message waits for its destination to become available.
+{row}held = 'parked'
 
 -- fragment: is_blocked
 -- Whether a message blocks its key until an operator decides.

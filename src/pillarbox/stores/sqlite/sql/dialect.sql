@@ -179,6 +179,18 @@ oldest AS MATERIALIZED (
 -- The seconds since the oldest pending message could have been sent.
 (SELECT round((julianday({now}) - julianday(since)) * 86400.0, 3) FROM oldest)
 
+-- fragment: waiting_since
+-- Since when a message could have been sent: since it was recorded, or, if it was delayed, since it is due.
+CASE WHEN {is_delayed:row} THEN {row}available_at ELSE {row}recorded_at END
+
+-- fragment: pending_estimate
+-- The estimated number of pending messages. SQLite has none.
+SELECT NULL
+
+-- fragment: delivered_estimate
+-- The estimated number of delivered messages. SQLite has none.
+SELECT NULL
+
 -- fragment: recorded_so_far
 -- The last number drawn for a message.
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{prefix}message'), 0)
@@ -240,6 +252,46 @@ double precision
 -- fragment: is_waiting
 -- Whether a message waits for an earlier one of its key.
 {row}held = 'waiting'
+
+-- fragment: order_ready
+-- Messages that are ready, in the order of their index.
+ORDER BY {row}id
+
+-- fragment: order_delayed
+-- Delayed events, in the order of their index.
+ORDER BY {row}key, {row}available_at
+
+-- fragment: order_waiting
+-- Waiting messages, in the order of their index.
+ORDER BY {row}key, {row}destination, {row}id
+
+-- fragment: order_parked
+-- Parked messages, in the order of their index.
+ORDER BY {row}destination, {row}id
+
+-- fragment: order_holding
+-- Messages that hold their queues back, in the order of their index.
+ORDER BY {row}key, {row}destination, {row}id
+
+-- fragment: order_due
+-- Retries and delayed events, in the order of their index.
+ORDER BY {row}available_at, {row}id
+
+-- fragment: is_scheduled
+-- Whether a message is a retry or a delayed event. Word for word the predicate of the partial index.
+{row}held IS NULL AND {row}available_at IS NOT NULL
+
+-- fragment: rows_retrying
+-- The retries: their index has other messages, too.
+{rows_retrying_of_two}
+
+-- fragment: retrying_complete
+-- Whether all retries were found.
+{complete_of_two}
+
+-- fragment: is_parked
+-- Whether a message waits for its destination to become available.
+{row}held = 'parked'
 
 -- fragment: is_blocked
 -- Whether a message blocks its key until an operator decides.

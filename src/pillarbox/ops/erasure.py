@@ -1,0 +1,158 @@
+"""Erase the events of one aggregate, such as a customer who asks for it: pending, delivered and dead-lettered ones, the
+errors of their sends, and their lines in archive files.
+
+Invariants: the audit entry is written before anything is deleted, and names the aggregate only by its type and a hash,
+because an id may itself be personal data. A pending event belongs to the relay that owns its lane, so that the relay
+deletes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from pillarbox.admin.admin import AdminStore
+from pillarbox.admin.listing import EventDetail, EventFilter, Position
+from pillarbox.admin.states import EventState
+from pillarbox.core.errors import ConfigurationError
+from pillarbox.ops import operator_requests
+
+WHAT = "erase"
+"""The action in the audit."""
+PAGE = 1000
+"""Events per statement while they are searched."""
+BATCH = 500
+"""Events that are deleted together."""
+PASSES = 3
+"""Searches at most: an event that was pending during the first may be delivered during the next."""
+WAIT = 10.0
+"""Seconds to wait for the relays to delete pending events."""
+_POLL = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateEvents:
+    """The stored events of one aggregate."""
+
+    pending: Sequence[EventDetail] = ()
+    history: Sequence[EventDetail] = ()
+    dead_letters: Sequence[EventDetail] = ()
+
+    def __len__(self) -> int:
+        return len(self.pending) + len(self.history) + len(self.dead_letters)
+
+    @property
+    def event_ids(self) -> list[str]:
+        return list(dict.fromkeys(one.event_id for one in (*self.pending, *self.history, *self.dead_letters)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """How many messages were erased."""
+
+    pending: int = 0
+    history: int = 0
+    dead_letters: int = 0
+    requested: int = 0
+    """Pending messages that no relay has deleted yet."""
+
+
+def check_aggregate(aggregate: str) -> tuple[str, str]:
+    """Return type and id of the aggregate. Raises ConfigurationError unless both are given."""
+    kind, _, one = aggregate.partition(":")
+    if not (kind and one):
+        raise ConfigurationError(f"{aggregate!r} is not one aggregate: write its type and its id, such as CUSTOMER:42")
+    return kind, one
+
+
+def fingerprint_of(aggregate: str) -> str:
+    """Return the hash by which the audit names an aggregate."""
+    return sha256(aggregate.encode()).hexdigest()
+
+
+async def find(store: AdminStore, aggregate: str) -> AggregateEvents:
+    """Return all stored events of an aggregate, page by page. Raises ConfigurationError."""
+    kind, one = check_aggregate(aggregate)
+    after: Position | None = None
+    ids: dict[str, None] = {}
+    while True:
+        page = await store.admin.events.list(EventFilter(aggregate=aggregate), limit=PAGE, after=after)
+        ids |= dict.fromkeys(event.event_id for event in page.events)
+        if (after := page.after) is None:
+            break
+    found = [detail for event_id in ids for detail in (await store.admin.events.show(event_id)).events]
+    details = [detail for detail in found if (detail.aggregate_type, detail.aggregate_id) == (kind, one)]
+    return AggregateEvents(
+        pending=[detail for detail in details if operator_requests.is_pending(detail)],
+        history=[detail for detail in details if detail.state is EventState.PUBLISHED],
+        dead_letters=[detail for detail in details if detail.dead_letter_id is not None],
+    )
+
+
+async def erase(store: AdminStore, aggregate: str, found: AggregateEvents, *, archived: int = 0, by: str) -> Erased:
+    """Erase what was found, and what became of it meanwhile. archived: lines of archive files, for the audit."""
+    kind, _ = check_aggregate(aggregate)
+    detail = {
+        "remaining": len(found),
+        "aggregate_sha256": fingerprint_of(aggregate),
+        "pending": len(found.pending),
+        "history": len(found.history),
+        "dead_letters": len(found.dead_letters),
+        "archived": archived,
+    }
+    entry = await store.admin.audit.add(WHAT, kind, count=0, detail=detail, by=by)
+    requested, history, dead_letters = len(found.pending), 0, 0
+    for _ in range(PASSES):
+        history += await _erase_stored(store, found, entry)
+        dead_letters += await _discard(store, found, entry, by=by)
+        if not found.pending:
+            break
+        await _request(store, found, entry, by=by)
+        await _wait(store, found)
+        found = await find(store, aggregate)
+        if not found:
+            break
+    left = len(found.pending)
+    return Erased(pending=requested - left, history=history, dead_letters=dead_letters, requested=left)
+
+
+async def _erase_stored(store: AdminStore, found: AggregateEvents, entry: int) -> int:
+    """Delete delivered messages, and the failed sends of all events."""
+    rows = [(batch, [one.event_id for one in batch]) for batch in _batches(found.history)]
+    known = {event_id for _, ids in rows for event_id in ids}
+    rest = [event_id for event_id in found.event_ids if event_id not in known]
+    done = 0
+    for batch, ids in [*rows, ([], rest)]:
+        done += await store.admin.archive.erase(batch, event_ids=ids, bulk_action=entry)
+    return done
+
+
+async def _discard(store: AdminStore, found: AggregateEvents, entry: int, *, by: str) -> int:
+    done = 0
+    for batch in _batches(found.dead_letters):
+        numbers = [one.dead_letter_id for one in batch if one.dead_letter_id is not None]
+        done += await store.admin.dead_letters.discard(numbers, by=by, bulk_action=entry)
+    return done
+
+
+async def _request(store: AdminStore, found: AggregateEvents, entry: int, *, by: str) -> None:
+    pairs = [(one.event_id, one.destination) for one in found.pending]
+    await operator_requests.add(store, "discard", pairs, by=by, bulk_action=entry)
+
+
+async def _wait(store: AdminStore, found: AggregateEvents) -> None:
+    """Wait until the relays have deleted the pending events, if any relay is running."""
+    if not await operator_requests.has_running_relay(store):
+        return
+    ids = {one.event_id for one in found.pending}
+    for _ in range(int(WAIT / _POLL)):
+        stories = [(await store.admin.events.show(event_id)).events for event_id in ids]
+        if not any(operator_requests.is_pending(one) for story in stories for one in story):
+            return
+        await asyncio.sleep(_POLL)
+
+
+def _batches(rows: Sequence[EventDetail]) -> Iterator[Sequence[EventDetail]]:
+    return (rows[start : start + BATCH] for start in range(0, len(rows), BATCH))
