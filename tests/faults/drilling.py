@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,16 @@ def drilled(
     seconds: float,
     without: Guard | None = None,
     faults: int | None = None,
+    on_load: Callable[[], None] = lambda: None,
+    cut_database: str = "",
+    restore_database: str = "",
+    cut_broker: str = "",
+    restore_broker: str = "",
 ) -> DrillResult:
-    """Run a drill until that many faults were executed and one took effect, or three times as many were executed."""
+    """Run a drill until that many faults were executed and one took effect, or three times as many were executed.
+
+    on_load: called once, when the writers have committed something.
+    """
     monkeypatch.setenv("PILLARBOX_STORE", store)
     monkeypatch.setenv("PILLARBOX_TRANSPORT", transport)
     monkeypatch.setenv("DRILL_WITHOUT", without or "")
@@ -41,10 +50,17 @@ def drilled(
         interval=0.2,
         kinds=kinds,
         relay_module=RELAY if without is None else "tests.faults.drill_relay",
+        cut_database=cut_database,
+        restore_database=restore_database,
+        cut_broker=cut_broker,
+        restore_broker=restore_broker,
     )
+    waiting = [on_load]
 
     async def run() -> DrillResult:
         def show(snapshot: DrillSnapshot) -> None:
+            if waiting and snapshot.committed:
+                waiting.pop()()
             if faults is not None:
                 executed = snapshot.executed.total()
                 if executed >= 3 * faults or (executed >= faults and snapshot.effective):
