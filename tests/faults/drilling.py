@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,16 +28,12 @@ def drilled(
     seconds: float,
     without: Guard | None = None,
     faults: int | None = None,
-    on_load: Callable[[], None] = lambda: None,
     cut_database: str = "",
     restore_database: str = "",
     cut_broker: str = "",
     restore_broker: str = "",
 ) -> DrillResult:
-    """Run a drill until that many faults were executed and one took effect, or three times as many were executed.
-
-    on_load: called once, when the writers have committed something.
-    """
+    """Run a drill until that many faults were executed and one took effect, or three times as many were executed."""
     monkeypatch.setenv("PILLARBOX_STORE", store)
     monkeypatch.setenv("PILLARBOX_TRANSPORT", transport)
     monkeypatch.setenv("DRILL_WITHOUT", without or "")
@@ -55,12 +50,9 @@ def drilled(
         cut_broker=cut_broker,
         restore_broker=restore_broker,
     )
-    waiting = [on_load]
 
     async def run() -> DrillResult:
         def show(snapshot: DrillSnapshot) -> None:
-            if waiting and snapshot.committed:
-                waiting.pop()()
             if faults is not None:
                 executed = snapshot.executed.total()
                 if executed >= 3 * faults or (executed >= faults and snapshot.effective):

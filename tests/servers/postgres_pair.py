@@ -54,15 +54,20 @@ class PostgresPair(Server):
 
     def freeze_replica(self) -> None:
         """Stop every process of the replica: it receives nothing more."""
-        self._signal_replica(signal.SIGSTOP)
+        _signal(self.replica, signal.SIGSTOP)
+
+    def written(self) -> int:
+        """Return the bytes of WAL that the primary has written."""
+        with psycopg.connect(self.primary.url(), autocommit=True) as connection:
+            row = connection.execute("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn").fetchone()
+        return 0 if row is None else int(row[0])
 
     def thaw_replica(self) -> None:
-        self._signal_replica(signal.SIGCONT)
+        _signal(self.replica, signal.SIGCONT)
 
     def close(self) -> None:
-        with suppress(processes.ServerFailed):
-            self.thaw_replica()
         for server in self._pair:
+            _signal(server, signal.SIGCONT)
             server.close()
 
     def _attach_replica(self) -> None:
@@ -84,7 +89,10 @@ class PostgresPair(Server):
             row = connection.execute(_ATTACHED, (self._synchronous,)).fetchone()
         return row is not None and row[0] == 1
 
-    def _signal_replica(self, number: signal.Signals) -> None:
-        for pid in (self.replica.pid, *processes.descendants(self.replica.pid)):
+
+def _signal(server: PostgresServer, number: signal.Signals) -> None:
+    """Send a signal to every process of a server, if it runs."""
+    with suppress(processes.ServerFailed):
+        for pid in (server.pid, *processes.descendants(server.pid)):
             with suppress(ProcessLookupError):
                 os.kill(pid, number)

@@ -290,16 +290,13 @@ class Nemesis:
         done: ExecutedFault,
         noticed: Callable[[], Coroutine[Any, Any, bool]],
     ) -> None:
-        self.fleet.hold_writers()
         try:
             await hooks.run_cut()
             until = time.monotonic() + planned.seconds
             done.took_effect = await noticed()
-            self.fleet.resume_writers()
             await asyncio.sleep(max(0.0, until - time.monotonic()))
         finally:
             await hooks.run_restore()
-            self.fleet.resume_writers()
 
     # -- the state of the outbox ----------------------------------------------------------------------------------
 
