@@ -8,7 +8,7 @@ COMPILE := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 .DEFAULT_GOAL := help
-.PHONY: help venv packages demo demo-notifications demo-ingestion test bench test-kafka test-large versions check soak fmt docs image servers lock clean
+.PHONY: help venv packages demo demo-notifications demo-ingestion test bench test-kafka test-large versions check soak drills fmt docs image servers lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -35,7 +35,11 @@ check: venv ## run the format, lint, type and layer checks
 soak: venv packages ## run 1,000 schedules of the simulation, the fault tests with ten times the events, and a drill of 30 minutes
 	@SIMULATION_SCHEDULES=$${SIMULATION_SCHEDULES:-1000} $(BIN)/python -m tests.tiers simulation
 	@FAULTS_TIMES=$${FAULTS_TIMES:-10} $(BIN)/python -m tests.tiers faults
+	@$(BIN)/python -m pytest tests/drills
 	@$(BIN)/python -m tests.soak
+
+drills: venv packages ## run drills on every broker, and on clusters whose nodes are killed and cut off (10 minutes)
+	@$(BIN)/python -m pytest tests/drills
 
 bench: venv packages ## run the benchmarks, at most 60 min; ARGS=--quick: at most 5
 	@$(BIN)/python -m benchmarks $(ARGS)

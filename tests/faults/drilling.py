@@ -28,6 +28,10 @@ def drilled(
     seconds: float,
     without: Guard | None = None,
     faults: int | None = None,
+    cut_database: str = "",
+    restore_database: str = "",
+    cut_broker: str = "",
+    restore_broker: str = "",
 ) -> DrillResult:
     """Run a drill until that many faults were executed and one took effect, or three times as many were executed."""
     monkeypatch.setenv("PILLARBOX_STORE", store)
@@ -41,6 +45,10 @@ def drilled(
         interval=0.2,
         kinds=kinds,
         relay_module=RELAY if without is None else "tests.faults.drill_relay",
+        cut_database=cut_database,
+        restore_database=restore_database,
+        cut_broker=cut_broker,
+        restore_broker=restore_broker,
     )
 
     async def run() -> DrillResult:

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import secrets
+import signal
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
@@ -40,6 +41,8 @@ VERSION = "element(2, application:get_key(rabbit, vsn))"
 
 
 def main() -> int:
+    # SIGTERM ends it the way Ctrl-C does, servers included.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     minutes, rate = float(os.environ.get("SOAK_MINUTES", "30")), float(os.environ.get("SOAK_RATE", "300"))
     seed = int(os.environ.get("SOAK_SEED", secrets.randbelow(1 << 32)))
     print(f"SOAK_SEED={seed}", flush=True)

@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Thread
 from typing import Literal, Protocol
@@ -39,6 +39,13 @@ class OutageServer(Protocol):
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def kill(self) -> None: ...
+
+
+class Outages(Protocol):
+    """Cuts something off, and restores it."""
+
+    def cut(self) -> None: ...
+    def restore(self) -> None: ...
 
 
 class ServerOutages:
@@ -73,7 +80,7 @@ class ServerOutages:
 class HookSocket:
     """Executes what the commands ask for: `database cut`, `broker restore`."""
 
-    def __init__(self, folder: Path, servers: dict[str, ServerOutages]) -> None:
+    def __init__(self, folder: Path, servers: Mapping[str, Outages]) -> None:
         self._path = folder / "hooks"
         self._servers = servers
         self._socket = socket.socket(socket.AF_UNIX)

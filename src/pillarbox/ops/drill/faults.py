@@ -22,6 +22,7 @@ from pillarbox.ops.drill.blocked_settlement import BlockedSettlement
 from pillarbox.ops.drill.database import DrillTables
 from pillarbox.ops.drill.fleet import STOP_TIMEOUT, Fleet, Member
 from pillarbox.ops.drill.hooks import OutageHooks
+from pillarbox.ops.drill.recovery import FOLLOWING
 from pillarbox.ops.drill.schedule import FaultKind, PlannedFault
 from pillarbox.ops.drill.target import LEASE
 from pillarbox.plugins import DrillQueue
@@ -65,7 +66,7 @@ class Nemesis:
     """So many of the first relays are never a victim."""
     stale: list[str] = field(default_factory=list[str])
     """Events that were removed while every send was paused and another relay owned their lanes."""
-    _crashed_at: float = 0.0
+    _recovers_from: float = 0.0
 
     def kinds(self) -> tuple[FaultKind, ...]:
         """The faults that this target supports."""
@@ -99,12 +100,22 @@ class Nemesis:
         await actions[planned.kind](planned, done)
         done.ended = time.monotonic()
         done.recovers_from = done.recovers_from or done.ended
+        self._recovers_from = done.ended
         return done
 
     async def recovered(self) -> bool:
-        """Whether what was pending at the last crash is settled: an event in three crashes would be dead-lettered."""
-        overview = await self.overview()
-        return overview.oldest is None or overview.oldest < time.monotonic() - self._crashed_at
+        """Whether lanes have owners, and what was committed by the last fault, or just after, is settled.
+
+        Without this wait, an event in three crashes would be dead-lettered, and the recovery from one fault would
+        include the next one.
+        """
+        overview, since = await self.overview(), time.monotonic() - self._recovers_from - FOLLOWING
+        running = {one.id for one in overview.relays if one.name in {member.name for member in self.fleet.relays}}
+        return (
+            since > 0
+            and all(lane.owner in running for lane in overview.lanes)
+            and (overview.oldest is None or overview.oldest < since)
+        )
 
     async def overview(self) -> Overview:
         """The state of the outbox, as soon as the store answers."""
@@ -128,7 +139,6 @@ class Nemesis:
         done.recovers_from = time.monotonic()
         lost = member.process.frozen and await self._lanes_lost(member)
         done.took_effect = lost and done.in_flight > 0
-        self._crashed_at = time.monotonic()
         member.process.thaw()
 
     async def _stale_settlement(self, planned: PlannedFault, done: ExecutedFault) -> None:
@@ -144,7 +154,6 @@ class Nemesis:
             after = await self._pending_at_rest()
             self.stale += sorted(before - after)
             done.took_effect = lost and joined and done.in_flight > 0 and bool(before)
-        self._crashed_at = time.monotonic()
 
     async def _blocked_settlement(self, planned: PlannedFault, done: ExecutedFault) -> None:
         member = await self._stopped(planned, done, "before-settle")
@@ -161,7 +170,7 @@ class Nemesis:
             await blocked.release()
             after = await self._pending_at_rest() if taken else set[str]()
             self.stale += sorted(before - after)
-        self._crashed_at = done.recovers_from = time.monotonic()
+        done.recovers_from = time.monotonic()
         self.fleet.start_relay()
 
     async def _drain(self, planned: PlannedFault, done: ExecutedFault) -> None:
@@ -209,7 +218,7 @@ class Nemesis:
 
     def _kill_member(self, member: Member, done: ExecutedFault) -> None:
         member.process.kill()
-        self._crashed_at = done.recovers_from = time.monotonic()
+        done.recovers_from = time.monotonic()
         self.fleet.forget(member)
 
     async def _lanes_lost(self, member: Member) -> bool:
@@ -281,16 +290,13 @@ class Nemesis:
         done: ExecutedFault,
         noticed: Callable[[], Coroutine[Any, Any, bool]],
     ) -> None:
-        self.fleet.hold_writers()
         try:
             await hooks.run_cut()
             until = time.monotonic() + planned.seconds
             done.took_effect = await noticed()
-            self.fleet.resume_writers()
             await asyncio.sleep(max(0.0, until - time.monotonic()))
         finally:
             await hooks.run_restore()
-            self.fleet.resume_writers()
 
     # -- the state of the outbox ----------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         ("dead letters", f"{report['dead_letters']:,}"),
     ]
     if report["unknown_outcomes"]:
-        found.append(("lost COMMIT replies", f"{report['unknown_outcomes']:,}, decided by the database"))
+        found.append(("unknown outcomes", f"{report['unknown_outcomes']:,} transactions, decided by the database"))
     return found
 
 

@@ -1,0 +1,61 @@
+"""Drills on every broker: `make drills`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pillarbox.transports.kafka.drill import KafkaDrillQueue
+from tests.faults.drilling import drilled
+from tests.servers.kafka import KafkaServer
+
+LONG = 60.0
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/shop.db"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "drill").mkdir()
+    return tmp_path / "drill"
+
+
+def test_a_drill_on_kafka_passes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str, kafka_server: KafkaServer
+) -> None:
+    """The mock cluster can neither create nor delete topics on request: the test does."""
+
+    async def create(queue: KafkaDrillQueue) -> None:
+        for name in queue.names:
+            kafka_server.create_topic(name.removeprefix("topic "))
+
+    async def drop(queue: KafkaDrillQueue) -> None:
+        assert len(await queue.existing()) == len(queue.names)
+
+    monkeypatch.setattr(KafkaDrillQueue, "create", create)
+    monkeypatch.setattr(KafkaDrillQueue, "drop", drop)
+    result = drilled(
+        folder, monkeypatch, "kill", "drain", store=sqlite, transport=kafka_server.url(), seconds=LONG, faults=3
+    )
+    assert (result.conclusion, result.violations) == ("passed", [])
+
+
+@pytest.mark.parametrize("broker", ["nats_server", "redis_server"])
+def test_a_drill_on_streams_passes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, mariadb_url: str, broker: str, request: pytest.FixtureRequest
+) -> None:
+    result = drilled(
+        folder,
+        monkeypatch,
+        "kill",
+        "kill-consumer",
+        store=mariadb_url,
+        transport=request.getfixturevalue(broker).url(),
+        seconds=LONG,
+        faults=3,
+    )
+    assert (result.conclusion, result.violations) == ("passed", [])
