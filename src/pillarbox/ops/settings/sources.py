@@ -24,6 +24,8 @@ TRANSPORT = "PILLARBOX_TRANSPORT"
 DATABASE_URL = "DATABASE_URL"
 CONFIG = "PILLARBOX_CONFIG"
 FAILPOINT = "PILLARBOX_FAILPOINT"
+TEST_SERVERS = "PILLARBOX_TEST_SERVERS"
+"""Read by the pytest plugin, whose tests may run commands."""
 FROM_FILE = "_FILE"
 USUAL_FILE = "pillarbox.toml"
 
@@ -56,7 +58,7 @@ def from_environment(
     """The values of variables; an empty one counts as not set. `written` is the file, to whose names they refer."""
     found: dict[Path, Given] = {}
     for variable, text in sorted(environment.items()):
-        if not variable.startswith(PREFIX) or variable in (CONFIG, FAILPOINT) or not text:
+        if not variable.startswith(PREFIX) or variable in (CONFIG, FAILPOINT, TEST_SERVERS) or not text:
             continue
         try:
             path, given = _from_variable(root, variable, text, written)

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pillarbox.ops.settings import Settings
+from pillarbox.ops.settings import Settings, sources
 from pillarbox.relay.config import RelayConfig
 from pillarbox.retry_policies import ExponentialBackoff
+from pillarbox.testing.servers import binaries
 from tests.unit.ops.settings.conftest import Write
 from tests.unit.ops.settings.loading import load, origins, problems
 
@@ -65,6 +66,12 @@ def test_every_relay_setting_has_a_variable() -> None:
     assert settings.relay.policy == ExponentialBackoff(
         base="1s", max_delay="60s", multiplier=1.5, jitter="none", max_attempts="unlimited"
     )
+
+
+def test_the_variable_of_the_pytest_plugin_is_no_setting() -> None:
+    assert load(PILLARBOX_TEST_SERVERS="/opt/servers/bin") == load()
+    assert "PILLARBOX_TEST_SERVER is not a setting" in problems(PILLARBOX_TEST_SERVER="x")[0]
+    assert sources.TEST_SERVERS == binaries.SERVERS
 
 
 def test_the_short_forms_set_store_and_transport() -> None:
