@@ -29,7 +29,7 @@ _SETTINGS = {
     "RELAY__DRAIN_TIMEOUT": "20s",
 }
 _numbers = count(1)
-_MEMORY = re.compile(r"^(VmHWM|VmRSS):\s+(\d+) kB$", re.MULTILINE)
+_PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
 class RelayProcess:
@@ -102,7 +102,6 @@ class RelayProcess:
     def said(self, words: str) -> bool:
         return words in self.story()
 
-    def memory(self) -> tuple[int, int]:
-        """Return the resident bytes now and at the highest."""
-        found = dict(_MEMORY.findall(Path(f"/proc/{self.pid}/status").read_text()))
-        return int(found["VmRSS"]) * 1024, int(found["VmHWM"]) * 1024
+    def peak_memory(self) -> int:
+        """Return the most resident bytes that it has had."""
+        return int(_PEAK.findall(Path(f"/proc/{self.pid}/status").read_text())[0]) * 1024
