@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
 import pika
 from pika.exceptions import UnroutableError
 
@@ -32,3 +35,33 @@ def from_queue(url: str, queue: str) -> list[str]:
             ids.append(str(properties.message_id))
         source.cancel()
     return ids
+
+
+class WebhookReceiver:
+    """Accepts every request on a thread of its own; the receiver of tests/integration/webhook limits the body."""
+
+    def __init__(self) -> None:
+        self.received: list[tuple[str, bytes]] = []
+        received = self.received
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                received.append((self.headers["webhook-id"], body))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+        self._thread = Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
