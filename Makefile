@@ -8,7 +8,7 @@ COMPILE := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 .DEFAULT_GOAL := help
-.PHONY: help venv packages demo demo-notifications demo-ingestion test bench test-kafka test-large versions check soak drills fmt docs image servers lock clean
+.PHONY: help venv packages demo demo-notifications demo-ingestion test bench test-kafka test-large test-extremes versions check soak drills fmt docs image servers lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -50,6 +50,10 @@ test-kafka: venv ## run the suites of Kafka against a real broker: KAFKA_URL=kaf
 
 test-large: venv packages ## time every page and listing on 5 million rows of history
 	@$(BIN)/python -m tests.large
+
+test-extremes: venv packages ## test clock jumps, full disks, low limits, huge backlogs and payloads, slow and lossy links (15 minutes)
+	@$(BIN)/python -m tests.extremes.packages
+	@$(BIN)/python -m pytest tests/extremes $(ARGS)
 
 versions: venv packages ## run the tests with other versions of the servers and of Python; ARGS=postgres18 for one
 	@$(BIN)/python -m tests.versions $(ARGS)

@@ -138,20 +138,28 @@ def test_a_transport_that_breaks_its_contract_loses_nothing() -> None:
     run_scenario(scenario)
 
 
-def test_an_unexpected_error_stops_the_relay_with_its_cause() -> None:
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ZeroDivisionError("a mistake of its author"), "ZeroDivisionError: a mistake of its author"),
+        (MemoryError(), "MemoryError: the process has no memory left; give it more, or lower max_in_flight_bytes"),
+    ],
+    ids=["mistake", "memory"],
+)
+def test_an_unexpected_error_stops_the_relay_with_its_cause(error: Exception, reason: str) -> None:
     class Broken(MemoryStore):
         """Its fetches raise an error that no store may raise."""
 
         async def parked_destinations(self, lanes: Sequence[int]) -> list[str]:
-            raise ZeroDivisionError("a mistake of its author")
+            raise error
 
     async def scenario(stage: Stage) -> None:
         broken = Broken(lanes=8, clock=stage.simulation.clock)
         broken.messages.parked_destinations = broken.parked_destinations  # type: ignore[method-assign, assignment] # the fault
         stage.store = broken
-        with pytest.raises(RelayFailedError, match="ZeroDivisionError: a mistake of its author") as failed:
+        with pytest.raises(RelayFailedError, match=reason) as failed:
             await stage.relay().run()
-        assert isinstance(failed.value.__cause__, ZeroDivisionError)
+        assert failed.value.__cause__ is error
         assert (await broken.admin.inspection.overview()).relays == []
 
     run_scenario(scenario)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 CHECK_EVERY = 0.05
 """Seconds between two checks of whether a drain is complete, where nothing wakes it."""
 
+_NO_MEMORY = "the process has no memory left; give it more, or lower max_in_flight_bytes"
 Child = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -178,7 +179,9 @@ class Supervisor:
             cause: BaseException = error
             while isinstance(cause, BaseExceptionGroup):
                 cause = cast("BaseExceptionGroup[BaseException]", cause).exceptions[0]
-            self.fail(f"{type(cause).__name__}: {cause}", cause)
+            # Python gives a MemoryError no text.
+            reason = _NO_MEMORY if isinstance(cause, MemoryError) else cause
+            self.fail(f"{type(cause).__name__}: {reason}", cause)
 
     def fail(self, reason: str, cause: BaseException | None = None) -> None:
         """The relay cannot continue: drain it. The first failure is the reason; later ones are its consequence."""

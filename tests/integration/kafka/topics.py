@@ -37,6 +37,12 @@ def read_all(bootstrap: str, topic: str, **settings: Any) -> list[Message]:
     return sorted(found, key=lambda one: (one.partition() or 0, one.offset() or 0))
 
 
+def stored(bootstrap: str, topic: str) -> int:
+    """How many messages were stored in the first partition, whether or not the topic still has them."""
+    with _consumer(bootstrap, {}) as consumer:
+        return _end(consumer, topic, 0)[1]
+
+
 def ids(messages: Iterable[Message]) -> list[str]:
     return [text(one, "eventId") for one in messages]
 

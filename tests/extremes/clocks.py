@@ -1,0 +1,61 @@
+"""A wall clock for one process, from libfaketime. Elapsed time, and every other process, keep theirs."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.servers import processes
+from tests.servers.debian import Binary
+
+LIBFAKETIME = Binary(name="libfaketimeMT.so.1", package="libfaketime", elsewhere="/usr/lib:*/faketime/", on_path=False)
+HOUR = 3600
+_TIMESTAMP = re.compile(r"^(\d{4}-\S+Z) ", re.MULTILINE)
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+class FakeClock:
+    """The clock of one process and of its children; it can jump while they run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._library = LIBFAKETIME.path()
+        self._offset = folder / "clock.txt"
+        self.jump(0)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables of the process."""
+        return {
+            "LD_PRELOAD": self._library,
+            "FAKETIME_TIMESTAMP_FILE": str(self._offset),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+
+    def jump(self, seconds: int) -> None:
+        """Set the clock to the true time and that many seconds."""
+        changed = self._offset.with_suffix(".new")
+        changed.write_text(f"{seconds:+}\n")
+        changed.chmod(0o644)
+        changed.rename(self._offset)
+
+    def shows_in(self, log: str, seconds: int) -> bool:
+        """Return whether the last line of a log was written that many seconds from now, give or take a quarter."""
+        written = datetime.fromisoformat(_TIMESTAMP.findall(log)[-1])
+        return abs((written - datetime.now(UTC)).total_seconds() - seconds) < HOUR / 4
+
+    def script(self, program: str, folder: Path) -> str:
+        """Write a script that runs a program of the servers under this clock; return its path."""
+        path = folder / "under-fake-clock"
+        exports = "".join(f"export {name}={value}\n" for name, value in self.environment.items())
+        path.write_text(f'#!/bin/sh\n{exports}exec {program} "$@"\n')
+        path.chmod(0o755)
+        processes.hand_over(path)
+        return str(path)
+
+    @staticmethod
+    def forget(pid: int) -> None:
+        """Delete what the library leaves behind of a process that was killed."""
+        for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
+            (_SHARED_MEMORY / name).unlink(missing_ok=True)

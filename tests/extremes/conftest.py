@@ -1,0 +1,42 @@
+"""Scenes whose relays end with the test, and a database of the test's own on each engine."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.extremes.scene import Scene
+
+MakeScene = Callable[..., Scene]
+
+
+@pytest.fixture
+def make_scene(tmp_path: Path) -> Iterator[MakeScene]:
+    """Makes scenes, and ends their relays at the end of the test."""
+    made: list[Scene] = []
+
+    def make(*, store: str, transport: str = "", **settings: str) -> Scene:
+        ways = {"TRANSPORT": transport} if transport else {}
+        event_type = f"extremes-{uuid.uuid4().hex[:12]}"
+        made.append(Scene(tmp_path, store=store, event_type=event_type, settings=ways | settings))
+        return made[-1]
+
+    yield make
+    for scene in made:
+        scene.close()
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """A file of the test's own, tables in place."""
+    return f"sqlite:///{shutil.copy(sqlite_template, tmp_path / 'outbox.db')}"
+
+
+@pytest.fixture(params=["postgres", "mariadb", "sqlite"])
+def any_store(request: pytest.FixtureRequest) -> str:
+    """A database of the test's own on each engine."""
+    return str(request.getfixturevalue(f"{request.param}_url"))

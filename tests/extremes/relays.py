@@ -1,0 +1,107 @@
+"""`python -m pillarbox relay` as a process of its own, with limits and with an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import count
+from pathlib import Path
+
+from tests.servers import processes
+from tests.servers.processes import Started
+
+BATCH_SIZE = 100
+BATCHES = 2
+MAX_IN_FLIGHT = BATCH_SIZE * BATCHES
+"""Events that a crash or a lost connection may send again, at most."""
+
+_SETTINGS = {
+    "RELAY__BATCH_SIZE": str(BATCH_SIZE),
+    "RELAY__MAX_IN_FLIGHT_BATCHES": str(BATCHES),
+    "RELAY__POLL_INTERVAL": "200ms",
+    "RELAY__RETRY__BASE": "100ms",
+    "RELAY__RETRY__MAX_DELAY": "1s",
+    "RELAY__RETRY__MAX_ATTEMPTS": "unlimited",
+    "RELAY__DRAIN_TIMEOUT": "20s",
+}
+_numbers = count(1)
+_PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
+
+
+class RelayProcess:
+    """One process; its name is its label in `outbox_relay`.
+
+    settings: variables of the settings, without `PILLARBOX_`.
+    environment: other variables.
+    limits: options of `prlimit`, such as `--nofile=64`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        limits: Sequence[str] = (),
+    ) -> None:
+        self.name = f"relay-{next(_numbers)}"
+        self.log = folder / f"{self.name}.log"
+        variables = {f"PILLARBOX_{name}": value for name, value in (_SETTINGS | dict(settings)).items()}
+        limited = ["prlimit", *limits, "--"] if limits else []
+        with self.log.open("wb") as output:
+            process = subprocess.Popen(
+                [*limited, sys.executable, "-m", "pillarbox", "relay", "--name", self.name],
+                cwd=folder,
+                env={"PATH": os.defpath, **variables, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self._started = Started(name=self.name, process=process, log=self.log, ports=())
+        processes.registry.processes.append(self._started)
+
+    @property
+    def pid(self) -> int:
+        return self._started.pid
+
+    @property
+    def running(self) -> bool:
+        return self._started.running
+
+    def kill(self) -> None:
+        self._started.process.kill()
+
+    def stop(self) -> int:
+        """Let it drain; return the exit code."""
+        if self.running:
+            self._started.terminate()
+        return self.wait()
+
+    def wait(self) -> int:
+        """Return the exit code, once it has ended."""
+        code = self._started.process.wait(60)
+        if self._started in processes.registry.processes:
+            processes.forget(self._started)
+        return code
+
+    def end(self) -> None:
+        """End the process if it still runs."""
+        if self.running:
+            self._started.process.send_signal(signal.SIGCONT)
+            self.kill()
+        self.wait()
+
+    def story(self) -> str:
+        """Return its log."""
+        return self.log.read_text(errors="replace")
+
+    def said(self, words: str) -> bool:
+        return words in self.story()
+
+    def peak_memory(self) -> int:
+        """Return the most resident bytes that it has had."""
+        return int(_PEAK.findall(Path(f"/proc/{self.pid}/status").read_text())[0]) * 1024

@@ -1,0 +1,84 @@
+"""Low limits on files and memory: the relay works, or fails with a clear error and continues after a restart."""
+
+from __future__ import annotations
+
+import random
+
+from tests.extremes.conftest import MakeScene
+from tests.extremes.receiving import from_queue
+from tests.extremes.relays import MAX_IN_FLIGHT
+from tests.extremes.scene import Scene
+from tests.servers.rabbitmq import RabbitMQServer
+
+EVENTS = 1_000
+BACKLOG = 200
+LARGE = 500_000
+"""Bytes that are recorded as twice as many characters."""
+MEGABYTE = 1024**2
+WINDOW = 16 * MEGABYTE
+COPIES = 3
+"""Copies of an event in flight, as `docs/how-to/tuning.md` says."""
+
+
+def large() -> dict[str, str]:
+    return {"filler": random.randbytes(LARGE).hex()}
+
+
+def test_a_relay_with_few_files(make_scene: MakeScene, postgres_url: str, rabbitmq_server: RabbitMQServer) -> None:
+    scene = make_scene(store=postgres_url, transport=rabbitmq_server.url())
+    scene.start(limits=["--nofile=64"])
+    scene.write(EVENTS)
+    scene.wait_drained()
+    scene.stop()
+    too_few = scene.start(limits=["--nofile=10"], wait=False)
+    scene.wait_until(lambda: too_few.said("Too many open files"), what="the relay reports the limit")
+    scene.write(EVENTS)
+    too_few.end()
+    assert scene.pending() == EVENTS
+    scene.start()
+    scene.wait_drained()
+    scene.stop()
+    assert scene.attempts() == 0
+    scene.assert_sound(from_queue(rabbitmq_server.url(), scene.event_type))
+
+
+def test_relays_with_too_little_memory_end_and_the_next_one_continues(
+    make_scene: MakeScene, postgres_url: str, rabbitmq_server: RabbitMQServer
+) -> None:
+    scene = make_scene(store=postgres_url, transport=rabbitmq_server.url())
+    scene.write(BACKLOG, payload=large())
+    crashes = 0
+    for limit in (f"--data={60 * MEGABYTE}", f"--data={75 * MEGABYTE}", f"--as={100 * MEGABYTE}"):
+        relay = scene.start(limits=[limit], wait=False)
+        scene.wait_until(lambda relay=relay: not relay.running or scene.pending() == 0, what=f"{limit}: ended or done")
+        if not relay.running:
+            crashes += 1
+            assert (relay.wait(), relay.said("MemoryError")) == (1, True), relay.story()
+    assert crashes > 0, "the memory was not too little"
+    scene.start()
+    scene.wait_drained()
+    scene.stop()
+    assert scene.attempts() == 0
+    scene.assert_sound(from_queue(rabbitmq_server.url(), scene.event_type), duplicates=crashes * MAX_IN_FLIGHT)
+
+
+def highest_memory(scene: Scene, payload: dict[str, str] | None) -> int:
+    """Return the most resident bytes of a relay that delivers a backlog."""
+    scene.write(BACKLOG, payload=payload)
+    relay = scene.start()
+    scene.wait_drained()
+    highest = relay.peak_memory()
+    scene.stop()
+    return highest
+
+
+def test_memory_stays_bounded_with_a_backlog_of_large_events(
+    make_scene: MakeScene, any_store: str, rabbitmq_server: RabbitMQServer
+) -> None:
+    scene = make_scene(
+        store=any_store, transport=rabbitmq_server.url(), RELAY__MAX_IN_FLIGHT_BYTES=f"{WINDOW // MEGABYTE} MiB"
+    )
+    before = highest_memory(scene, payload=None)
+    highest = highest_memory(scene, payload=large())
+    assert highest - before <= COPIES * WINDOW < BACKLOG * 2 * LARGE
+    scene.assert_sound(from_queue(rabbitmq_server.url(), scene.event_type))
