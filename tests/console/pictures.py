@@ -29,7 +29,7 @@ SHOTS = {
     "dead": "/dead",
     "edit": "/dead/edit?dead_letter_id=1",
     "destinations": "/destinations",
-    "destination": "/destination?name=mailer",
+    "destination": "/destination?name=search",
     "keys": "/keys",
     "skip": "/keys/decide?action=skip",
     "retry": "/dead/decide?action=retry",

@@ -53,10 +53,10 @@ def test_a_generated_client_reads_every_response_and_acts(stock: Stock, tmp_path
             assert call("event", id=event.event_id).events[0].event_id == event.event_id
         [page] = [call("destination", name="mailer")]
         assert (page.state, page.breaker) == ("unavailable", "open")
-        letter = call("dead").dead_letters[0]
-        assert call("dead_retry", ids=[letter.event_id], dry_run=True).matched == 1
-        assert call("dead_discard", ids=[letter.event_id], dry_run=True).done == 0
-        assert call("dead_edit", dead_letter_id=letter.dead_letter_id, headers={"n": "1"}, dry_run=True).changed
+        newest = call("dead").dead_letters[0]
+        assert call("dead_retry", ids=[newest.event_id], dry_run=True).matched == 1
+        assert call("dead_discard", ids=[newest.event_id], dry_run=True).done == 0
+        assert call("dead_edit", dead_letter_id=newest.dead_letter_id, headers={"n": "1"}, dry_run=True).changed
         assert call("keys_act", id=BLOCKED, destination="billing", action="retry").message
         assert call("keys_decide", action="skip", all=True, dry_run=True).matched == 1
         assert call("event_act", id=BLOCKED, destination="billing", action="retry").message

@@ -31,7 +31,7 @@ def sqlite_stock(sqlite_url: str) -> Stock:
 
 @pytest.fixture
 def blocked(sqlite_stock: Stock) -> Stock:
-    """Three keys that are blocked for one reason, one for another, and an event that waits behind each."""
+    """Three keys that are blocked for one reason, one for another, and a waiting event of each."""
     names = [f"{kind}{number}" for number in range(4) for kind in ("first", "later")]
     sqlite_stock.record(*(Event("order.placed", {}, event_id=name, key=f"k{name[-1]}") for name in names))
 

@@ -218,6 +218,7 @@ def _facts(detail: EventDetail) -> list[tuple[str, object]]:
     return [
         ("event", detail.event_id),
         ("state", detail.state.label),
+        ("status", detail.status.value),
         ("type", detail.event_type),
         ("destination", detail.destination or "(not known yet)"),
         ("key", detail.key),

@@ -37,7 +37,7 @@ def commands(value: object) -> Markup:
 
 
 def sentence(text: str) -> str:
-    """A sentence with a capital letter, unless it begins with a name."""
+    """A sentence that begins in upper case, unless it begins with a name."""
     return text[:1].upper() + text[1:] if text.startswith(("no ", "every ", "the ")) else text
 
 
