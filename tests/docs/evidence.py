@@ -43,7 +43,11 @@ _NOT_RUN = """## What was not run
 - Power loss and torn writes, and clusters across real hosts: all processes and servers of a run were on one machine.
 - A real Kafka broker: none was available. `make test` uses librdkafka's mock cluster.
 - Versions of servers other than those in the table of [supported versions](../reference/versions.md).
-- Clusters of brokers or databases with a failover: the runs above used single nodes.
+- Long runs on clusters: the runs above used single nodes. `make drills` runs short drills in which the leader and a
+  follower of a RabbitMQ cluster of three nodes are killed, and in which a PostgreSQL primary is killed and its replica
+  promoted. With synchronous replication nothing is lost. With asynchronous replication the failover loses events that
+  were committed and not yet replicated, and effects of delivered ones: no outbox can prevent that.
+- Network partitions of a cluster, clusters of NATS, and MariaDB with a replica.
 """
 
 

@@ -11,7 +11,7 @@ from tests.servers.waiting import wait_until
 
 _COOKIE = "PILLARBOXTESTCOOKIE"
 _LEADERS = "[element(2, amqqueue:get_pid(Q)) || Q <- rabbit_amqqueue:list()]"
-_RUNNING = "length(rabbit_nodes:list_running())"
+_RUNNING = "length(rabbit_mnesia:cluster_nodes(running))"
 
 
 class RabbitMQCluster(Server):
