@@ -19,10 +19,10 @@ def make_scene(tmp_path: Path) -> Iterator[MakeScene]:
     """Makes scenes, and ends their relays at the end of the test."""
     made: list[Scene] = []
 
-    def make(*, store: str, transport: str = "", **settings: str) -> Scene:
+    def make(*, store: str, transport: str = "", keys: int = 20, **settings: str) -> Scene:
         ways = {"TRANSPORT": transport} if transport else {}
         event_type = f"extremes-{uuid.uuid4().hex[:12]}"
-        made.append(Scene(tmp_path, store=store, event_type=event_type, settings=ways | settings))
+        made.append(Scene(tmp_path, store=store, event_type=event_type, settings=ways | settings, keys=keys))
         return made[-1]
 
     yield make

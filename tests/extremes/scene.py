@@ -18,8 +18,7 @@ from tests.servers.waiting import wait_until
 
 WITHIN = 120.0
 """Seconds after a fault within which every deliverable event is delivered; generous, for a busy machine."""
-KEYS = 20
-PER_TRANSACTION = 20
+PER_TRANSACTION = 100
 PACE = 0.2
 PLENTY = 2_000
 """The load pauses while that many events are pending."""
@@ -32,10 +31,13 @@ class Scene:
     relays reach either on another way.
     """
 
-    def __init__(self, folder: Path, *, store: str, event_type: str, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, *, store: str, event_type: str, settings: Mapping[str, str], keys: int = 20
+    ) -> None:
         self.folder = folder
         self.store = store
         self.event_type = event_type
+        self.keys = keys
         self.settings = {"STORE": store} | dict(settings)
         self.ledger = Ledger()
         self.relays: list[RelayProcess] = []
@@ -60,7 +62,7 @@ class Scene:
         self._resolve_doubts()
         with connected(self.store) as connection:
             for first in range(0, count, PER_TRANSACTION):
-                keys = [f"key-{n % KEYS}" for n in range(first, min(first + PER_TRANSACTION, count))]
+                keys = [f"key-{n % self.keys}" for n in range(first, min(first + PER_TRANSACTION, count))]
                 events = [Event(self.event_type, payload or {"filler": "x" * 200}, key=key, **fields) for key in keys]
                 ids = self.outbox.record(connection, *events)
                 self._doubts = list(zip(keys, ids, strict=True))
@@ -98,7 +100,7 @@ class Scene:
         def write() -> None:
             while not over.is_set():
                 if self.pending() < PLENTY:
-                    self.write(PER_TRANSACTION * 5)
+                    self.write(PER_TRANSACTION)
                 over.wait(PACE)
 
         with ThreadPoolExecutor(1) as pool:
