@@ -10,8 +10,7 @@
     EventTransaction   how `Outbox.record` writes on an engine of another distribution; `InboxTransaction`: the inbox
     …Conformance       the test suites to inherit, with their …Harness and …Capabilities, from the extra `testing`
 
-The types in the signatures of these protocols are importable from here as well, and so are the errors that an adapter
-raises.
+The types in the signatures of these protocols and the errors that an adapter raises are importable from here as well.
 """
 
 from __future__ import annotations
@@ -328,26 +327,20 @@ __all__ = [
 
 # Loaded when asked for: they need pytest, which an adapter needs in its tests only.
 _SUITES = {
-    "AdminConformance": "pillarbox.testing.conformance",
-    "ListingConformance": "pillarbox.testing.conformance",
-    "Arrived": "pillarbox.testing.conformance.transports",
-    "SourceCapabilities": "pillarbox.testing.conformance.sources",
-    "SourceConformance": "pillarbox.testing.conformance.sources",
-    "SourceDeadLetter": "pillarbox.testing.conformance.sources",
-    "SourceHarness": "pillarbox.testing.conformance.sources",
-    "StoreConformance": "pillarbox.testing.conformance",
-    "StoreHarness": "pillarbox.testing.conformance",
-    "TransportCapabilities": "pillarbox.testing.conformance.transports",
-    "TransportConformance": "pillarbox.testing.conformance.transports",
-    "TransportHarness": "pillarbox.testing.conformance.transports",
-    "incoming": "pillarbox.testing.conformance.sources",
-    "outgoing": "pillarbox.testing.conformance.transports",
+    "pillarbox.testing.conformance": "AdminConformance ListingConformance StoreConformance StoreHarness",
+    "pillarbox.testing.conformance.sources": (
+        "SourceCapabilities SourceConformance SourceDeadLetter SourceHarness incoming"
+    ),
+    "pillarbox.testing.conformance.transports": (
+        "Arrived TransportCapabilities TransportConformance TransportHarness outgoing"
+    ),
 }
 
 
 if not TYPE_CHECKING:  # a type checker that saw it would accept every name
 
     def __getattr__(name: str) -> object:
-        if name not in _SUITES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(_SUITES[name]), name)
+        for module, names in _SUITES.items():
+            if name in names.split():
+                return getattr(import_module(module), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

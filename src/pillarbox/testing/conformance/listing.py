@@ -88,8 +88,7 @@ class EventListConformance:
     async def test_pages_cover_all_tables_newest_first(self, harness: StoreHarness) -> None:
         await one_of_each(harness)
         for limit in (1, 2, 3, 100):
-            found = await listed(harness, limit=limit)
-            assert found == [*UNDELIVERED, "dead", "published"]
+            assert await listed(harness, limit=limit) == [*UNDELIVERED, "dead", "published"]
 
     async def test_a_list_can_be_filtered(self, harness: StoreHarness) -> None:
         cases: list[tuple[dict[str, Any], list[str]]] = [
@@ -175,19 +174,17 @@ class EventListConformance:
         await one_of_each(harness)
         rows = await pages(harness, EventFilter(), limit=100)
         middle = rows[3].recorded_at
-        assert await listed(harness, since=middle, limit=2) == [
-            row.event_id for row in rows if row.recorded_at >= middle
-        ]
+        later = [row.event_id for row in rows if row.recorded_at >= middle]
+        assert await listed(harness, since=middle, limit=2) == later
         assert await listed(harness, since=at(HOUR)) == []
 
     async def test_until_excludes_events_at_or_after_it(self, harness: StoreHarness) -> None:
         await one_of_each(harness)
         rows = await pages(harness, EventFilter(), limit=100)
         middle = rows[3].recorded_at
+        earlier = [row.event_id for row in rows if row.recorded_at < middle]
         for limit in (1, 100):
-            assert await listed(harness, until=middle, limit=limit) == [
-                row.event_id for row in rows if row.recorded_at < middle
-            ]
+            assert await listed(harness, until=middle, limit=limit) == earlier
             assert len(await listed(harness, until=at(HOUR), limit=limit)) == len(rows)
 
     async def test_a_list_can_be_filtered_by_aggregate_independent_of_the_key(self, harness: StoreHarness) -> None:
@@ -259,9 +256,8 @@ class DeadLetterListConformance:
         await _make_dead_letters(harness)
         for limit in (1, 100):
             for wanted, found in cases:
-                assert [one.event_id for one in await list_dead_letters(harness, limit=limit, **wanted)] == found, (
-                    wanted
-                )
+                dead_letters = await list_dead_letters(harness, limit=limit, **wanted)
+                assert [one.event_id for one in dead_letters] == found, wanted
 
     async def test_a_search_for_dead_letters_in_small_steps_finds_everything(
         self, harness: StoreHarness, monkeypatch: pytest.MonkeyPatch
