@@ -74,7 +74,7 @@ def test_without_mandatory_the_drill_fails(
 def test_without_the_fence_the_drill_fails(
     folder: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str, guard: Guard, kind: FaultKind
 ) -> None:
-    result = drilled(folder, monkeypatch, kind, store=postgres_url, seconds=LONG, faults=1, without=guard)
+    result = drilled(folder, monkeypatch, kind, store=postgres_url, seconds=LONG, faults=2, without=guard)
     assert result.conclusion == "failed"
     assert result.findings.stale
 

@@ -32,6 +32,8 @@ POINT_TIMEOUT = 10.0
 """Seconds within which a relay reaches a point with messages in flight; after that it is killed wherever it is."""
 SETTLE_TIMEOUT = 60.0
 """Seconds within which a drill expects the relays to react; generous, for a busy machine."""
+TAKEOVER = LEASE + 0.4
+"""Seconds in which the lanes of a killed relay are taken over; less than a settlement waits for a lock (5 s)."""
 PAGE = 1000
 
 
@@ -165,7 +167,7 @@ class Nemesis:
             owned = self._ids(member, await self.overview())
             self._kill_member(member, done)
             done.took_effect = waiting
-            taken = waiting and await self._until(lambda overview: not _owners(overview) & owned, within=LEASE / 2)
+            taken = waiting and await self._until(lambda overview: not _owners(overview) & owned, within=TAKEOVER)
             before = await self._pending() if taken else set[str]()
             await blocked.release()
             after = await self._pending_at_rest() if taken else set[str]()

@@ -21,6 +21,8 @@ from pillarbox.ops.drill.target import DrillJob, DrillTarget, SettingsSource
 
 WRITERS = 2
 WORKERS = 2
+JOIN_TIMEOUT = 60.0
+"""Seconds in which the relays acquire their lanes at the start."""
 DRAIN_TIMEOUT = 120.0
 """Seconds after the last fault within which every event must be delivered and handled."""
 MOST_PENDING = 200
@@ -109,6 +111,7 @@ class DrillRun:
                 fleet.start_reader("work")
         for _ in range(options.spared + options.relays):
             fleet.start_relay()
+        await self._until_joined(fleet, nemesis)
         for number in range(WRITERS):
             fleet.start_writer(number, rate=options.rate / WRITERS, keys=max(1, options.keys // WRITERS))
         sampler.phase, began = "writing", time.monotonic()
@@ -125,6 +128,14 @@ class DrillRun:
         fleet.resume_writers()
         await fleet.stop(fleet.writers)
         return began
+
+    async def _until_joined(self, fleet: Fleet, nemesis: Nemesis) -> None:
+        """Wait until the relays own all lanes, so that the planned time is not over before they have started."""
+        until = time.monotonic() + JOIN_TIMEOUT
+        while not await nemesis.recovered():
+            fleet.check()
+            if not await self._pause(0.05, until=until):
+                return
 
     async def _pause(self, seconds: float, *, until: float) -> bool:
         """Wait; False: the load is over."""
