@@ -46,7 +46,9 @@ def certificates() -> Iterator[Path]:
         new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", str(days))
         processes.run([openssl, "req", "-x509", *new_key, *arguments], folder=folder)
 
-    request("-subj", "/CN=authority", "-keyout", "authority.key", "-out", "authority.pem")
+    # From Python 3.13 on, the certificate of an authority must say what its key is for.
+    signs = ("-addext", "keyUsage=critical,keyCertSign")
+    request("-subj", "/CN=authority", *signs, "-keyout", "authority.key", "-out", "authority.pem")
     for name, days in (("year", 365), ("day", 1)):
         request(
             *("-subj", "/CN=receiver", "-addext", "subjectAltName=DNS:localhost"),
