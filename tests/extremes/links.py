@@ -71,7 +71,7 @@ class Loss:
     """The connection ends where the message was."""
 
 
-class _Link(Proxy):
+class _ConditionedProxy(Proxy):
     def __init__(self, port: int, loss: Loss | None) -> None:
         super().__init__(port)
         self.condition = HEALTHY
@@ -119,14 +119,14 @@ class _Link(Proxy):
         return bytes(kept), data, False
 
 
-class Link:
+class FaultyProxy:
     """The same for tests without an event loop."""
 
     def __init__(self, port: int, loss: Loss | None = None) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever)
         self._thread.start()
-        self._link: _Link = self._run(self._open(port, loss))
+        self._link: _ConditionedProxy = self._run(self._open(port, loss))
         self.port = self._link.port
 
     @property
@@ -153,8 +153,8 @@ class Link:
         self._thread.join()
         self._loop.close()
 
-    async def _open(self, port: int, loss: Loss | None) -> _Link:
-        return await _Link(port, loss).__aenter__()
+    async def _open(self, port: int, loss: Loss | None) -> _ConditionedProxy:
+        return await _ConditionedProxy(port, loss).__aenter__()
 
     async def _change(self, condition: Condition) -> None:
         self._link.condition = condition

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from tests.extremes.conftest import MakeScene
-from tests.extremes.links import Condition, Link, Loss, amqp_frame, is_confirm, is_settlement, postgres_message
+from tests.extremes.links import Condition, FaultyProxy, Loss, amqp_frame, is_confirm, is_settlement, postgres_message
 from tests.extremes.receiving import from_queue
 from tests.extremes.relays import MAX_IN_FLIGHT
 from tests.extremes.scene import Scene
@@ -35,7 +35,7 @@ QUICK = {
 class Linked:
     """A scene with a link to one of its servers."""
 
-    def __init__(self, scene: Scene, link: Link, receive: Callable[[], list[str]]) -> None:
+    def __init__(self, scene: Scene, link: FaultyProxy, receive: Callable[[], list[str]]) -> None:
         self.scene = scene
         self.link = link
         self.receive = receive
@@ -47,7 +47,7 @@ def linked(request: pytest.FixtureRequest, make_scene: MakeScene, postgres_url: 
     broker = request.getfixturevalue(f"{'rabbitmq' if request.param == 'postgres' else request.param}_server")
     straight = postgres_url if request.param == "postgres" else broker.url()
     server = int(straight.partition("@")[2].partition(":")[2].partition("/")[0]) if "@" in straight else broker.port
-    with closing(Link(server)) as link:
+    with closing(FaultyProxy(server)) as link:
         linked_url = straight.replace(f":{server}", f":{link.port}")
         ways = {"STORE": linked_url} if request.param == "postgres" else {"TRANSPORT": linked_url}
         scene = make_scene(store=postgres_url, **({"TRANSPORT": broker.url()} | ways))
@@ -117,7 +117,7 @@ def test_lost_confirms_are_sent_again(
     make_scene: MakeScene, postgres_url: str, rabbitmq_server: RabbitMQServer
 ) -> None:
     loss = Loss(size=amqp_frame, chosen=is_confirm)
-    with closing(Link(rabbitmq_server.port, loss)) as link:
+    with closing(FaultyProxy(rabbitmq_server.port, loss)) as link:
         transport = rabbitmq_server.url().replace(f":{rabbitmq_server.port}", f":{link.port}")
         scene = make_scene(store=postgres_url, transport=transport)
         lose(scene, loss)
@@ -131,7 +131,7 @@ def test_a_settlement_whose_answer_is_lost_repeats_nothing(
 ) -> None:
     loss = Loss(size=postgres_message, chosen=is_settlement, resets=True)
     server = int(postgres_url.rpartition(":")[2].partition("/")[0])
-    with closing(Link(server, loss)) as link:
+    with closing(FaultyProxy(server, loss)) as link:
         store = postgres_url.replace(f":{server}/", f":{link.port}/")
         scene = make_scene(store=postgres_url, transport=rabbitmq_server.url(), STORE=store)
         lose(scene, loss)
