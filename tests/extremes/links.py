@@ -71,7 +71,7 @@ class Loss:
     """The connection ends where the message was."""
 
 
-class _FrameProxy(Proxy):
+class _ConditionedProxy(Proxy):
     def __init__(self, port: int, loss: Loss | None) -> None:
         super().__init__(port)
         self.condition = HEALTHY
@@ -126,7 +126,7 @@ class FaultyProxy:
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever)
         self._thread.start()
-        self._link: _FrameProxy = self._run(self._open(port, loss))
+        self._link: _ConditionedProxy = self._run(self._open(port, loss))
         self.port = self._link.port
 
     @property
@@ -153,8 +153,8 @@ class FaultyProxy:
         self._thread.join()
         self._loop.close()
 
-    async def _open(self, port: int, loss: Loss | None) -> _FrameProxy:
-        return await _FrameProxy(port, loss).__aenter__()
+    async def _open(self, port: int, loss: Loss | None) -> _ConditionedProxy:
+        return await _ConditionedProxy(port, loss).__aenter__()
 
     async def _change(self, condition: Condition) -> None:
         self._link.condition = condition

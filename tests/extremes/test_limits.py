@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 from tests.extremes.conftest import MakeScene
 from tests.extremes.receiving import from_queue
-from tests.extremes.relays import MAX_IN_FLIGHT
+from tests.extremes.relays import MAX_IN_FLIGHT, RelayProcess
 from tests.extremes.scene import Scene
 from tests.servers.rabbitmq import RabbitMQServer
 
@@ -42,6 +43,10 @@ def test_a_relay_with_few_files(make_scene: MakeScene, postgres_url: str, rabbit
     scene.assert_sound(from_queue(rabbitmq_server.url(), scene.event_type))
 
 
+def is_over(scene: Scene, relay: RelayProcess) -> bool:
+    return not relay.running or scene.pending() == 0
+
+
 def test_relays_with_too_little_memory_end_and_the_next_one_continues(
     make_scene: MakeScene, postgres_url: str, rabbitmq_server: RabbitMQServer
 ) -> None:
@@ -50,7 +55,7 @@ def test_relays_with_too_little_memory_end_and_the_next_one_continues(
     crashes = 0
     for limit in (f"--data={60 * MEGABYTE}", f"--data={75 * MEGABYTE}", f"--as={100 * MEGABYTE}"):
         relay = scene.start(limits=[limit], wait=False)
-        scene.wait_until(lambda relay=relay: not relay.running or scene.pending() == 0, what=f"{limit}: ended or done")
+        scene.wait_until(partial(is_over, scene, relay), what=f"the relay with {limit} ends or delivers everything")
         if not relay.running:
             crashes += 1
             assert (relay.wait(), relay.said("MemoryError")) == (1, True), relay.story()
