@@ -83,12 +83,12 @@ def a_question_stays_open(visitor: Watched) -> None:
 def alarms_and_buttons_change(visitor: Watched) -> None:
     page = visitor.page
     page.get_by_role("link", name="All relays").focus()
-    late = page.locator(".alarm", has_text="The oldest pending event").inner_text()
+    late = page.locator(".problem", has_text="The oldest pending event").inner_text()
     page.evaluate(PAUSE)
     page.clock.fast_forward(5000)
     page.get_by_role("button", name="Resume all").wait_for()
     assert page.evaluate(FOCUSED) == "All relays"
-    assert page.locator(".alarm", has_text="The oldest pending event").inner_text() != late
+    assert page.locator(".problem", has_text="The oldest pending event").inner_text() != late
 
 
 def numbers_come_without_a_stream(visitor: Watched, stock: Stock) -> None:

@@ -59,7 +59,7 @@ async def _stream(context: ConsoleContext) -> AsyncIterator[str]:
         try:
             told: Mapping[str, str] = statistics(await context.overview.get(), context)
         except PillarboxError as error:
-            told = {"state": "unknown", "reason": str(error)}
+            told = {"state": "unknown", "summary": str(error)}
         yield f"data: {safe_json(told)}\n\n"
         await asyncio.sleep(_TICK)
 

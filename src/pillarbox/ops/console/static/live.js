@@ -25,7 +25,7 @@
       const answer = await fetch(url);
       if (answer.ok) show(await answer.json());
       else if (answer.status === 401) location.reload();
-      else show({ state: "unknown", reason: (await answer.json()).error });
+      else show({ state: "unknown", summary: (await answer.json()).error });
     } catch { tell("no-answer"); }
   }
 
