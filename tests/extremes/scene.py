@@ -11,9 +11,9 @@ from threading import Event as Flag
 from typing import Any
 
 from pillarbox import Event, Outbox
+from pillarbox.ops.drill.checker import WriterLedger, check
 from tests.extremes.databases import connected, number, rows
 from tests.extremes.relays import RelayProcess
-from tests.faults.ledger import Ledger, check
 from tests.servers.waiting import wait_until
 
 WITHIN = 120.0
@@ -39,7 +39,7 @@ class Scene:
         self.event_type = event_type
         self.keys = keys
         self.settings = {"STORE": store} | dict(settings)
-        self.ledger = Ledger()
+        self.ledger = WriterLedger()
         self.relays: list[RelayProcess] = []
         self.outbox = Outbox()
         self._doubts: list[tuple[str, str]] = []
