@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 VECTOR = "</textarea><script>xss()</script><img src=x onerror=xss()>"
-PAGES = ("/", "/events", "/dead", "/destinations", "/keys", "/relays", "/inbox", "/store", "/audit")
+PAGES = (
+    "/",
+    "/events",
+    "/dead",
+    "/destinations",
+    "/destination?name=orders",
+    "/keys",
+    "/relays",
+    "/inbox",
+    "/store",
+    "/audit",
+)
 MORE = (
     "/dead?view=list",
     "/dead/edit?dead_letter_id=1",

@@ -96,9 +96,9 @@ async def test_a_destination_has_a_page(visit: Visit, sqlite_stock: Stock) -> No
     assert told["recorded_per_second"] > 0
     assert told["oldest_seconds"] >= 0
     assert sum(told["published_last_hour"]) > 0
-    shown = await asyncio.to_thread(fresh_pillarbox, "destinations", "show", "mail", PILLARBOX_STORE=sqlite_stock.url)
-    assert "overridden by  bob" in shown.stdout
-    assert re.search(r"pending +1\n", shown.stdout)
+    done = await asyncio.to_thread(fresh_pillarbox, "destinations", "show", "mail", PILLARBOX_STORE=sqlite_stock.url)
+    assert "overridden by  bob" in done.stdout
+    assert re.search(r"pending +1\n", done.stdout)
     missing = await visitor.client.get("/destination?name=nowhere")
     assert missing.status_code == 404
 
@@ -250,6 +250,7 @@ async def test_no_two_controls_share_a_name(visit: Visit, sqlite_stock: Stock) -
         page = await visitor.page_text(path)
         repeated = {name: count for name, count in names(page).items() if count > 1 and "Copy" not in name}
         assert repeated == {}, path
+    page = await visitor.page_text("/")
     assert "Ordering keys</a>" in page
     assert ">Keyboard</button>" in page
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.archive import Table
@@ -114,12 +114,13 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def _is_of(line: bytes, aggregate_type: str, aggregate_id: str) -> bool:
     try:
-        event = json.loads(line)
+        event: Any = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return isinstance(event, dict) and (
-        (event.get("aggregate_type"), event.get("aggregate_id")) == (aggregate_type, aggregate_id)
-    )
+    if not isinstance(event, dict):
+        return False
+    about = cast("dict[str, Any]", event)
+    return (about.get("aggregate_type"), about.get("aggregate_id")) == (aggregate_type, aggregate_id)
 
 
 def _sync_folder(path: Path) -> None:

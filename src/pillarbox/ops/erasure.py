@@ -120,12 +120,11 @@ async def erase(store: AdminStore, aggregate: str, found: AggregateEvents, *, ar
 
 async def _erase_stored(store: AdminStore, found: AggregateEvents, entry: int) -> int:
     """Delete delivered messages, and the failed sends of all events."""
-    rows = [(batch, [one.event_id for one in batch]) for batch in _batches(found.history)]
-    known = {event_id for _, ids in rows for event_id in ids}
-    rest = [event_id for event_id in found.event_ids if event_id not in known]
     done = 0
-    for batch, ids in [*rows, ([], rest)]:
+    for batch in _batches(found.history):
+        ids = [one.event_id for one in batch]
         done += await store.admin.archive.erase(batch, event_ids=ids, bulk_action=entry)
+    await store.admin.archive.erase((), event_ids=found.event_ids, bulk_action=entry)
     return done
 
 

@@ -64,7 +64,7 @@ async def settle(url: str) -> None:
 
 async def everything(url: str) -> str:
     """All rows of all tables, as text."""
-    store: AdminStore = open_store(url)  # type: ignore[assignment]  # of an engine with both halves
+    store: AdminStore = open_store(url)
     shown = []
     for name in ("ada", "bob"):
         for state in ("sent", "dead", "retry", "parked", "ready"):

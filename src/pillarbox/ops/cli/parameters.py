@@ -89,6 +89,10 @@ limit_option = click.option(
 )
 
 
+def _state(context: click.Context, option: click.Parameter, value: str | None) -> EventState | None:
+    return None if value is None else EventState(value)
+
+
 def event_options(command: F) -> F:
     """Add the options that select events."""
     for option in (
@@ -98,7 +102,7 @@ def event_options(command: F) -> F:
         click.option(
             "--state",
             type=click.Choice([state.value for state in EventState]),
-            callback=lambda _context, _option, value: None if value is None else EventState(value),
+            callback=_state,
             help="Only events in this state.",
         ),
         click.option("--aggregate", metavar="TYPE[:ID]", help="Only this aggregate, such as ORDER or ORDER:42."),

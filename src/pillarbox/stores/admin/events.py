@@ -37,7 +37,7 @@ class SqlEvents:
         self._story = [engine.statement(name) for name in ("show_event", "show_failures", "show_requests")]
 
     async def list(self, wanted: EventFilter, *, limit: int, after: Position | None = None) -> EventPage:
-        by_state = wanted.state in _INDEXED and await self._is_small(wanted.state)
+        by_state = wanted.state is not None and wanted.state in _INDEXED and await self._is_small(wanted.state)
         statement = self._engine.statement("list_events", *_variants(wanted, by_state=by_state))
         # Only the message table has these.
         scanned = wanted.state in _INDEXED and not by_state

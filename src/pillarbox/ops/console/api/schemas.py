@@ -30,12 +30,13 @@ def _add(model: type[Any], found: dict[str, Any]) -> None:
     if schema_name(model) in found:
         return
     hints = get_type_hints(model, include_extras=True)
-    found[schema_name(model)] = schema = {
+    schema: dict[str, Any] = {
         "type": "object",
         "properties": {},
         "required": sorted(name for name, hint in hints.items() if get_origin(hint) is not NotRequired),
         "additionalProperties": False,
     }
+    found[schema_name(model)] = schema
     schema["properties"] = {name: _schema(hint, found) for name, hint in hints.items()}
 
 

@@ -47,7 +47,7 @@ async def destination(request: ConsoleRequest) -> Response:
         line=_points(recent),
         minutes=SPARKLINE / 60,
         groups=groups,
-        level=lambda oldest: level(oldest, request.context.slo),
+        oldest_level=level(report.oldest, request.context.slo),
         command=command_line.command("destinations show", report.name),
     )
 
