@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ async def sent(make: MakeTransport, receiver: Receiver, database: Path, body: Cl
     """One event through a relay, as the receiver got it."""
     store, transport = SqliteStore(database), make(receiver.url())
     await store.schema.apply()
-    with sqlite3.connect(database) as connection:
+    with closing(sqlite3.connect(database)) as connection, connection:
         Outbox().record(connection, event)
     relay = Relay(
         store=store,
