@@ -24,7 +24,7 @@ def test_times_are_written_in_utc_and_headers_as_an_object() -> None:
     record = exports.event_detail(detail(b"{}"))
     assert (record["published_at"], record["dead_lettered_at"]) == ("2026-11-30T12:00:00.000000Z", None)
     assert (record["headers"], record["status"]) == ({"h": "v"}, "PUBLISHED")
-    assert set(record) == set(EventDetail._fields) - {"headers_json", "id"} | {"headers", "sequence"}
+    assert set(record) == set(EventDetail._fields) - {"headers_json", "id"} | {"headers", "sequence", "status"}
 
 
 @pytest.mark.parametrize(
