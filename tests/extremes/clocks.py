@@ -18,9 +18,11 @@ _SHARED_MEMORY = Path("/dev/shm")
 class FakeClock:
     """The clock of one process and of its children; it can jump while they run."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         self._library = LIBFAKETIME.path()
-        self._offset = folder / "clock.txt"
+        self._folder = processes.make_folder("clock")
+        self._offset = self._folder / "clock.txt"
+        self._pids: list[int] = []
         self.jump(0)
 
     @property
@@ -54,8 +56,12 @@ class FakeClock:
         processes.hand_over(path)
         return str(path)
 
-    @staticmethod
-    def forget(pid: int) -> None:
-        """Delete what the library leaves behind of a process that was killed."""
-        for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
-            (_SHARED_MEMORY / name).unlink(missing_ok=True)
+    def serve(self, pid: int) -> None:
+        """Note a process under this clock: the library leaves shared memory of it behind."""
+        self._pids.append(pid)
+
+    def close(self) -> None:
+        for pid in self._pids:
+            for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
+                (_SHARED_MEMORY / name).unlink(missing_ok=True)
+        processes.remove_folder(self._folder)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -16,7 +15,6 @@ from tests.extremes.clocks import HOUR, FakeClock
 from tests.extremes.conftest import MakeScene
 from tests.extremes.receiving import from_queue
 from tests.extremes.relays import MAX_IN_FLIGHT
-from tests.servers import processes
 from tests.servers.availability import available
 from tests.servers.mariadb import MariaDBServer
 from tests.servers.postgres import PostgresServer
@@ -28,8 +26,9 @@ EPOCH = {"postgresql": "SELECT extract(epoch FROM now())::bigint", "mariadb": "S
 
 
 @pytest.fixture
-def clock(tmp_path: Path) -> FakeClock:
-    return available(lambda: FakeClock(tmp_path))
+def clock() -> Iterator[FakeClock]:
+    with closing(available(FakeClock)) as clock:
+        yield clock
 
 
 def after(seconds: float) -> datetime:
@@ -43,6 +42,7 @@ def test_a_relay_whose_clock_jumps_keeps_its_lanes(
     broker = rabbitmq_server.url()
     scene = make_scene(store=any_store, transport=broker)
     jumping = scene.start(environment=clock.environment)
+    clock.serve(jumping.pid)
     healthy = scene.start()
     scene.wait_shared()
     owners = scene.ownership()
@@ -65,7 +65,6 @@ def test_a_relay_whose_clock_jumps_keeps_its_lanes(
         scene.wait_shared()
     scene.wait_drained(but=len(later))
     scene.stop()
-    clock.forget(jumping.pid)
     assert clock.shows_in(jumping.story(), seconds), "the clock did not jump"
     assert scene.attempts() == 0
     scene.assert_sound(received + from_queue(broker, scene.event_type), duplicates=MAX_IN_FLIGHT)
@@ -74,20 +73,18 @@ def test_a_relay_whose_clock_jumps_keeps_its_lanes(
 @contextmanager
 def postgres_under(clock: FakeClock) -> Iterator[str]:
     with available(lambda: under_clock(PostgresServer(durable=False), clock)) as server:
+        clock.serve(server.pid)
         with cloned(server, asyncio.run(make_template(server))) as url:
             yield url
-        pid = server.pid
-    clock.forget(pid)
 
 
 @contextmanager
 def mariadb_under(clock: FakeClock) -> Iterator[str]:
     with available(lambda: under_clock(MariaDBServer(durable=False), clock)) as server:
+        clock.serve(server.pid)
         with mariadb_database(server) as url:
             asyncio.run(make_mariadb_tables(url))
             yield url
-        pid = server.pid
-    clock.forget(pid)
 
 
 Jumping = TypeVar("Jumping", PostgresServer, MariaDBServer)
@@ -103,10 +100,9 @@ def test_a_database_whose_clock_jumps_loses_nothing(
     make_scene: MakeScene,
     database: Callable[[FakeClock], AbstractContextManager[str]],
     rabbitmq_server: RabbitMQServer,
+    clock: FakeClock,
 ) -> None:
     broker = rabbitmq_server.url()
-    folder = processes.make_folder("clock")
-    clock = available(lambda: FakeClock(folder))
     with database(clock) as url:
         scene = make_scene(store=url, transport=broker)
         crashing = scene.start()
@@ -133,4 +129,3 @@ def test_a_database_whose_clock_jumps_loses_nothing(
         assert set(within) <= set(received)
         # A jump ahead ends both leases once; the crash comes on top.
         scene.assert_sound(received, duplicates=3 * MAX_IN_FLIGHT)
-    processes.remove_folder(folder)
