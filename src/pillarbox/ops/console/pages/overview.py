@@ -80,8 +80,7 @@ def statistics(snapshot: HealthSnapshot, context: ConsoleContext) -> dict[str, s
 
 
 def _summary(snapshot: HealthSnapshot) -> str:
-    count = len(snapshot.flow.problems)
-    return "Events flow." if not count else formatting.plural(count, "problem") + ", each with its next step below."
+    return "Each problem is below, with its next step." if snapshot.flow.problems else "Events flow."
 
 
 def level(oldest: float | None, slo: float) -> str:
