@@ -109,7 +109,7 @@ def test_an_operator_retries_one_dead_letter_and_discards_all_others(page: Page)
 
 def test_search_filters_and_details(page: Page) -> None:
     page.goto(EVENTS)
-    page.click("#changelist-filter >> text=Pending")
+    page.click("#changelist-filter >> text='Ready'")
     expect(page.locator("#result_list tbody tr")).to_have_count(1)
     page.click("#changelist-filter >> text=All")
     page.select_option("select[name=in]", "key")

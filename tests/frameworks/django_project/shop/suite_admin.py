@@ -103,7 +103,7 @@ class Pages(TransactionTestCase):
         self.assertEqual([name for name in ids if name not in first and name not in second], [])
 
     def test_a_wrong_filter_is_explained(self) -> None:
-        self.assertIn("is unknown: use PENDING", self.text(f"{EVENTS}?status=LOST", status=400))
+        self.assertIn("is unknown: use ready", self.text(f"{EVENTS}?state=lost", status=400))
         self.assertIn("is not a position in a list", self.text(f"{EVENTS}?after=x", status=400))
 
     def test_details_show_the_masked_payload_to_users_with_the_permission(self) -> None:
