@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from pillarbox import Event, Outbox, Relay
-from pillarbox.core.errors import RejectedError, UnavailableError
+from pillarbox.core.errors import NackedError, RejectedError, UnavailableError
 from pillarbox.core.observations import EventDelivered, Observation
 from pillarbox.core.transport import Outgoing
 from pillarbox.stores.memory import MemoryStore
@@ -191,5 +191,5 @@ async def test_only_the_deleted_queue_is_declared_again(
 async def test_an_invalid_queue_name_fails_only_its_own_message(make: MakeTransport, queue: str) -> None:
     bad = outgoing("bad", RabbitMQTransport.to(), event_type="line\nbreak")
     results = await make().send([bad, *batch_for([queue])])
-    assert [type(result) for result in results] == [UnavailableError, type(None)]
+    assert [type(result) for result in results] == [NackedError, type(None)]
     assert "control character" in str(results[0])
