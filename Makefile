@@ -36,7 +36,7 @@ soak: venv packages ## run 1,000 schedules of the simulation, the fault tests wi
 	@SIMULATION_SCHEDULES=$${SIMULATION_SCHEDULES:-1000} $(BIN)/python -m tests.tiers simulation
 	@FAULTS_TIMES=$${FAULTS_TIMES:-10} $(BIN)/python -m tests.tiers faults
 	@$(BIN)/python -m pytest tests/drills
-	@$(BIN)/python -m tests.soak
+	@$(BIN)/python -m tests.soak $(ARGS)
 
 drills: venv packages ## run drills on every broker, and on clusters whose nodes are killed and cut off (10 minutes)
 	@$(BIN)/python -m pytest tests/drills

@@ -1,11 +1,11 @@
 """`python -m tests.soak`: a long drill with all faults on private servers; memory and connections must stay flat.
 
-SOAK_MINUTES: minutes of load, 30 by default. SOAK_SEED: repeat a schedule. SOAK_REPORT: a file for the report.
-SOAK_RATE: events per second.
+By default PostgreSQL → RabbitMQ for 30 minutes, as `make soak` runs it; `--help` lists other engines and faults.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -17,9 +17,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
-import psycopg
 from rich.console import Console
 
 from pillarbox.ops.drill import output, report
@@ -27,43 +25,51 @@ from pillarbox.ops.drill.options import DrillOptions
 from pillarbox.ops.drill.result import DrillResult
 from pillarbox.ops.drill.run import DrillRun
 from pillarbox.ops.drill.sampling import DrillSnapshot
+from pillarbox.ops.drill.schedule import KINDS
 from pillarbox.ops.drill.target import DrillTarget, SettingsSource, new_name
-from tests.servers.postgres import PostgresServer
-from tests.servers.rabbitmq import RabbitMQServer
+from tests.soak.engines import BROKERS, STORES, Engine
 from tests.soak.outages import HookSocket, ServerOutages
 from tests.soak.resources import ResourceLog, memory_of
 
-RELAYS = 3
 SPARED = 1
-SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
-CONNECTIONS = "length(rabbit_networking:connections())"
-VERSION = "element(2, application:get_key(rabbit, vsn))"
 
 
-def main() -> int:
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description="A long drill on private servers.")
+    parser.add_argument("--store", choices=STORES, default="postgresql")
+    parser.add_argument("--broker", choices=BROKERS, default="rabbitmq")
+    parser.add_argument("--minutes", type=float, default=30.0, help="minutes of load")
+    parser.add_argument("--rate", type=float, default=300.0, help="events per second")
+    parser.add_argument("--relays", type=int, default=3, help="relays that can be hit, beside one that never is")
+    parser.add_argument("--interval", type=float, default=1.0, help="mean seconds between two faults")
+    parser.add_argument("--fault", action="append", choices=KINDS, default=[], help="only this fault; repeatable")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 32), help="repeat a schedule")
+    parser.add_argument("--report", type=Path, help="a file for the report")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
     # SIGTERM ends it the way Ctrl-C does, servers included.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    minutes, rate = float(os.environ.get("SOAK_MINUTES", "30")), float(os.environ.get("SOAK_RATE", "300"))
-    seed = int(os.environ.get("SOAK_SEED", secrets.randbelow(1 << 32)))
-    print(f"SOAK_SEED={seed}", flush=True)
-    rng = random.Random(seed)
+    given = parsed(arguments)
+    print(f"--seed {given.seed}", flush=True)
+    rng = random.Random(given.seed)
     with ExitStack() as running:
         folder = Path(running.enter_context(TemporaryDirectory(prefix="pillarbox-soak-")))
-        database = running.enter_context(PostgresServer())
-        broker = running.enter_context(RabbitMQServer())
-        os.environ |= {"PILLARBOX_STORE": database.url(), "PILLARBOX_TRANSPORT": broker.url()}
-        version = broker.evaluate(VERSION).strip().strip('"')
-        outages = {
-            "database": ServerOutages(database, rng, "kill", "stop"),
-            "broker": ServerOutages(broker, rng, "kill", "stop", "freeze"),
-        }
+        store, broker = STORES[given.store](running, folder), BROKERS[given.broker](running, folder)
+        os.environ |= {"PILLARBOX_STORE": store.url}
+        if broker.url:
+            os.environ |= {"PILLARBOX_TRANSPORT": broker.url}
+        outages = _outages(rng, database=store, broker=broker)
         hooks = running.enter_context(closing(HookSocket(folder, outages)))
         options = DrillOptions(
-            seed=seed,
-            seconds=minutes * 60,
-            rate=rate,
-            relays=RELAYS,
+            seed=given.seed,
+            seconds=given.minutes * 60,
+            rate=given.rate,
+            relays=given.relays,
             spared=SPARED,
+            interval=given.interval,
+            kinds=given.fault,
             cut_database=hooks.command("database", "cut"),
             restore_database=hooks.command("database", "restore"),
             cut_broker=hooks.command("broker", "cut"),
@@ -71,12 +77,9 @@ def main() -> int:
         )
         processes: dict[str, int] = {}
         log = ResourceLog(
-            {
-                "MiB of a relay": lambda: _memory(processes, "relay"),
-                "MiB of the audit": lambda: _memory(processes, "audit"),
-                "sessions of PostgreSQL": lambda: _sessions(database),
-                "connections of RabbitMQ": lambda: _connections(broker),
-            }
+            {"MiB of a relay": lambda: _memory(processes, "relay")}
+            | ({"MiB of the audit": lambda: _memory(processes, "audit")} if broker.url else {})
+            | {**store.connections, **broker.connections}
         )
         log.start()
         ledgers = folder / "drill"
@@ -84,13 +87,13 @@ def main() -> int:
         result = asyncio.run(_drill(options, ledgers, processes))
         log.stop()
     fields = result.as_json() | {
-        "transport_version": version,
+        "transport_version": broker.version,
         "outages": {name: one.used for name, one in outages.items()},
         "resources": log.as_json(),
         "not_flat": log.violations(),
     }
-    if path := os.environ.get("SOAK_REPORT"):
-        Path(path).write_text(json.dumps(fields) + "\n", encoding="utf-8")
+    if given.report:
+        given.report.write_text(json.dumps(fields) + "\n", encoding="utf-8")
     Console(highlight=False, width=110).print(report.table(fields))
     print(json.dumps(fields["resources"], indent=1))
     for line in fields["not_flat"]:
@@ -98,12 +101,15 @@ def main() -> int:
     return 0 if result.conclusion == "passed" and not fields["not_flat"] else 1
 
 
+def _outages(rng: random.Random, **engines: Engine) -> dict[str, ServerOutages]:
+    return {name: ServerOutages(one.server, rng, *one.ways) for name, one in engines.items() if one.server and one.ways}
+
+
 async def _drill(options: DrillOptions, folder: Path, processes: dict[str, int]) -> DrillResult:
     source = SettingsSource()
     target = DrillTarget.of(source.load(), name=new_name())
-    with output.progress_lines(
-        f"PostgreSQL → relays → RabbitMQ, seed {options.seed}", Console(highlight=False)
-    ) as show:
+    title = f"{target.engine} → relays → {target.broker}, seed {options.seed}"
+    with output.progress_lines(title, Console(highlight=False)) as show:
 
         def show_and_find(snapshot: DrillSnapshot) -> None:
             show(snapshot)
@@ -118,24 +124,5 @@ def _memory(processes: Mapping[str, int], kind: str) -> float | None:
     return memory_of(processes[names[0]]) if names else None
 
 
-def _sessions(database: PostgresServer) -> float | None:
-    try:
-        with psycopg.connect(database.url(), connect_timeout=2) as connection:
-            return float(_first(connection.execute(SESSIONS).fetchone()))
-    except psycopg.Error:
-        return None
-
-
-def _first(row: Any) -> Any:
-    return row[0]
-
-
-def _connections(broker: RabbitMQServer) -> float | None:
-    try:
-        return float(broker.evaluate(CONNECTIONS))
-    except Exception:  # it is cut off
-        return None
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

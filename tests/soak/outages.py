@@ -89,7 +89,9 @@ class HookSocket:
         Thread(target=self._serve, name="hooks", daemon=True).start()
 
     def command(self, server: str, action: str) -> str:
-        """Return the shell command for an action."""
+        """Return the shell command for an action; "" for a server that is never cut off."""
+        if server not in self._servers:
+            return ""
         return shlex.join([sys.executable, "-I", "-c", _ASK, str(self._path), f"{server} {action}"])
 
     def close(self) -> None:

@@ -45,6 +45,14 @@ KINDS = (
 )
 @click.option("--rate", type=float, default=300, show_default=True, metavar="N", help="Events per second, at most.")
 @click.option("--relays", type=int, default=3, show_default=True, metavar="N", help="Relay processes, at least 2.")
+@click.option(
+    "--interval",
+    type=float,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Mean seconds from the recovery of one fault to the next one.",
+)
 @click.option("--seed", type=int, metavar="N", help="Repeat the fault schedule of a run; default: a random seed.")
 @click.option(
     "--fault",
@@ -76,6 +84,7 @@ def drill(
     seconds: float,
     rate: float,
     relays: int,
+    interval: float,
     seed: int | None,
     faults: tuple[Any, ...],
     transport: str,
@@ -118,6 +127,7 @@ def drill(
         seconds=seconds,
         rate=rate,
         relays=relays,
+        interval=interval,
         kinds=faults,
         cut_database=cut_database,
         restore_database=restore_database,

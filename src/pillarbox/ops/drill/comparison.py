@@ -89,6 +89,7 @@ async def _setup(target: DrillTarget, options: DrillOptions, nemesis: Nemesis) -
             "seconds": options.seconds,
             "rate": options.rate,
             "relays": options.relays,
+            "interval": options.interval,
             "keys": options.keys,
             "faults": [kind for kind in nemesis.kinds() if options.includes(kind)],
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -37,8 +38,10 @@ class DrillOptions:
 
     def __post_init__(self) -> None:
         for name in ("seconds", "rate", "keys"):
-            if getattr(self, name) <= 0:
-                raise ConfigurationError(f"--{name} is {getattr(self, name):g}: it must be greater than zero")
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigurationError(f"--{name} is {getattr(self, name):g}: it must be a number above zero")
+        if not 0 <= self.interval < math.inf:
+            raise ConfigurationError(f"--interval is {self.interval:g}: it must be zero or a number above it")
         if self.relays < 2:
             raise ConfigurationError(
                 f"--relays is {self.relays}: a drill needs at least 2, so that one can take over from another"
