@@ -8,6 +8,7 @@ short or empty and still has the position to continue from.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ T = TypeVar("T")
 
 ROWS_SCANNED = 5_000
 """Rows of one table that are scanned for one page with a filter that no index answers."""
+
+_TYPE = re.compile(r"(?:\\:|[^:])*")
 
 UNREADABLE = "(cannot be decoded)"
 """The name under which headers are shown that are too deep or too long to decode."""
@@ -57,6 +60,12 @@ class Position(NamedTuple):
         return position
 
 
+def split_aggregate(text: str) -> tuple[str, str]:
+    r"""Return type and id of TYPE:ID; a colon in the type is written as \:."""
+    kind: str = _TYPE.findall(text)[0]
+    return kind.replace(r"\:", ":"), text[len(kind) + 1 :]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
     """Which events to list; None matches all."""
@@ -66,7 +75,7 @@ class EventFilter:
     key: str | None = None
     destination: str | None = None
     aggregate: str | None = None
-    """An aggregate type, as in ORDER, or one aggregate, as in ORDER:42."""
+    """An aggregate type, as in ORDER, or one aggregate, as in ORDER:42; see `split_aggregate`."""
     since: datetime | None = None
     """Recorded at that time or later."""
     until: datetime | None = None
@@ -91,7 +100,7 @@ class EventFilter:
     @property
     def aggregate_parts(self) -> tuple[str | None, str | None]:
         """Type and id of the aggregate; None for a part that is not given."""
-        kind, _, one = (self.aggregate or "").partition(":")
+        kind, one = split_aggregate(self.aggregate or "")
         return kind or None, one or None
 
     def after(self, position: Position | None) -> Position | None:

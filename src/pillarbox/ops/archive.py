@@ -9,8 +9,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -75,16 +77,33 @@ async def archive(store: AdminStore, table: Table, file: ArchiveFile | None, *, 
     return deleted
 
 
-def lines_of(path: Path, aggregate_type: str, aggregate_id: str) -> int:
+@dataclass(frozen=True, slots=True)
+class ArchivedEvents:
+    """The events of one aggregate in an archive."""
+
+    count: int
+    unreadable: Sequence[int]
+    """Numbers of lines that are not JSON, such as the last one after a crash: their aggregate is not known."""
+
+
+def events_of(path: Path, aggregate_type: str, aggregate_id: str) -> ArchivedEvents:
     """Count the events of an aggregate in an archive. Raises ConfigurationError if it cannot be read."""
-    return sum(_is_of(line, aggregate_type, aggregate_id) for line in _lines(path))
+    count, unreadable = 0, list[int]()
+    for number, line in enumerate(_lines(path), start=1):
+        match _is_of(line, aggregate_type, aggregate_id):
+            case None:
+                unreadable.append(number)
+            case found:
+                count += found
+    return ArchivedEvents(count, unreadable)
 
 
 def erase_lines(path: Path, aggregate_type: str, aggregate_id: str) -> None:
-    """Replace an archive by a file without the events of an aggregate, once that file is on disk.
+    """Replace an archive by a file without the events of an aggregate, once that file is on disk; other lines stay.
 
     Raises ConfigurationError, CommandError.
     """
+    path = path.resolve()  # a symbolic link stays one
     new = path.with_name(f".{path.name}.new")
     new.unlink(missing_ok=True)
     try:
@@ -108,17 +127,18 @@ def _lines(path: Path) -> Iterator[bytes]:
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             yield from file
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise ConfigurationError(f"{path} cannot be read as an archive: {error}") from None
 
 
-def _is_of(line: bytes, aggregate_type: str, aggregate_id: str) -> bool:
+def _is_of(line: bytes, aggregate_type: str, aggregate_id: str) -> bool | None:
+    """Whether a line is an event of this aggregate; None: it is no event."""
     try:
         event: Any = json.loads(line)
     except (ValueError, RecursionError):
-        return False
+        return None
     if not isinstance(event, dict):
-        return False
+        return None
     about = cast("dict[str, Any]", event)
     return (about.get("aggregate_type"), about.get("aggregate_id")) == (aggregate_type, aggregate_id)
 

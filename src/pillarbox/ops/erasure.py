@@ -9,12 +9,13 @@ deletes it.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.admin.listing import EventDetail, EventFilter, Position
+from pillarbox.admin.listing import EventDetail, EventFilter, Position, split_aggregate
 from pillarbox.admin.states import EventState
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import operator_requests
@@ -28,7 +29,7 @@ BATCH = 500
 PASSES = 3
 """Searches at most: an event that was pending during the first may be delivered during the next."""
 WAIT = 10.0
-"""Seconds to wait for the relays to delete pending events."""
+"""Seconds to wait for the relays to delete pending events, in all searches together."""
 _POLL = 0.2
 
 
@@ -42,6 +43,10 @@ class AggregateEvents:
 
     def __len__(self) -> int:
         return len(self.pending) + len(self.history) + len(self.dead_letters)
+
+    def counted(self) -> Erased:
+        """How many there are."""
+        return Erased(pending=len(self.pending), history=len(self.history), dead_letters=len(self.dead_letters))
 
     @property
     def event_ids(self) -> list[str]:
@@ -61,9 +66,12 @@ class Erased:
 
 def check_aggregate(aggregate: str) -> tuple[str, str]:
     """Return type and id of the aggregate. Raises ConfigurationError unless both are given."""
-    kind, _, one = aggregate.partition(":")
+    kind, one = split_aggregate(aggregate)
     if not (kind and one):
-        raise ConfigurationError(f"{aggregate!r} is not one aggregate: write its type and its id, such as CUSTOMER:42")
+        raise ConfigurationError(
+            f"{aggregate!r} is not one aggregate: write its type and its id, such as CUSTOMER:42; a colon in the type "
+            "is written as \\:"
+        )
     return kind, one
 
 
@@ -103,19 +111,23 @@ async def erase(store: AdminStore, aggregate: str, found: AggregateEvents, *, ar
         "archived": archived,
     }
     entry = await store.admin.audit.add(WHAT, kind, count=0, detail=detail, by=by)
-    requested, history, dead_letters = len(found.pending), 0, 0
+    pending, history, dead_letters = len(found.pending), 0, 0
+    requested: set[tuple[str, str]] = set()
+    until = time.monotonic() + WAIT
     for _ in range(PASSES):
         history += await _erase_stored(store, found, entry)
         dead_letters += await _discard(store, found, entry, by=by)
         if not found.pending:
             break
-        await _request(store, found, entry, by=by)
-        await _wait(store, found)
+        missing = [pair for one in found.pending if (pair := (one.event_id, one.destination)) not in requested]
+        await operator_requests.add(store, "discard", missing, by=by, bulk_action=entry)
+        requested.update(missing)
+        await _wait(store, found, until=until)
         found = await find(store, aggregate)
         if not found:
             break
     left = len(found.pending)
-    return Erased(pending=requested - left, history=history, dead_letters=dead_letters, requested=left)
+    return Erased(pending=max(0, pending - left), history=history, dead_letters=dead_letters, requested=left)
 
 
 async def _erase_stored(store: AdminStore, found: AggregateEvents, entry: int) -> int:
@@ -136,17 +148,12 @@ async def _discard(store: AdminStore, found: AggregateEvents, entry: int, *, by:
     return done
 
 
-async def _request(store: AdminStore, found: AggregateEvents, entry: int, *, by: str) -> None:
-    pairs = [(one.event_id, one.destination) for one in found.pending]
-    await operator_requests.add(store, "discard", pairs, by=by, bulk_action=entry)
-
-
-async def _wait(store: AdminStore, found: AggregateEvents) -> None:
+async def _wait(store: AdminStore, found: AggregateEvents, *, until: float) -> None:
     """Wait until the relays have deleted the pending events, if any relay is running."""
     if not await operator_requests.has_running_relay(store):
         return
     ids = {one.event_id for one in found.pending}
-    for _ in range(int(WAIT / _POLL)):
+    while time.monotonic() < until:
         stories = [(await store.admin.events.show(event_id)).events for event_id in ids]
         if not any(operator_requests.is_pending(one) for story in stories for one in story):
             return

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,7 @@ def test_all_events_of_an_aggregate_are_erased(url: str) -> None:
         "history": 1,
         "dead_letters": 1,
         "archived": 0,
+        "unreadable": 0,
         "requested": 0,
         "dry_run": True,
     }
@@ -88,6 +90,7 @@ def test_all_events_of_an_aggregate_are_erased(url: str) -> None:
     left = pillarbox("events", "erase", "--aggregate", ADA, "--yes", PILLARBOX_STORE=url)
     assert (left.returncode, "3 pending events left" in left.stderr) == (1, True), left.stderr
     assert "no relay is running" in left.stderr
+    assert "erased 0 pending events, 1 delivered event, 1 dead letter" in left.stdout
     relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=url, PILLARBOX_TRANSPORT="stdout://")
     assert "ada" not in relay.stdout, relay.stderr
     stored = asyncio.run(everything(url))
@@ -105,17 +108,53 @@ def test_archives_are_rewritten_without_the_aggregate(sqlite_url: str, tmp_path:
         json.dumps({"event_id": number, "aggregate_type": "CUSTOMER", "aggregate_id": one}) + "\n"
         for number, one in enumerate(("ada@example.com", "bob", "ada@example.com", None))
     ]
-    batches = ["".join(lines[:2]).encode(), "".join([*lines[2:], "not JSON\n"]).encode()]
+    batches = ["".join(lines[:2]).encode(), "".join(lines[2:]).encode()]
     path.write_bytes(b"".join(gzip.compress(one) for one in batches) if path.suffix == ".gz" else b"".join(batches))
-    done = pillarbox(
-        "events", "erase", "--aggregate", ADA, "--archive", str(path), "--yes", "--json", PILLARBOX_STORE=sqlite_url
-    )
+    link = tmp_path / f"link-{name}"
+    link.symlink_to(path)
+    done = erase_from(link, sqlite_url)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["archived"] == 2
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-        assert file.readlines() == [lines[1], lines[3], "not JSON\n"]
+        assert file.readlines() == [lines[1], lines[3]]
+    assert link.is_symlink()
     assert path.stat().st_mode & 0o777 == 0o600
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
+
+
+def erase_from(archive: Path, store: str) -> subprocess.CompletedProcess[str]:
+    return pillarbox(
+        "events", "erase", "--aggregate", ADA, "--archive", str(archive), "--yes", "--json", PILLARBOX_STORE=store
+    )
+
+
+def test_a_line_that_a_crash_cut_off_is_named(sqlite_url: str, tmp_path: Path) -> None:
+    path = tmp_path / "old.ndjson"
+    line = json.dumps({"event_id": "1", "aggregate_type": "CUSTOMER", "aggregate_id": "ada@example.com"})
+    path.write_text(f"{line}\n{line[:-3]}")
+    done = erase_from(path, sqlite_url)
+    assert (done.returncode, "line 2 is no event and kept" in done.stderr) == (1, True), done.stderr
+    assert (json.loads(done.stdout)["archived"], json.loads(done.stdout)["unreadable"]) == (1, 1)
+    assert path.read_text() == line[:-3]
+
+
+def test_a_broken_archive_is_refused_before_anything_is_erased(sqlite_url: str, tmp_path: Path) -> None:
+    path = tmp_path / "old.ndjson.gz"
+    whole = gzip.compress(b"x" * 10_000)
+    path.write_bytes(whole[:14] + b"\xff\xff\xff" + whole[17:])
+    done = erase_from(path, sqlite_url)
+    assert (done.returncode, "cannot be read as an archive" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_colon_in_the_type_is_escaped(sqlite_url: str) -> None:
+    for kind, one in (("shop:CUSTOMER", "9"), ("shop", "CUSTOMER:9")):
+        event = ("customer.changed", "{}", "--aggregate-type", kind, "--aggregate-id", one)
+        assert pillarbox("record", *event, PILLARBOX_STORE=sqlite_url).returncode == 0
+    for text in ("shop\\:CUSTOMER:9", "shop:CUSTOMER:9"):
+        done = pillarbox("events", "erase", "--aggregate", text, "--dry-run", "--json", PILLARBOX_STORE=sqlite_url)
+        assert json.loads(done.stdout)["pending"] == 1
+        listed = pillarbox("events", "list", "--aggregate", text, "--json", PILLARBOX_STORE=sqlite_url)
+        assert len(json.loads(listed.stdout)["events"]) == 1
 
 
 @pytest.mark.parametrize("aggregate", ["CUSTOMER", "CUSTOMER:", ":42"])

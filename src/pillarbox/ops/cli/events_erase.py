@@ -12,11 +12,16 @@ from pillarbox.ops.cli.exits import FAILURE, NotFoundError, confirm, dry_run_opt
 from pillarbox.ops.cli.output import as_json, print_json
 
 if TYPE_CHECKING:
-    from pillarbox.ops.erasure import AggregateEvents, Erased
+    from pillarbox.ops.erasure import Erased
 
 
 @click.command("erase")
-@click.option("--aggregate", required=True, metavar="TYPE:ID", help="The aggregate, such as CUSTOMER:42.")
+@click.option(
+    "--aggregate",
+    required=True,
+    metavar="TYPE:ID",
+    help="The aggregate, such as CUSTOMER:42; a colon in the type is written as \\:.",
+)
 @click.option(
     "--archive",
     "archives",
@@ -31,8 +36,8 @@ def erase(aggregate: str, archives: tuple[Path, ...], dry_run: bool, yes: bool, 
     """Erase all events of one aggregate: pending, delivered and dead-lettered ones, and their lines in archives.
 
     Pending events are deleted by the relays that own their lanes and are never sent: deliver an event that announces
-    the erasure first. The audit names the aggregate by its type and a hash of TYPE:ID. Exits with 1 if pending events
-    are left, because no relay is running.
+    the erasure first. The audit names the aggregate by its type and a hash of TYPE:ID. Exits with 1 if something is
+    left: pending events, because no relay is running, or lines of an archive that are not JSON.
 
     \b
     Examples:
@@ -48,43 +53,58 @@ def erase(aggregate: str, archives: tuple[Path, ...], dry_run: bool, yes: bool, 
     except ConfigurationError as error:
         raise click.BadParameter(str(error), param_hint="--aggregate") from None
     found = with_shared_store(lambda store: erasure.find(store, aggregate))
-    archived = {path: archive.lines_of(path, kind, one) for path in archives}
-    total = sum(archived.values())
-    if not (found or total):
-        raise NotFoundError(f"{aggregate} has no events: pending, delivered, dead-lettered or archived")
+    archived = {path: archive.events_of(path, kind, one) for path in archives}
+    total = sum(each.count for each in archived.values())
+    unreadable = {path: each.unreadable for path, each in archived.items() if each.unreadable}
+    if not (found or total or unreadable):
+        hint = "; a colon in the type is written as \\:" if aggregate.count(":") > 1 else ""
+        raise NotFoundError(f"{aggregate} has no events: pending, delivered, dead-lettered or archived{hint}")
+    counted = found.counted()
     done: Erased | None = None
     if not dry_run:
-        confirm(f"Erase {_describe(found, total)} of {aggregate}? They cannot be restored.", yes=yes)
+        confirm(f"Erase {_describe(counted, total)} of {aggregate}? They cannot be restored.", yes=yes)
         done = with_shared_store(lambda store: erasure.erase(store, aggregate, found, archived=total, by=operator()))
-        for path, count in archived.items():
-            if count:
+        for path, each in archived.items():
+            if each.count:
                 archive.erase_lines(path, kind, one)
+    counts = done or counted
     if as_json:
-        print_json(_as_object(found, total, done, dry_run=dry_run))
+        print_json(
+            {
+                "pending": counts.pending,
+                "history": counts.history,
+                "dead_letters": counts.dead_letters,
+                "archived": total,
+                "unreadable": sum(map(len, unreadable.values())),
+                "requested": counts.requested,
+                "dry_run": dry_run,
+            }
+        )
     else:
-        click.echo(f"{'would erase' if dry_run else 'erased'} {_describe(found, total)} of {aggregate}")
-    if done is not None and done.requested:
-        click.echo(f"pillarbox: {plural(done.requested, 'pending event')} left: requested from the relays", err=True)
+        click.echo(f"{'would erase' if dry_run else 'erased'} {_describe(counts, total)} of {aggregate}")
+    for path, lines in unreadable.items():
+        click.echo(
+            f"pillarbox: {path}: line {lines[0]}{' and others are' if len(lines) > 1 else ' is'} no event and kept; "
+            "look whether it contains the aggregate, and delete it",
+            err=True,
+        )
+    if counts.requested:
+        left = plural(counts.requested, "pending event")
+        click.echo(
+            f"pillarbox: {left} left, requested from the relays: erase again until nothing is left, because an event "
+            "that is just being sent is delivered",
+            err=True,
+        )
         warn_without_relay()
+    if done is not None and (done.requested or unreadable):
         raise SystemExit(FAILURE)
 
 
-def _describe(found: AggregateEvents, archived: int) -> str:
-    counts = (
-        plural(len(found.pending), "pending event"),
-        plural(len(found.history), "delivered event"),
-        plural(len(found.dead_letters), "dead letter"),
+def _describe(counts: Erased, archived: int) -> str:
+    parts = (
+        plural(counts.pending, "pending event"),
+        plural(counts.history, "delivered event"),
+        plural(counts.dead_letters, "dead letter"),
         plural(archived, "archived event"),
     )
-    return ", ".join(counts)
-
-
-def _as_object(found: AggregateEvents, archived: int, done: Erased | None, *, dry_run: bool) -> dict[str, object]:
-    return {
-        "pending": len(found.pending),
-        "history": len(found.history),
-        "dead_letters": len(found.dead_letters),
-        "archived": archived,
-        "requested": done.requested if done else 0,
-        "dry_run": dry_run,
-    }
+    return ", ".join(parts)

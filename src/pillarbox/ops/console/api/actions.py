@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, cast
 
 from pillarbox.core.errors import ConfigurationError
@@ -149,11 +150,12 @@ async def erase(request: ConsoleRequest) -> dict[str, Any]:
     found = await with_count_timeout(erasure.find(request.store, aggregate))
     if "count" in body:
         check_count(len(found), body["count"])
-    dry_run, requested = is_yes(body, "dry_run"), 0
+    dry_run = is_yes(body, "dry_run")
     if not dry_run and found:
-        requested = (await erasure.erase(request.store, aggregate, found, by=request.user.name)).requested
-    counts = {"pending": len(found.pending), "history": len(found.history), "dead_letters": len(found.dead_letters)}
-    return counts | {"requested": requested, "dry_run": dry_run}
+        done = await erasure.erase(request.store, aggregate, found, by=request.user.name)
+    else:
+        done = found.counted()
+    return asdict(done) | {"dry_run": dry_run}
 
 
 async def replay(request: ConsoleRequest) -> dict[str, Any]:
