@@ -103,6 +103,16 @@ class EventFilter:
         kind, one = split_aggregate(self.aggregate or "")
         return kind or None, one or None
 
+    def __post_init__(self) -> None:
+        if self.aggregate is not None:
+            # An empty part, such as that of an unset variable of a script, would match more than was meant.
+            kind, one = split_aggregate(self.aggregate)
+            if not kind or (not one and self.aggregate.endswith(":")):
+                raise ConfigurationError(
+                    f"{self.aggregate!r} is not an aggregate: write its type, such as ORDER, or its type and its id, "
+                    "such as ORDER:42"
+                )
+
     def after(self, position: Position | None) -> Position | None:
         """Return where a list continues: at the position, or where `until` lets it begin."""
         if self.until is None:

@@ -87,23 +87,29 @@ def system_rng() -> RandomSource:
     return random.SystemRandom()
 
 
+LONGEST = 36_525 * 86_400.0
+"""Seconds of the longest duration, 100 years: the time of a database plus this is a time that it can store."""
+
+
 def seconds(value: Duration, *, field: str = "duration") -> float:
     """`value` in seconds. Raises ConfigurationError, naming `field`, if it is negative or not a duration."""
     if isinstance(value, timedelta):
-        return _not_negative(value.total_seconds(), value, field)
+        return _in_range(value.total_seconds(), value, field)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return _not_negative(float(value), value, field)
+        return _in_range(float(value), value, field)
     if isinstance(value, str) and (written := _DURATION.fullmatch(value.strip().lower())):
         number, unit = written.groups()
         factor = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
         if factor:
-            return float(number) * factor
+            return _in_range(float(number) * factor, value, field)
     raise ConfigurationError(f"{field}: {value!r} is not a duration; write for example 500ms, 2s, 1h or 7 days")
 
 
-def _not_negative(number: float, value: object, field: str) -> float:
+def _in_range(number: float, value: object, field: str) -> float:
     if not 0 <= number < float("inf"):
         raise ConfigurationError(f"{field}: {value!r} must be a finite number of seconds, zero or more; change it")
+    if number > LONGEST:
+        raise ConfigurationError(f"{field}: {value!r} is longer than 100 years; write a shorter duration")
     return number
 
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from pillarbox.core.clock import LONGEST
 from pillarbox.core.errors import primary_text
 from pillarbox.core.lane import Epochs, Settled
 from pillarbox.core.message import Held, Message
@@ -75,7 +76,7 @@ class Resolved(NamedTuple):
     destination: str
 
 
-MAX_DELAY = 100 * 365.25 * 86_400
+MAX_DELAY = LONGEST
 """A hundred years in seconds: a longer delay could overflow the database's clock and make a settlement fail."""
 
 MAX_ERROR_LENGTH = 8000

@@ -93,6 +93,7 @@ def test_without_a_terminal_it_lists_what_it_would_create_and_needs_yes(shop: St
         (("--seconds", "0"), "--seconds is 0: it must be a number above zero"),
         (("--seconds", "nan"), "--seconds is nan: it must be a number above zero"),
         (("--rate", "inf"), "--rate is inf: it must be a number above zero"),
+        (("--html", "/nowhere/drill.html"), "/nowhere/drill.html cannot be written"),
         (("--interval", "-1"), "--interval is -1: it must be zero or a number above it"),
         (("--transport", "kafka"), "--transport kafka: no broker transport has this name"),
         (("--fault", "unroutable"), "--fault: none of them is possible here; use kill, freeze"),

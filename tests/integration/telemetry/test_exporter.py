@@ -51,3 +51,9 @@ def test_every_process_shows_its_release_and_its_use_of_the_machine(shop: Path) 
             assert (build["version"], build["outbox"]) == (pillarbox.__version__, "pillarbox")
             assert (pages.value("process_resident_memory_bytes", outbox="pillarbox") or 0) > 1_000_000
             assert (pages.value("process_open_fds", outbox="pillarbox") or 0) > 3
+
+
+@pytest.mark.parametrize("listen", ["nonsense", "127.0.0.1:99999", "127.0.0.1:http", "127.0.0.1:-1"])
+def test_an_address_that_is_none_is_refused(shop: Path, listen: str) -> None:
+    done = fresh_pillarbox("exporter", "--listen", listen, cwd=shop)
+    assert (done.returncode, "is not HOST:PORT" in done.stderr) == (2, True), done.stderr

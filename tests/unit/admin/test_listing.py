@@ -13,6 +13,7 @@ from pillarbox.admin.listing import (
     Position,
     event_page,
     rows_to_scan,
+    split_aggregate,
 )
 from pillarbox.admin.states import EventState
 from pillarbox.core.errors import ConfigurationError
@@ -129,3 +130,26 @@ def test_a_position_can_be_encoded_and_decoded(destination: str) -> None:
 def test_an_invalid_position_is_rejected(text: str) -> None:
     with pytest.raises(ConfigurationError, match="not a position"):
         Position.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "one"),
+    [
+        ("ORDER", "ORDER", ""),
+        ("ORDER:42", "ORDER", "42"),
+        ("ORDER:a:b", "ORDER", "a:b"),
+        (r"shop\:ORDER:42", "shop:ORDER", "42"),
+        (r"App\Order:42", r"App\Order", "42"),
+        (r"ORDER:a\:b", "ORDER", r"a\:b"),
+    ],
+)
+def test_an_aggregate_is_a_type_and_an_id(text: str, kind: str, one: str) -> None:
+    assert split_aggregate(text) == (kind, one)
+    assert EventFilter(aggregate=text).aggregate_parts == (kind, one or None)
+
+
+@pytest.mark.parametrize("text", ["", ":", ":42", "ORDER:"])
+def test_an_empty_part_of_an_aggregate_is_refused(text: str) -> None:
+    """Otherwise a script with an unset variable would discard all events."""
+    with pytest.raises(ConfigurationError, match="is not an aggregate"):
+        EventFilter(aggregate=text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -134,6 +135,9 @@ def drill(
         cut_broker=cut_broker,
         restore_broker=restore_broker,
     )
+    for file in (report, html):
+        if file is not None:
+            _check_folder(file)
     target = DrillTarget.of(source.load(), name=new_name(), transport=transport)
     if not yes:
         _announce(describe_objects(target), options)
@@ -143,6 +147,12 @@ def drill(
     _publish(result, report=report, html=html, as_json=as_json)
     if result.conclusion != "passed":
         raise SystemExit(FAILURE if result.conclusion == "failed" else VOID)
+
+
+def _check_folder(file: Path) -> None:
+    """Refuse a file that cannot be written, before the drill and not after it."""
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise ConfigurationError(f"{file} cannot be written: name a file in a folder that exists and is writable")
 
 
 def _announce(objects: list[str], options: DrillOptions) -> None:

@@ -28,8 +28,8 @@ def age(text: str) -> float:
     """Parse a duration; returns seconds."""
     try:
         return seconds(text)
-    except ConfigurationError:
-        raise click.BadParameter(f"{text!r} is not a duration; write for example 500ms, 2s, 1h or 7 days") from None
+    except ConfigurationError as error:
+        raise click.BadParameter(str(error).removeprefix("duration: ")) from None
 
 
 def retention(text: str) -> float:

@@ -18,7 +18,7 @@ from pillarbox.plugins import Producer
 from pillarbox.statements import StatementSet, load_statements
 from pillarbox.stores.sqlite.store import path_of
 
-CONCURRENCY = 4
+CONCURRENCY = 10
 """Connections of a consumer."""
 BUSY_TIMEOUT = 30.0
 """Seconds that a consumer on SQLite waits for other writers."""

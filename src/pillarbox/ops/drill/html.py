@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from pillarbox.ops.drill.report import CONCLUSIONS, FAULT_COLUMNS, facts, faults
+from pillarbox.ops.drill.report import FAULT_COLUMNS, conclusion, facts, faults
 
 WIDTH, HEIGHT, MARGIN = 960, 240, 46
 
@@ -23,7 +23,7 @@ svg { width: 100%; height: auto; } text { font: 11px system-ui, sans-serif; fill
 
 def page(report: dict[str, Any]) -> str:
     """Return the page; report: from `DrillResult.as_json`."""
-    text, _ = CONCLUSIONS[report["conclusion"]]
+    text, _ = conclusion(report)
     violations = "".join(f"<li>{escape(violation)}</li>" for violation in report["violations"])
     rows = "".join(f"<tr><th>{escape(label)}</th><td>{escape(value)}</td></tr>" for label, value in facts(report))
     head = "".join(f"<th>{escape(column)}</th>" for column in FAULT_COLUMNS)

@@ -16,6 +16,15 @@ CONCLUSIONS = {
 }
 
 
+def conclusion(report: dict[str, Any]) -> tuple[str, str]:
+    """Return the conclusion as a sentence, with the faults that did not take effect, and its style."""
+    text, style = CONCLUSIONS[report["conclusion"]]
+    missing = [kind for kind, counts in report["faults"].items() if not counts["effective"]]
+    if report["conclusion"] == "passed" and missing:
+        text = f"{text}; not exercised: {', '.join(missing)}; run it for longer"
+    return text, style
+
+
 def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return label and value of each line; report: from `DrillResult.as_json`."""
     order = report["order_violations"]
@@ -61,6 +70,6 @@ def table(report: dict[str, Any]) -> RenderableType:
         happened.add_column(column, justify="right" if number else "left")
     for row in faults(report):
         happened.add_row(*row)
-    text, style = CONCLUSIONS[report["conclusion"]]
+    text, style = conclusion(report)
     violations = [Text(violation, style="red") for violation in report["violations"]]
     return Group(lines, happened, Text(text, style=style), *violations)

@@ -140,7 +140,10 @@ class DrillResult:
             "duplicates_per_crash": round(found.duplicates / self.crashes, 2) if self.crashes else 0.0,
             "max_duplicates_per_crash": self.max_in_flight,
             "interruptions": self.interruptions,
-            "faults": {kind: {"executed": executed[kind], "effective": self.effective[kind]} for kind in executed},
+            "faults": {
+                kind: {"executed": executed[kind], "effective": self.effective[kind]}
+                for kind in self.setup["options"]["faults"]
+            },
             "recovery": self.recovery(),
             "examples": {
                 "lost": found.lost[:EXAMPLES],

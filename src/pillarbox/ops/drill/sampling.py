@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -19,6 +20,10 @@ Phase = Literal["starting", "writing", "draining", "comparing"]
 
 INTERVAL = 0.5
 """Seconds between two snapshots."""
+COUNT_INTERVAL = 10.0
+"""Seconds between two counts of the effects."""
+MOST_UNHANDLED = 5_000
+"""The writers pause while consumers have to handle more events than this: they would not finish in time."""
 ACTIVITY_LINES = 6
 
 
@@ -58,7 +63,7 @@ ShowDrill = Callable[[DrillSnapshot], None]
 
 @dataclass(slots=True, kw_only=True)
 class DrillSampler:
-    """Takes snapshots of a running drill, and throttles its writers if the relays do not keep up."""
+    """Takes snapshots of a running drill, and throttles its writers if relays or consumers do not keep up."""
 
     fleet: Fleet
     nemesis: Nemesis
@@ -70,6 +75,9 @@ class DrillSampler:
     faults: list[ExecutedFault] = field(default_factory=list[ExecutedFault])
     _activity: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=ACTIVITY_LINES))
     _began: float = field(default_factory=time.monotonic)
+    _counted: float = 0.0
+    """When the effects were counted."""
+    _effects: int = 0
 
     async def run(self) -> None:
         """Show snapshots until cancelled."""
@@ -78,7 +86,11 @@ class DrillSampler:
         while True:
             committed.update()
             pending, owned = await self._read_store()
-            self.fleet.throttle_writers(pending is not None and pending > self.most_pending)
+            await self._count_effects()
+            unhandled = committed.events - self._effects if self.nemesis.queue is not None else 0
+            self.fleet.throttle_writers(
+                pending is not None and (pending > self.most_pending or unhandled > MOST_UNHANDLED)
+            )
             self.show(self._snapshot(committed.events, received.update(), pending, owned))
             await asyncio.sleep(INTERVAL)
 
@@ -92,6 +104,14 @@ class DrillSampler:
         effect = f"{done.in_flight} in flight" if done.in_flight else ""
         parts = [done.kind, done.victim, done.point, effect, "" if done.took_effect else "no effect"]
         self.add_activity(", ".join(part for part in parts if part))
+
+    async def _count_effects(self) -> None:
+        """Count the effects now and then: a count takes longer as they become more."""
+        if self.nemesis.queue is None or time.monotonic() - self._counted < COUNT_INTERVAL:
+            return
+        with suppress(StoreUnavailableError):
+            [(effects,)] = await self.nemesis.tables.read("count_effect_rows")
+            self._effects, self._counted = int(effects), time.monotonic()
 
     async def _read_store(self) -> tuple[int | None, Counter[str]]:
         try:

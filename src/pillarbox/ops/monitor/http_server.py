@@ -42,6 +42,8 @@ def open_port(listen: str, *, called: str) -> socket.socket:
         raise ConfigurationError(
             f"{called}: cannot listen on {listen}: {reason}; use an address of this machine and a free port"
         ) from None
+    except (ValueError, OverflowError):
+        raise ConfigurationError(f"{called}: {listen!r} is not HOST:PORT; write for example 127.0.0.1:9463") from None
 
 
 def address_of(port: socket.socket) -> str:

@@ -25,7 +25,7 @@ SETUP = {
     "store": "sqlite",
     "store_version": "3.40.1",
     "transport": "handlers",
-    "options": {},
+    "options": {"faults": ["kill", "freeze"]},
 }
 
 

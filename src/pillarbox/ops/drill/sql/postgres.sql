@@ -30,6 +30,10 @@ SELECT number FROM {transactions}
 -- Count how often the effect of each event was applied.
 SELECT event_id, count(*) FROM {effects} GROUP BY event_id
 
+-- name: count_effect_rows
+-- Count the effects roughly: one that was applied twice counts twice.
+SELECT count(*) FROM {effects}
+
 -- name: count_all_effects
 -- Count the events whose effect was applied.
 SELECT count(DISTINCT event_id) FROM {effects}
