@@ -114,14 +114,19 @@ class Heartbeat:
     async def _beat_on(self) -> None:
         while True:
             began = self._clock.monotonic()
-            silent = began - self._state.ticked
-            if silent > self._stall_limit:
-                await self._release_lanes(silent)
+            if began - self._state.ticked > self._stall_limit and await self._stays_silent():
+                await self._release_lanes(self._clock.monotonic() - self._state.ticked)
                 return
             pause = self._interval
             if self._state.joined and not await self._beat(began):
                 pause = self._backoff.next()
             await self._rest(max(0.0, pause - (self._clock.monotonic() - began)))
+
+    async def _stays_silent(self) -> bool:
+        """Whether the relay's loop does nothing while this one runs: both stand still in a suspended process."""
+        ticked = self._state.ticked
+        await self._clock.sleep(self._interval)
+        return self._state.ticked == ticked
 
     async def _rest(self, length: float) -> None:
         """Pause until the next renewal; half-way, search for relays that crashed."""
