@@ -88,3 +88,9 @@ def test_a_misspelt_command_gets_a_suggestion() -> None:
     done = pillarbox("relaay")
     assert done.returncode == 2
     assert "there is no command 'relaay'; did you mean 'relay'?" in done.stderr
+
+
+@pytest.mark.parametrize("url", ["postgresql://app@127.0.0.1:1/shop", "mariadb://app@127.0.0.1:1/shop"])
+def test_a_server_that_does_not_run_gets_a_next_step(url: str) -> None:
+    done = pillarbox("status", PILLARBOX_STORE=url)
+    assert (done.returncode, "check that the server runs" in done.stderr) == (1, True), done.stderr

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pillarbox.core.errors import ConfigurationError, PillarboxError
+from pillarbox.core.errors import ConfigurationError, PillarboxError, StoreUnavailableError
 from pillarbox.ops.cli.context import Invocation
 from pillarbox.ops.cli.exits import FAILURE, INTERRUPTED, USAGE
 from pillarbox.ops.cli.lazy import LazyGroup
@@ -39,6 +39,18 @@ COMMANDS = {
 }
 
 
+_CANNOT_CONNECT = 2003
+"""The number of a MariaDB client's error."""
+_NEXT_STEP = "; check that the server runs, and the address in PILLARBOX_STORE or store.url"
+
+
+def is_unreachable(error: PillarboxError) -> bool:
+    """Whether no connection to the store could be opened."""
+    cause = error.__cause__ or error.__context__
+    refused = isinstance(cause, OSError) or (cause is not None and cause.args[:1] == (_CANNOT_CONNECT,))
+    return isinstance(error, StoreUnavailableError) and refused
+
+
 class FriendlyGroup(LazyGroup):
     """Turn the library's errors into one line and an exit code. Any other exception is a bug and stays a traceback."""
 
@@ -46,7 +58,7 @@ class FriendlyGroup(LazyGroup):
         try:
             return super().invoke(ctx)
         except PillarboxError as error:
-            click.echo(f"pillarbox: {error}", err=True)
+            click.echo(f"pillarbox: {error}{_NEXT_STEP if is_unreachable(error) else ''}", err=True)
             raise SystemExit(USAGE if isinstance(error, ConfigurationError) else FAILURE) from None
         except KeyboardInterrupt:
             click.echo("pillarbox: interrupted", err=True)
