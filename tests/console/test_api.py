@@ -100,11 +100,12 @@ async def test_dead_letters_are_counted_and_then_retried(visit: Visit, with_dead
     headers = {"x-csrf-token": await visitor.token()}
     asked = {"key": "k", "dry_run": True}
     dry = await visitor.client.post("/api/v1/dead/retry", json=asked, headers=headers)
-    assert dry.json() == {"matched": 2, "done": 0, "requested": 0, "dry_run": True}
+    told = dry.json()
+    assert (told["matched"], told["done"], told["requested"], told["dry_run"]) == (2, 0, 0, True)
     changed = await visitor.client.post("/api/v1/dead/retry", json={"key": "k", "count": 1}, headers=headers)
     assert changed.status_code == 409
     done = await visitor.client.post("/api/v1/dead/retry", json={"key": "k", "count": 2}, headers=headers)
-    assert done.json() == {"matched": 2, "done": 2, "requested": 0, "dry_run": False}
+    assert done.json() == told | {"done": 2, "dry_run": False}
     assert states(with_dead_letters, "dead1", "dead2") == ["PENDING", "PENDING"]
 
 

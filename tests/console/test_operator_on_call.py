@@ -144,6 +144,28 @@ async def test_blocked_keys_are_grouped_and_skipped_in_bulk(visit: Visit, blocke
     assert found == [("dead_letter", 3)]
 
 
+async def test_a_confirmation_is_for_the_events_that_it_showed(visit: Visit, blocked: Stock) -> None:
+    """Not for as many others: while the operator reads, one event may be settled and another one may block."""
+    visitor = await visit(blocked)
+    page = await visitor.page_text("/keys/decide?action=discard")
+    shown = dict(re.findall(r'<input type="hidden" name="(count|selection)" value="([^"]+)">', page))
+    assert shown["count"] == "4"
+    asked = {"action": "discard", "all": True}
+    headers = {"x-csrf-token": await visitor.token("/keys")}
+    preview = (await visitor.client.post("/api/v1/keys/decide", json=asked | {"dry_run": True}, headers=headers)).json()
+    assert preview["selection"] == shown["selection"]
+    with blocked.transaction() as connection:
+        connection.execute("UPDATE outbox_message SET event_id = 'precious' WHERE event_id = 'first0'")
+    refused = [
+        await visitor.post("/keys/decide", action="discard", **shown),
+        await visitor.client.post(
+            "/api/v1/keys/decide", json=asked | {"selection": preview["selection"]}, headers=headers
+        ),
+    ]
+    assert [(one.status_code, "Other events match now" in one.text) for one in refused] == [(409, True)] * 2
+    assert blocked.ask("SELECT count(*) FROM outbox_request") == [(0,)]
+
+
 @pytest.mark.parametrize(("action", "request_"), [("retry", "retry"), ("skip", "dead_letter"), ("discard", "discard")])
 async def test_the_command_and_the_api_act_on_blocked_keys_in_bulk(
     visit: Visit, blocked: Stock, action: str, request_: str
@@ -157,7 +179,8 @@ async def test_the_command_and_the_api_act_on_blocked_keys_in_bulk(
     preview = await visitor.client.post(
         "/api/v1/keys/decide", json={"action": action, "all": True, "dry_run": True}, headers=headers
     )
-    assert preview.json() == {"matched": 4, "requested": 0, "dry_run": True}
+    told = preview.json()
+    assert (told["matched"], told["requested"], told["dry_run"]) == (4, 0, True)
     one = await visitor.client.post(
         "/api/v1/keys/decide", json={"action": action, "error": "no stock", "count": 1}, headers=headers
     )

@@ -82,13 +82,13 @@ async def test_the_api_requests_all_matching_pending_events(visit: Visit, crowd:
         (await visitor.client.post("/api/v1/events/act", json=asked | more, headers=headers)).json()
         for more in ({"dry_run": True}, {"count": 1}, {"count": MANY})
     ]
-    assert answers[0] == {"matched": MANY, "requested": 0, "dry_run": True}
+    assert (answers[0]["matched"], answers[0]["requested"], answers[0]["dry_run"]) == (MANY, 0, True)
     assert f"The number changed to {MANY:,}." in answers[1]["error"]
-    assert answers[2] == {"matched": MANY, "requested": MANY, "dry_run": False}
+    assert (answers[2]["matched"], answers[2]["requested"], answers[2]["dry_run"]) == (MANY, MANY, False)
     done = fresh_pillarbox(
         "events", "reschedule", "--in", "10m", "--type", "order.placed", "-y", "--json", PILLARBOX_STORE=crowd.url
     )
-    assert json.loads(done.stdout) == answers[2]
+    assert answers[2] == {"selection": answers[0]["selection"], **json.loads(done.stdout)}
     by_script, by_command = crowd.ask(REQUESTS)[:MANY], crowd.ask(REQUESTS)[MANY:]
     assert by_script == by_command
 

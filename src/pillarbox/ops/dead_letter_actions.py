@@ -13,7 +13,7 @@ from pillarbox.admin.states import EventState
 from pillarbox.ops import bulk_actions, operator_requests
 from pillarbox.ops.bulk_actions import Scope
 from pillarbox.ops.dead_letter_groups import dead_letters_of
-from pillarbox.ops.selection_summary import NOTHING_SELECTED, Summary, SummaryBuilder
+from pillarbox.ops.selection_summary import NOTHING_SELECTED, Summary, SummaryBuilder, digest_of
 
 DeadLetterAction = Literal["retry", "discard"]
 
@@ -36,6 +36,11 @@ class DeadLetterSelection:
     @property
     def count(self) -> int:
         return len(self.dead_letters) + len(self.blocked)
+
+    @property
+    def digest(self) -> str:
+        """What identifies these dead letters and events."""
+        return digest_of([*self.dead_letters, *self.blocked])
 
 
 async def select(

@@ -19,6 +19,7 @@ from pillarbox.admin.listing import EventDetail, EventFilter, Position, split_ag
 from pillarbox.admin.states import EventState
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import operator_requests
+from pillarbox.ops.selection_summary import digest_of
 
 WHAT = "erase"
 """The action in the audit."""
@@ -47,6 +48,11 @@ class AggregateEvents:
     def counted(self) -> Erased:
         """How many there are."""
         return Erased(pending=len(self.pending), history=len(self.history), dead_letters=len(self.dead_letters))
+
+    @property
+    def digest(self) -> str:
+        """What identifies these events."""
+        return digest_of(self.event_ids)
 
     @property
     def event_ids(self) -> list[str]:

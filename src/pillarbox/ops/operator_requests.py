@@ -17,7 +17,7 @@ from pillarbox.core.message import Status
 from pillarbox.ops import bulk_actions
 from pillarbox.ops.bulk_actions import Scope
 from pillarbox.ops.dead_letter_groups import fingerprint
-from pillarbox.ops.selection_summary import NOTHING_SELECTED, Summary, SummaryBuilder
+from pillarbox.ops.selection_summary import NOTHING_SELECTED, Summary, SummaryBuilder, digest_of
 
 PAGE = 20_000
 """Events per statement while they are selected."""
@@ -36,6 +36,11 @@ class Pending:
 
     def __len__(self) -> int:
         return len(self.events)
+
+    @property
+    def digest(self) -> str:
+        """What identifies these events."""
+        return digest_of(self.events)
 
 
 async def select(store: AdminStore, wanted: EventFilter, *, group: str | None = None) -> Pending:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final, NamedTuple, Protocol
 
 from pillarbox.core.text import plural
@@ -71,6 +72,14 @@ class Summary(NamedTuple):
 
 
 NOTHING_SELECTED: Final = Summary([])
+
+
+def digest_of(selected: Iterable[object]) -> str:
+    """Return what identifies selected events: a confirmation is for these, not for as many others."""
+    digest = blake2b(digest_size=12)
+    for text in sorted(map(repr, selected)):
+        digest.update(text.encode())
+    return digest.hexdigest()
 
 
 class SummaryBuilder:

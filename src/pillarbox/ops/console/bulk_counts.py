@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import TypeVar
 
 from pillarbox.ops.console.request import RequestError
@@ -25,7 +25,9 @@ async def with_count_timeout(work: Awaitable[T]) -> T:
         ) from None
 
 
-def check_count(count: int, confirmed: object) -> None:
-    """Raises RequestError if the number differs from the confirmed one."""
-    if str(count) != str(confirmed):
+def check_confirmed(count: int, digest: str, posted: Mapping[str, object]) -> None:
+    """Raises RequestError if the number, or with the same number the events, differ from the confirmed ones."""
+    if "count" in posted and str(count) != str(posted["count"]):
         raise RequestError(409, f"The number changed to {count:,}. Go back and confirm it again.")
+    if "selection" in posted and digest != posted["selection"]:
+        raise RequestError(409, "Other events match now, although as many as before. Go back and confirm them again.")

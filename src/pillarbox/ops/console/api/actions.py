@@ -14,7 +14,7 @@ from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.api import outbox_models
 from pillarbox.ops.console.api.endpoint import ApiEndpoint
 from pillarbox.ops.console.api.field_schemas import choice, choice_of, number
-from pillarbox.ops.console.bulk_counts import check_count, with_count_timeout
+from pillarbox.ops.console.bulk_counts import check_confirmed, with_count_timeout
 from pillarbox.ops.console.fields import is_yes, texts_of
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_filter
 from pillarbox.ops.console.pages.dead_letter_edit import amend, dead_letter_of
@@ -35,6 +35,7 @@ from pillarbox.record.encoding import encode
 _FILTER = "filter, as for GET"
 _CONFIRMED = {
     "count": "the confirmed number: if the number of matches differs, the request fails and changes nothing",
+    "selection": "`selection` of the dry run: if other events match, the request fails and changes nothing",
     "dry_run": "true: count only",
 }
 _SELECTION = {
@@ -60,13 +61,18 @@ async def _act_on_dead_letters(request: ConsoleRequest, action: DeadLetterAction
     if not (ids or asked or is_yes(body, "all")):
         raise ConfigurationError("no dead letters selected: give ids, a filter or all")
     selection = await selected(request, asked, ids)
-    if "count" in body:
-        check_count(selection.count, body["count"])
+    check_confirmed(selection.count, digest := selection.digest, body)
     done = requested = 0
     dry_run = is_yes(body, "dry_run")
     if not dry_run:
         done, requested = await dead_letter_actions.execute(store, action, selection, by=request.user.name)
-    return {"matched": selection.count, "done": done, "requested": requested, "dry_run": dry_run}
+    return {
+        "matched": selection.count,
+        "selection": digest,
+        "done": done,
+        "requested": requested,
+        "dry_run": dry_run,
+    }
 
 
 async def edit(request: ConsoleRequest) -> dict[str, Any]:
@@ -103,15 +109,14 @@ async def act_on_events(request: ConsoleRequest) -> dict[str, Any]:
         raise ConfigurationError("no events selected: give a filter")
     delay = delay_of(body) if action == "reschedule" else 0
     waiting = await select_pending(request, asked)
-    if "count" in body:
-        check_count(len(waiting), body["count"])
+    check_confirmed(len(waiting), digest := waiting.digest, body)
     requested, dry_run = 0, is_yes(body, "dry_run")
     if not dry_run:
         scope = Scope(wanted=event_filter(asked))
         requested = await operator_requests.request_all(
             request.store, action, waiting, scope, delay=delay, by=request.user.name
         )
-    return {"matched": len(waiting), "requested": requested, "dry_run": dry_run}
+    return {"matched": len(waiting), "selection": digest, "requested": requested, "dry_run": dry_run}
 
 
 async def override(request: ConsoleRequest) -> dict[str, Any]:
@@ -136,26 +141,25 @@ async def act_on_keys(request: ConsoleRequest) -> dict[str, Any]:
     if not (asked or is_yes(body, "all")):
         raise ConfigurationError("no keys selected: give a filter, a group or all")
     pending = await selected_keys(request, asked)
-    if "count" in body:
-        check_count(len(pending), body["count"])
+    check_confirmed(len(pending), digest := pending.digest, body)
     dry_run = is_yes(body, "dry_run")
     if not dry_run:
         await act_on_all(request, action, asked, pending)
-    return {"matched": len(pending), "requested": 0 if dry_run else len(pending), "dry_run": dry_run}
+    requested = 0 if dry_run else len(pending)
+    return {"matched": len(pending), "selection": digest, "requested": requested, "dry_run": dry_run}
 
 
 async def erase(request: ConsoleRequest) -> dict[str, Any]:
     body = request.form
     aggregate = str(body.get("aggregate", ""))
     found = await with_count_timeout(erasure.find(request.store, aggregate))
-    if "count" in body:
-        check_count(len(found), body["count"])
+    check_confirmed(len(found), digest := found.digest, body)
     dry_run = is_yes(body, "dry_run")
     if not dry_run and found:
         done = await erasure.erase(request.store, aggregate, found, by=request.user.name)
     else:
         done = found.counted()
-    return asdict(done) | {"dry_run": dry_run}
+    return asdict(done) | {"selection": digest, "dry_run": dry_run}
 
 
 async def replay(request: ConsoleRequest) -> dict[str, Any]:

@@ -138,12 +138,14 @@ class MessageJson(TypedDict):
 
 class RequestedJson(TypedDict):
     matched: int
+    selection: str
     requested: int
     dry_run: bool
 
 
 class DeadLetterResultJson(TypedDict):
     matched: int
+    selection: str
     done: int
     requested: int
     dry_run: bool
@@ -181,6 +183,7 @@ class ReplayStartedJson(TypedDict):
 
 
 class ErasureJson(TypedDict):
+    selection: str
     pending: int
     history: int
     dead_letters: int

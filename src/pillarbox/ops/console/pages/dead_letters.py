@@ -14,7 +14,7 @@ from pillarbox.admin.states import EventState
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import dead_letter_actions
 from pillarbox.ops.console import command_line, formatting, payloads
-from pillarbox.ops.console.bulk_counts import check_count, with_count_timeout
+from pillarbox.ops.console.bulk_counts import check_confirmed, with_count_timeout
 from pillarbox.ops.console.downloads import stream_file
 from pillarbox.ops.console.fields import TOKEN, check_names
 from pillarbox.ops.console.filters import (
@@ -79,12 +79,12 @@ async def confirm(request: ConsoleRequest) -> Response:
 
 
 async def decide(request: ConsoleRequest) -> Response:
-    """Act on every matching dead letter, if the number is still the confirmed one."""
-    check_names(request.form, (*SELECTION_FIELDS, "action", "count", TOKEN))
+    """Act on every matching dead letter, if they are still the confirmed ones."""
+    check_names(request.form, (*SELECTION_FIELDS, "action", "count", "selection", TOKEN))
     posted = {name: str(value) for name, value in request.form.items() if str(value).strip()}
     asked, action = given(posted, SELECTION_FIELDS), dead_letter_action_of(posted.get("action", ""))
     selection = await selected(request, asked)
-    check_count(selection.count, posted.get("count"))
+    check_confirmed(selection.count, selection.digest, {"count": None, **posted})
     done, requested = await dead_letter_actions.execute(request.store, action, selection, by=request.user.name)
     return request.redirect("/dead", await describe_result(request, action, selection, done, requested))
 

@@ -10,7 +10,7 @@ from pillarbox.admin.keys import SAMPLED, WAITING_COUNTED
 from pillarbox.ops import blocked_keys
 from pillarbox.ops.blocked_keys import KeyAction, key_action_of
 from pillarbox.ops.console import command_line, formatting
-from pillarbox.ops.console.bulk_counts import check_count, with_count_timeout
+from pillarbox.ops.console.bulk_counts import check_confirmed, with_count_timeout
 from pillarbox.ops.console.fields import TOKEN, check_names
 from pillarbox.ops.console.filters import event_filter, given, group_of
 from pillarbox.ops.console.pages.messages import answer
@@ -68,12 +68,12 @@ async def confirm(request: ConsoleRequest) -> Response:
 
 
 async def decide(request: ConsoleRequest) -> Response:
-    """Act on every matching blocked key, if the number is still the confirmed one."""
-    check_names(request.form, (*KEY_FIELDS, "action", "count", TOKEN))
+    """Act on every matching blocked key, if they are still the confirmed ones."""
+    check_names(request.form, (*KEY_FIELDS, "action", "count", "selection", TOKEN))
     posted = {name: str(value) for name, value in request.form.items() if str(value).strip()}
     asked, action = given(posted, KEY_FIELDS), key_action_of(posted.get("action", ""))
     pending = await selected(request, asked)
-    check_count(len(pending), posted.get("count"))
+    check_confirmed(len(pending), pending.digest, {"count": None, **posted})
     return request.redirect("/keys", await act_on_all(request, action, asked, pending))
 
 

@@ -16,7 +16,7 @@ from pillarbox.core.message import Status
 from pillarbox.ops import dead_letter_actions, operator_requests
 from pillarbox.ops.bulk_actions import Scope
 from pillarbox.ops.console import formatting
-from pillarbox.ops.console.bulk_counts import check_count, with_count_timeout
+from pillarbox.ops.console.bulk_counts import check_confirmed, with_count_timeout
 from pillarbox.ops.console.fields import TOKEN, check_names
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_filter, given
 from pillarbox.ops.console.pages.dead_letters import dead_letter_action_of, describe_result, selected
@@ -63,13 +63,13 @@ async def confirm_pending(request: ConsoleRequest) -> Response:
 
 
 async def decide_pending(request: ConsoleRequest) -> Response:
-    """Act on every matching pending event, if the number is still the confirmed one."""
-    check_names(request.form, (*EVENT_FIELDS, "action", "delay", "count", TOKEN))
+    """Act on every matching pending event, if they are still the confirmed ones."""
+    check_names(request.form, (*EVENT_FIELDS, "action", "delay", "count", "selection", TOKEN))
     posted = {name: str(value) for name, value in request.form.items() if str(value).strip()}
     asked, action = given(posted, EVENT_FIELDS), action_of(posted.get("action", ""))
     delay = delay_of(posted) if action == "reschedule" else 0
     waiting = await select_pending(request, asked)
-    check_count(len(waiting), posted.get("count"))
+    check_confirmed(len(waiting), waiting.digest, {"count": None, **posted})
     scope = Scope(wanted=event_filter(asked))
     done = await operator_requests.request_all(request.store, action, waiting, scope, delay=delay, by=request.user.name)
     said = f"{formatting.plural(done, 'event')}: requested from the relays that own their lanes."
