@@ -127,8 +127,12 @@ def _lines(path: Path) -> Iterator[bytes]:
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             yield from file
-    except (OSError, EOFError, zlib.error) as error:
-        raise ConfigurationError(f"{path} cannot be read as an archive: {error}") from None
+    except EOFError:
+        raise ConfigurationError(
+            f"{path} is cut off: write what is complete into a new archive with `gzip -dc`, and name that one"
+        ) from None
+    except (OSError, zlib.error) as error:
+        raise ConfigurationError(f"{path} cannot be read as an archive: {error}; check the file") from None
 
 
 def _is_of(line: bytes, aggregate_type: str, aggregate_id: str) -> bool | None:

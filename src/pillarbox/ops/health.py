@@ -221,7 +221,9 @@ def _unattended(seen: Overview, unowned: int) -> Iterator[Problem]:
         text = f"{unowned} of {plural(len(seen.lanes), 'lane')} {noun(unowned, 'has', 'have')} no running owner"
         yield Problem(kind="unowned_lanes", text=text)
     if seen.blocked:
-        text = f"{plural(seen.blocked, 'key is', 'keys are', limit=COUNTED)} blocked: `pillarbox keys blocked`"
+        text = (
+            f"{plural(seen.blocked, 'key is', 'keys are', limit=COUNTED)} blocked; `pillarbox keys blocked` lists them"
+        )
         yield Problem(kind="blocked_keys", text=text)
 
 

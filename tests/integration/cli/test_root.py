@@ -94,3 +94,18 @@ def test_a_misspelt_command_gets_a_suggestion() -> None:
 def test_a_server_that_does_not_run_gets_a_next_step(url: str) -> None:
     done = pillarbox("status", PILLARBOX_STORE=url)
     assert (done.returncode, "check that the server runs" in done.stderr) == (1, True), done.stderr
+
+
+def test_a_full_device_is_reported_without_a_traceback() -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pillarbox", "config", "show"],
+            env=environment({}),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, "no space left" in done.stderr, "Traceback" in done.stderr) == (1, True, False), (
+        done.stderr
+    )

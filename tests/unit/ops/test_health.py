@@ -107,8 +107,8 @@ def test_a_half_open_breaker_is_being_probed() -> None:
 @pytest.mark.parametrize(
     ("keys", "why"),
     [
-        (1, "1 key is blocked: `pillarbox keys blocked`"),
-        (10_001, "more than 10,000 keys are blocked: `pillarbox keys blocked`"),
+        (1, "1 key is blocked; `pillarbox keys blocked` lists them"),
+        (10_001, "more than 10,000 keys are blocked; `pillarbox keys blocked` lists them"),
     ],
 )
 def test_blocked_keys_degrade_the_flow(keys: int, why: str) -> None:
@@ -118,7 +118,8 @@ def test_blocked_keys_degrade_the_flow(keys: int, why: str) -> None:
 def test_all_reasons_are_named() -> None:
     seen = overview(relay(mail="open"), owners="a-")._replace(blocked=2)
     assert answer(seen).reason == (
-        "mail is unavailable. 1 of 2 lanes has no running owner. 2 keys are blocked: `pillarbox keys blocked`."
+        "mail is unavailable. 1 of 2 lanes has no running owner. "
+        "2 keys are blocked; `pillarbox keys blocked` lists them."
     )
 
 

@@ -41,7 +41,12 @@ def confirm(question: str, *, yes: bool, lines: Iterable[str] = ()) -> None:
         options = {option.name for option in click.get_current_context().command.params}
         preview = ", or --dry-run to count only" if "dry_run" in options else ""
         raise click.UsageError(f"{question} There is no terminal for the confirmation: pass --yes to confirm{preview}.")
-    click.confirm(question, abort=True, err=True)
+    try:
+        confirmed = click.confirm(question, err=True)
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    if not confirmed:
+        raise click.Abort
 
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")

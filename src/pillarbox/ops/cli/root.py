@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from typing import Any
 
 import click
@@ -63,6 +66,13 @@ class FriendlyGroup(LazyGroup):
         except KeyboardInterrupt:
             click.echo("pillarbox: interrupted", err=True)
             raise SystemExit(INTERRUPTED) from None
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            # What is still buffered would fail again at the end of the process.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            click.echo("pillarbox: the output could not be written: no space left on its device", err=True)
+            raise SystemExit(FAILURE) from None
 
 
 @click.group(cls=FriendlyGroup, summaries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
