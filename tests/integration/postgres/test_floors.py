@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections.abc import Collection
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
 from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import RelayRegistration, epochs_of
 from pillarbox.core.outcome import DELIVERED, Decision
+from pillarbox.statements import Names
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.floors import DecidedSequences
+from pillarbox.stores.postgres.statements import PostgresStatements
 from pillarbox.testing.waiting import eventually
 from tests.databases import Sql
 from tests.integration.postgres.floors import LANES, RECORD, EventHiddenError, walking
@@ -81,6 +85,14 @@ async def search(store: PostgresStore, *, times: int = 3) -> None:
         await store.messages.floors.search(LANES)
 
 
+async def test_a_fetch_of_lanes_without_floors_begins_at_their_start(relay: PostgresStore, sql: Sql) -> None:
+    await sql.execute(RECORD, "event", "key")
+    await relay.messages.floors.search(LANES[:32])
+    assert await relay.messages.floors.known([]) is None
+    found = [await relay.messages.fetch(Ready(lanes=lanes)) for lanes in ([], LANES[:32], LANES[32:])]
+    assert [message.event_id for messages in found for message in messages] == ["event"]
+
+
 async def test_floors_rise_behind_a_long_reader(relay: PostgresStore, sql: Sql, other_session: Sql) -> None:
     await other_session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM outbox_message")
     for number in range(3):
@@ -131,6 +143,24 @@ async def test_a_transaction_that_is_prepared_meanwhile_is_still_undecided(
     assert await delivered(relay) == (["prepared"] if end == "COMMIT" else [])
     await search(relay)
     assert floor(relay) == 4
+
+
+async def test_the_sequence_is_read_before_the_locks(sql: Sql) -> None:
+    """A subplan of the row that has the sequence cannot run before it; an initplan could."""
+    find_writers = PostgresStatements(Names(schema="public")).get("find_writers")
+    [root] = json.loads(await sql.fetchval(f"EXPLAIN (FORMAT JSON) {find_writers}"))
+
+    def nodes(node: dict[str, Any]) -> list[dict[str, Any]]:
+        return [node, *(below for child in node.get("Plans", ()) for below in nodes(child))]
+
+    [locks] = [
+        node
+        for node in nodes(root["Plan"])
+        if node.get("Parent Relationship") in ("SubPlan", "InitPlan")
+        and any(below.get("Function Name") == "pg_lock_status" for below in nodes(node))
+    ]
+    assert locks["Parent Relationship"] == "SubPlan"
+    assert "last > 0" in str(nodes(locks))
 
 
 @pytest.mark.parametrize(

@@ -97,9 +97,9 @@ class Floors:
             await self.search(lanes)
         if self._floors and time.monotonic() >= self._next_check:
             await self.check()
-        if not self._floors:
+        floors = [self._floors.get(lane, 0) for lane in lanes] if self._floors else []
+        if not any(floors):
             return None
-        floors = [self._floors.get(lane, 0) for lane in lanes]
         if len(lanes) < len(self._floors):
             # Of lanes that another relay may own.
             self._floors = {lane: floor for lane, floor in zip(lanes, floors, strict=True) if floor}
@@ -114,7 +114,7 @@ class Floors:
 
     async def search(self, lanes: Sequence[int]) -> None:
         """Raise the floors of these lanes as far as sequences are decided."""
-        began = time.monotonic()
+        began, first = time.monotonic(), not self._floors
         try:
             limit = await self._decide()
         except SchemaError:
@@ -129,6 +129,8 @@ class Floors:
                 others = others[LANES_PER_SCAN:]
         ended = time.monotonic()
         self._next_search = ended + max(SEARCH_EVERY, ended - began)
+        if first:
+            self._next_check = ended + CHECK_EVERY
 
     async def check(self) -> None:
         """Check some lanes: whatever is ready below a floor was made so by hand, and drops the floor. Once the check of

@@ -3,7 +3,8 @@
 -- INSERT locks the table before it draws a sequence, and keeps the lock until its transaction ends. Of a sequence that is drawn
 -- in another order, or that this role must not read, the last one is 0.
 WITH drawn AS MATERIALIZED (
-  SELECT CASE WHEN EXISTS (SELECT FROM pg_sequence
+  -- A standby does not show the locks of its primary.
+  SELECT CASE WHEN NOT pg_is_in_recovery() AND EXISTS (SELECT FROM pg_sequence
                            WHERE seqrelid = pg_get_serial_sequence('{message}', 'id')::regclass
                              AND seqcache = 1 AND seqincrement = 1 AND NOT seqcycle)
               THEN ({recorded_so_far}) ELSE 0 END AS last
