@@ -83,6 +83,18 @@ class PostgresHarness(_Harness[PostgresStore]):
         return self._keep(PostgresStore(self._make_empty())) if self._make_empty else None
 
 
+class FloorsHarness(PostgresHarness):
+    """Every fetch counts as slow, so that the next one begins at floors."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.store.messages.floors.slow = -1
+
+    def _keep(self, store: PostgresStore) -> PostgresStore:
+        store.messages.floors.slow = -1
+        return super()._keep(store)
+
+
 class MariaDBHarness(_Harness[MariaDBStore]):
     """A database of its own; producers use asyncmy, at the isolation level that MariaDB has by default."""
 

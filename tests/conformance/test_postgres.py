@@ -5,8 +5,17 @@ from contextlib import ExitStack
 
 import pytest
 
+from pillarbox.stores.postgres import floors
 from pillarbox.testing.conformance import AdminConformance, StoreConformance
-from tests.conformance.harnesses import PostgresHarness
+from pillarbox.testing.conformance.fetch import FetchConformance
+from pillarbox.testing.conformance.in_flight import InFlightConformance
+from pillarbox.testing.conformance.operator_requests import RequestConformance
+from pillarbox.testing.conformance.ordering import KeyOrderConformance, KeyQueueConformance
+from pillarbox.testing.conformance.ordering_under_faults import OrderingUnderFaultsConformance
+from pillarbox.testing.conformance.parked import ParkedConformance
+from pillarbox.testing.conformance.settlement import SettlementConformance
+from pillarbox.testing.conformance.split import SplitConformance
+from tests.conformance.harnesses import FloorsHarness, PostgresHarness
 from tests.databases import cloned
 from tests.servers.postgres import PostgresServer
 
@@ -18,3 +27,24 @@ class TestPostgresStore(StoreConformance, AdminConformance):
             harness = PostgresHarness(postgres_url, lambda: databases.enter_context(cloned(postgres_server, None)))
             yield harness
             await harness.aclose()
+
+
+class TestPostgresStoreFromFloors(
+    FetchConformance,
+    InFlightConformance,
+    KeyOrderConformance,
+    KeyQueueConformance,
+    OrderingUnderFaultsConformance,
+    ParkedConformance,
+    RequestConformance,
+    SettlementConformance,
+    SplitConformance,
+):
+    """What concerns fetches, with a search for floors before every fetch."""
+
+    @pytest.fixture
+    async def harness(self, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FloorsHarness]:
+        monkeypatch.setattr(floors, "SEARCH_EVERY", 0.0)
+        harness = FloorsHarness(postgres_url)
+        yield harness
+        await harness.aclose()

@@ -1,9 +1,12 @@
 """A fetch or a write reads about its batch: at most twice its rows, and their pages, whatever the tables contain."""
 
+from contextlib import aclosing
+
 import asyncpg
 import pytest
 
 from pillarbox.statements import Names
+from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.postgres.messages import _by_destination
 from pillarbox.stores.postgres.statements import PostgresStatements
 from tests.plans.conftest import HOT_KEYS
@@ -68,6 +71,25 @@ async def test_a_fetch_of_ready_messages(explain: Explainer) -> None:
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= MOST_PAGES, cost
+
+
+async def test_a_fetch_from_floors(explain: Explainer, bad_day: str) -> None:
+    async with aclosing(PostgresStore(bad_day)) as store:
+        await store.messages.floors.search(LANES)
+        known = await store.messages.floors.known(LANES)
+    assert known is not None
+    fetch = STATEMENTS.get("fetch_ready", "from_floors")
+    cost = await explain.cost(fetch, LANES, 2 * BATCH // HOT_KEYS, BATCH, *BYTES, [], [], *known)
+    assert cost.returned == BATCH
+    assert cost.rows <= MOST_ROWS, cost
+    assert cost.pages <= MOST_PAGES, cost
+
+
+async def test_a_search_for_floors(explain: Explainer) -> None:
+    ends = [1 << 62] * len(LANES)
+    cost = await explain.cost(STATEMENTS.get("find_floors"), LANES, [1] * len(LANES), ends)
+    assert cost.returned == len(LANES)
+    assert cost.rows <= len(LANES), cost
 
 
 async def test_a_fetch_ahead_with_1500_in_flight(explain: Explainer, bad_day: str) -> None:

@@ -9,20 +9,26 @@ import pytest
 
 from pillarbox.testing.conformance import StoreHarness
 from pillarbox.testing.machines import LaneOwnership, MessageLifecycle, StoreMachine, run_machine
-from tests.conformance.harnesses import PostgresHarness
+from tests.conformance.harnesses import FloorsHarness, PostgresHarness
 from tests.databases import cloned
 from tests.servers.postgres import PostgresServer
 from tests.simulation.bounds import BOUNDED
 
 
-@pytest.mark.parametrize("machine", [MessageLifecycle, LaneOwnership])
+@pytest.mark.parametrize(
+    ("machine", "make_harness"),
+    [(MessageLifecycle, PostgresHarness), (MessageLifecycle, FloorsHarness), (LaneOwnership, PostgresHarness)],
+)
 def test_a_random_walk_agrees_with_the_model(
-    machine: type[StoreMachine], postgres_server: PostgresServer, postgres_template: str
+    machine: type[StoreMachine],
+    make_harness: type[PostgresHarness],
+    postgres_server: PostgresServer,
+    postgres_template: str,
 ) -> None:
     @asynccontextmanager
     async def harness() -> AsyncIterator[StoreHarness]:
         with cloned(postgres_server, postgres_template) as url:
-            harness = PostgresHarness(url)
+            harness = make_harness(url)
             try:
                 yield harness
             finally:

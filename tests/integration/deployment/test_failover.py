@@ -13,6 +13,8 @@ import pytest
 
 from pillarbox import Event, Outbox, UnavailableError
 from pillarbox.core.errors import StoreUnavailableError
+from pillarbox.core.fetch import Ready
+from pillarbox.core.message import Message
 from pillarbox.core.transport import Outgoing
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.testing.conformance.transports import outgoing
@@ -65,6 +67,39 @@ def replayed(primary: PostgresServer, replica: PostgresServer) -> None:
 def promote(replica: PostgresServer) -> None:
     with psycopg.connect(replica.url(), autocommit=True) as connection:
         assert connection.execute("SELECT pg_promote(true, 90)").fetchone() == (True,)
+
+
+@pytest.mark.contrib
+async def test_floors_end_with_their_server() -> None:
+    ready, sequence = Ready(lanes=range(64)), "pg_get_serial_sequence('outbox_message', 'id')"
+    with replicated() as (primary, replica):
+        async with aclosing(PostgresStore(both(primary, replica))) as store:
+            await store.schema.apply()
+            for number in range(5):
+                record(primary, number)
+            with psycopg.connect(primary.url("shop")) as connection:
+                connection.execute("DELETE FROM outbox_message")
+            await store.messages.floors.search(ready.lanes)
+            assert set(store.messages.floors._floors.values()) == {6}
+            replayed(primary, replica)
+            # A replica does not show the locks of its primary, so it cannot tell what is decided.
+            async with aclosing(PostgresStore(replica.url("shop"))) as reader:
+                await reader.messages.floors.search(ready.lanes)
+                assert reader.messages.floors._floors == {}
+            primary.kill()
+            promote(replica)
+            # As if the replica had not received the last commits: their sequences are drawn again.
+            with psycopg.connect(replica.url("shop")) as connection:
+                connection.execute(f"SELECT setval({sequence}, 1)")
+            for number in range(10):
+                record(replica, number)
+
+            async def fetched() -> list[Message]:
+                with suppress(StoreUnavailableError):
+                    return await store.messages.fetch(ready)
+                return []
+
+            assert len(await eventually(fetched)) == 10
 
 
 @pytest.mark.contrib

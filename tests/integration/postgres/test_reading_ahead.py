@@ -4,6 +4,8 @@ A transaction that drew its sequence number early may commit late. A relay that 
 and the next event of its key would overtake it. The second test does so and shows that the first one would then fail.
 """
 
+import math
+
 from pillarbox.core.fetch import Bounds, Ready
 from pillarbox.core.lane import RelayRegistration, epochs_of
 from pillarbox.core.message import Message
@@ -48,5 +50,6 @@ async def test_fetching_from_a_position_would_break_the_order(
 ) -> None:
     not_in_flight = PostgresStatements(Names(schema="public")).render("{not_in_flight}")
     assert not_in_flight in store.messages._ready.plain
+    store.messages.floors.slow = math.inf  # the next fetch is this statement again
     store.messages._ready.plain = store.messages._ready.plain.replace(not_in_flight, FROM_A_POSITION)
     assert await read_around_a_late_commit(store, sql, other_session) == ["other-1", "ship-2"]

@@ -1,15 +1,21 @@
-"""Fetches messages. Fetches lock nothing, scan no messages on hold, and never continue from a position."""
+"""Fetches messages. Fetches lock nothing, scan no messages on hold, and never continue from a position.
+
+A floor is no position: nothing can appear below it.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import assert_never
 
+from pillarbox.core.errors import StoreUnavailableError
 from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues, OrphanedQueues, Parked, Ready
 from pillarbox.core.message import EarlierQuery, KeyQueue, message_of
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import PostgresStoreConnection
+from pillarbox.stores.postgres.floors import Floors
 from pillarbox.stores.postgres.statements import PostgresStatements
 
 _BEFORE_ALL = KeyQueue(-1, "", "")
@@ -25,13 +31,21 @@ class _Read:
         self.plain = statements.get(name)
         self.ranged = statements.get(name, "in_range")
 
+    def within(self, bounds: Bounds) -> tuple[str, tuple[object, ...]]:
+        """The statement for these bounds, and the times that it takes."""
+        if bounds.recorded_after or bounds.recorded_before:
+            return self.ranged, (bounds.recorded_after, bounds.recorded_before)
+        return self.plain, ()
+
 
 class PostgresMessages:
     """See `pillarbox.core.fetch.Messages`. Its connection keeps one plan for each statement."""
 
     def __init__(self, connection: PostgresStoreConnection, statements: PostgresStatements) -> None:
         self._connection = connection
+        self.floors = Floors(connection, statements)
         self._ready = _Read(statements, "fetch_ready")
+        self._ready_from_floors = statements.get("fetch_ready", "from_floors")
         self._due = _Read(statements, "fetch_due")
         self._parked = _Read(statements, "fetch_parked")
         self._waiting = _Read(statements, "fetch_waiting")
@@ -42,7 +56,7 @@ class PostgresMessages:
     async def fetch(self, query: FetchQuery) -> Fetched:
         match query:
             case Ready():
-                return await self._read(self._ready, query.lanes, query.bounds)
+                return await self._fetch_ready(query.lanes, query.bounds)
             case Due():
                 found = await self._read(self._due, query.lanes, query.bounds)
                 found.sort(key=_by_time)
@@ -57,13 +71,29 @@ class PostgresMessages:
             case _:
                 assert_never(query)
 
+    async def _fetch_ready(self, lanes: Sequence[int], bounds: Bounds) -> Fetched:
+        sql, more = self._ready.within(bounds)
+        if more:
+            return await self._fetch(sql, lanes, bounds, *more)
+        if (floors := await self.floors.known(lanes)) is not None:
+            sql, more = self._ready_from_floors, floors
+        began = time.monotonic()
+        try:
+            found = await self._fetch(sql, lanes, bounds, *more)
+        except StoreUnavailableError:
+            self.floors.fetched((), seconds=time.monotonic() - began)
+            raise
+        self.floors.fetched(found, seconds=time.monotonic() - began)
+        return found
+
     async def _read(self, read: _Read, lanes: Sequence[int], bounds: Bounds, *more: object) -> Fetched:
-        times = (
-            (bounds.recorded_after, bounds.recorded_before) if bounds.recorded_after or bounds.recorded_before else ()
-        )
+        sql, times = read.within(bounds)
+        return await self._fetch(sql, lanes, bounds, *more, *times)
+
+    async def _fetch(self, sql: str, lanes: Sequence[int], bounds: Bounds, *more: object) -> Fetched:
         in_flight = _by_destination(bounds.in_flight)
         rows = await self._connection.fetch(
-            read.ranged if times else read.plain,
+            sql,
             literal(lanes),
             bounds.quota,
             bounds.limit,
@@ -72,7 +102,6 @@ class PostgresMessages:
             literal(in_flight.values()),
             literal(in_flight),
             *more,
-            *times,
         )
         left_out = [row for row in rows if row["payload"] is None]
         found = Fetched(map(message_of, [row for row in rows if row["payload"] is not None] if left_out else rows))

@@ -1,13 +1,15 @@
 -- name: fetch_ready
 -- Fetch events that are ready: per lane, in order, without those in flight, within a number and a sum of bytes.
+-- with: given_lanes=lanes_as_given
 -- variant in_range: outside=outside_range in_range=in_range after=$8::timestamptz before=$9::timestamptz
+-- variant from_floors: given_lanes=lanes_with_floors floor=floor_of_lane in_range=from_floor
 WITH lanes AS MATERIALIZED (
   -- Most lanes have nothing waiting: ask once per lane instead of once per message.
-  SELECT l.lane,
+  SELECT l.lane,{floor}
          EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND ({holds_queue:h.}) OFFSET 0)
          OR EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND h.held = 'waiting' OFFSET 0)
          OR EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND h.held IS NULL AND h.available_at <= now() OFFSET 0) AS waiting
-  FROM unnest($1::text::smallint[]) AS l(lane)
+  FROM {given_lanes}
 )
 SELECT {columns}, CASE WHEN m.waiting THEN {waits_for_earlier} ELSE false END AS must_wait
 FROM ({outside}
@@ -226,6 +228,23 @@ AND coalesce(y.id < CASE y.destination
   WHEN '' THEN ((SELECT first FROM outside) ->> y.key)::bigint
   ELSE least(((SELECT first FROM outside) ->> (y.key || E'\n' || y.destination))::bigint,
              ((SELECT first FROM outside) ->> (y.key || E'\n'))::bigint) END, true)
+
+-- fragment: lanes_as_given
+-- The lanes of a fetch.
+unnest($1::text::smallint[]) AS l(lane)
+
+-- fragment: lanes_with_floors
+-- The lanes of a fetch, each with its floor: no ready message has a lower sequence.
+unnest($1::text::smallint[], $8::text::bigint[]) AS l(lane, floor)
+
+-- fragment: floor_of_lane
+-- The floor of a lane, unless sequences may have been drawn again since the floors were found: $9 tells the generation, $10 the
+-- last sequence below all floors.
+ CASE WHEN {generation} = $9::text AND ({recorded_so_far}) >= $10::bigint THEN l.floor ELSE 0 END AS floor,
+
+-- fragment: from_floor
+-- Whether y is not below the floor of its lane: without it, a fetch skips every delivered row that the server has to keep.
+AND y.id >= l.floor
 
 -- fragment: same_row
 -- Whether m is the row that a names, at the same sequence: another row with the same event id and destination is left alone.
