@@ -1,9 +1,9 @@
-"""`python -m tests.tiers [names…]`: run the tiers of the test suite, three at a time, and print a table of results.
+"""`python -m tests.tiers [names…]`: run the tiers of the test suite and print a table of results.
 
 CPU time is that of a tier's processes and of the servers that they started and waited for.
 
-Three run at a time on two cores, because a test with real servers spends much of its time waiting for them. The output
-of a tier is printed when the tier ends; then the next tier starts.
+Three run at a time on two cores, because a test with real servers spends much of its time waiting for them;
+CONCURRENT_TIERS=1 runs one at a time. The output of a tier is printed when the tier ends; then the next tier starts.
 """
 
 import os
@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 BUDGET_SECONDS = 25 * 60
-CONCURRENT_TIERS = 3
+CONCURRENT_TIERS = int(os.environ.get("CONCURRENT_TIERS", "3"))
 NOT_SUPPORTED = "not supported: "
 """How the reason of a skip begins if the adapter states in its capabilities that it lacks what the test needs."""
 _CODE = [name for name in ("src", "tests", "benchmarks", "examples", "apps") if (ROOT / name).is_dir()]

@@ -1,7 +1,8 @@
 """`python -m tests.versions [NAME …]`: run the tests with other versions of the servers and of Python.
 
-Servers come from packages with a hashed lock each, and every Python that is installed beside this one gets an
-environment from dev.txt. All of it lives in a temporary folder.
+Servers come from packages with a hashed lock each. Every Python that is installed beside this one gets an environment
+as `make venv` builds it, and runs every tier but `check`, whose tools read the code for one version of Python. All of
+it lives in a temporary folder.
 """
 
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.servers.debian import SERVERS
+from tests.tiers import TIERS
 
 ROOT = Path(__file__).resolve().parents[1]
 REQUIREMENTS = ROOT / "requirements"
@@ -35,7 +37,7 @@ NATS_TESTS = (
     "tests/integration/nats",
     "tests/integration/doctor/test_nats.py",
 )
-PYTHON_TESTS = ("tests/unit", "tests/conformance", "tests/simulation", "tests/integration", "tests/plans")
+PYTHON_TIERS = tuple(tier.name for tier in TIERS if tier.name != "check")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,7 @@ class ServerVersion:
             executable = path.is_dir() or path.parent == programs
             path.chmod(path.stat().st_mode | (0o555 if executable else 0o444))
         marked = ["-m", self.marked] if self.marked else []
-        return _pytest(sys.executable, *self.tests, *marked, **{SERVERS: str(programs)})
+        return _run(sys.executable, "-m", "pytest", "-q", *self.tests, *marked, **{SERVERS: str(programs)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +71,8 @@ class PythonVersion:
     executable: str
 
     def run(self, folder: Path) -> int:
-        _call(self.executable, "-m", "venv", str(folder))
-        python = str(folder / "bin" / "python")
-        _call(python, *_PIP, "--require-hashes", "-r", str(REQUIREMENTS / "dev.txt"))
-        _call(python, *_PIP, "--no-deps", "--no-build-isolation", "-e", str(ROOT))
-        return _pytest(python, *PYTHON_TESTS)
+        _call("make", "--silent", f"PYTHON={self.executable}", f"VENV={folder}", f"{folder}/.project")
+        return _run(str(folder / "bin" / "python"), "-m", "tests.tiers", *PYTHON_TIERS)
 
 
 _PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet")
@@ -130,10 +129,10 @@ def main(names: Sequence[str]) -> int:
     return 1 if any(status for *_, status in results) else 0
 
 
-def _pytest(python: str, *arguments: str, **variables: str) -> int:
+def _run(*command: str, **variables: str) -> int:
     """A missing server fails, as it does in continuous integration."""
     environment = os.environ | {"CI": "true"} | variables
-    return subprocess.run([python, "-m", "pytest", "-q", *arguments], cwd=ROOT, env=environment, check=False).returncode
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
 def _call(*command: str) -> None:

@@ -50,17 +50,13 @@ class KafkaServer(Server):
         if not self.is_mock:
             self.bootstrap = KAFKA_URL.partition("://")[2]
             return
-        script, library = self.folder / "mock.py", self.folder / "librdkafka.so.1"
-        script.write_bytes(_SCRIPT.read_bytes())
-        library.write_bytes(_library().read_bytes())
-        processes.hand_over(script, library)
         self._started = processes.spawn(
-            [_interpreter(), str(script), str(library), str(self._control), str(self._brokers)],
+            [sys.executable, str(_SCRIPT), str(_library()), str(self._control), str(self._brokers)],
             name="Kafka",
             folder=self.folder,
             log=self.folder / "kafka.log",
             ports=(self._control,),
-            environment={"LD_LIBRARY_PATH": str(_library().parent)},
+            privileged=True,
         )
         started = self._started
         wait_until(
@@ -118,8 +114,3 @@ def _library() -> Path:
     package = Path(confluent_kafka.__file__).parent
     [library] = package.with_name("confluent_kafka.libs").glob("librdkafka*.so*")
     return library
-
-
-def _interpreter() -> str:
-    """The interpreter behind the virtual environment: the servers' user may be unable to enter that folder."""
-    return os.path.realpath(sys.executable)

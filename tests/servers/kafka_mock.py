@@ -1,8 +1,8 @@
 """The process of a mock Kafka cluster: librdkafka's, which speaks the protocol over TCP, with a port for commands.
 
-Run as a script with the path of librdkafka, the control port and the number of brokers. It imports nothing but the
-standard library, so that any user can run it. Each connection to the control port carries one command, a JSON array
-such as `["down", 1]`, and receives one JSON value. The cluster lives in memory and ends with the process.
+Run as a script with the path of librdkafka, the control port and the number of brokers. Each connection to the control
+port carries one command, a JSON array such as `["down", 1]`, and receives one JSON value. The
+cluster lives in memory and ends with the process.
 """
 
 import ctypes

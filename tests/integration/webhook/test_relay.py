@@ -236,10 +236,16 @@ def receiving(port: int, journal: Path, folder: Path) -> Iterator[processes.Star
     command = [sys.executable, "-m", "tests.integration.webhook.receiver_process", str(port), str(journal)]
     path = {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
     started = processes.spawn(
-        command, name="receiver", folder=folder, log=folder / "receiver.log", ports=(port,), environment=path
+        command,
+        name="receiver",
+        folder=folder,
+        log=folder / "receiver.log",
+        ports=(port,),
+        environment=path,
+        privileged=True,
     )
     try:
-        wait_until(lambda: is_open(port) or not started.running, bound=60, what="the receiver accepts connections")
+        wait_until(lambda: started.must_run() and is_open(port), bound=60, what="the receiver accepts connections")
         yield started
     finally:
         started.kill()

@@ -151,11 +151,16 @@ def spawn(
     log: Path,
     ports: tuple[int, ...] = (),
     environment: Mapping[str, str] | None = None,
+    privileged: bool = False,
 ) -> Started:
-    """Starts a server in the background, as an unprivileged user if root runs the tests."""
+    """Starts a server in the background, as an unprivileged user if root runs the tests.
+
+    With `privileged`, as the user of the tests: no other user may be able to read their interpreter.
+    """
+    user = [] if privileged else _dropping_privileges()
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [*_dropping_privileges(), *command],
+            [*user, *command],
             cwd=folder,
             env=clean_environment(folder) | dict(environment or {}),
             stdin=subprocess.DEVNULL,
