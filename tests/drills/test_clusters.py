@@ -36,12 +36,6 @@ class NodeOutages:
         self._cluster.wait_complete()
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "drill").mkdir()
-    return tmp_path / "drill"
-
-
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[RabbitMQCluster]:
     with available(RabbitMQCluster) as running:

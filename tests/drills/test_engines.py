@@ -18,12 +18,6 @@ def sqlite(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/shop.db"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "drill").mkdir()
-    return tmp_path / "drill"
-
-
 def test_a_drill_on_kafka_passes(
     folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str, kafka_server: KafkaServer
 ) -> None:

@@ -45,12 +45,6 @@ class Failover:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "drill").mkdir()
-    return tmp_path / "drill"
-
-
-@pytest.fixture
 def pair(request: pytest.FixtureRequest) -> Iterator[PostgresPair]:
     with available(lambda: PostgresPair(synchronous=request.param)) as running:
         yield running

@@ -1,13 +1,15 @@
-"""Runs a drill in this process, optionally with relays that lack a guard."""
+"""Runs a drill in this process, optionally with relays that lack a guard, or with writers and consumers
+behind a pooler."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
-from pillarbox.ops.drill.fleet import RELAY
+from pillarbox.ops.drill.fleet import READER, RELAY, WRITER, Modules
 from pillarbox.ops.drill.options import DrillOptions
 from pillarbox.ops.drill.result import DrillResult
 from pillarbox.ops.drill.run import DrillRun
@@ -27,16 +29,21 @@ def drilled(
     transport: str = "",
     seconds: float,
     without: Guard | None = None,
+    pooler: str = "",
     faults: int | None = None,
     cut_database: str = "",
     restore_database: str = "",
     cut_broker: str = "",
     restore_broker: str = "",
 ) -> DrillResult:
-    """Run a drill until that many faults were executed and one took effect, or three times as many were executed."""
+    """Run a drill until that many faults were executed and one took effect, or three times as many were executed.
+
+    pooler: URL of the store for writers and consumers. The report is in report.json, in the folder of the test.
+    """
     monkeypatch.setenv("PILLARBOX_STORE", store)
     monkeypatch.setenv("PILLARBOX_TRANSPORT", transport)
     monkeypatch.setenv("DRILL_WITHOUT", without or "")
+    monkeypatch.setenv("DRILL_POOLER", pooler)
     source = SettingsSource()
     target = DrillTarget.of(source.load(), name=new_name())
     options = DrillOptions(
@@ -44,7 +51,11 @@ def drilled(
         seconds=seconds,
         interval=0.2,
         kinds=kinds,
-        relay_module=RELAY if without is None else "tests.faults.drill_relay",
+        modules=Modules(
+            relay=RELAY if without is None else "tests.faults.drill_relay",
+            writer="tests.drills.pooled_writer" if pooler else WRITER,
+            reader="tests.drills.pooled_reader" if pooler else READER,
+        ),
         cut_database=cut_database,
         restore_database=restore_database,
         cut_broker=cut_broker,
@@ -61,4 +72,6 @@ def drilled(
         drill = DrillRun(source, target, options, folder=folder, show=show)
         return await drill.run()
 
-    return asyncio.run(run())
+    result = asyncio.run(run())
+    (folder / "report.json").write_text(json.dumps(result.as_json()))
+    return result

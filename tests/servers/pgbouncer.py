@@ -71,14 +71,27 @@ class PgBouncer(Server):
 
     def stop(self) -> None:
         """Ends it at once, with the connections it holds (SIGINT would wait for their transactions)."""
-        if self._started is None:
-            raise processes.ServerFailed("this PgBouncer is not running")
-        self._started.signal(signal.SIGTERM)
-        self._started.wait_gone(bound=90)
-        processes.forget(self._started)
-        self._started = None
+        started = self._running()
+        started.signal(signal.SIGTERM)
+        self._wait_gone(started)
+
+    def kill(self) -> None:
+        """Ends the pooler with SIGKILL."""
+        started = self._running()
+        started.kill()
+        self._wait_gone(started)
 
     def close(self) -> None:
         if self._started is not None:
             self.stop()
         processes.remove_folder(self.folder)
+
+    def _running(self) -> processes.Started:
+        if self._started is None:
+            raise processes.ServerFailed("this PgBouncer is not running")
+        return self._started
+
+    def _wait_gone(self, started: processes.Started) -> None:
+        started.wait_gone(bound=90)
+        processes.forget(started)
+        self._started = None

@@ -20,6 +20,15 @@ STOP_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Modules:
+    """The modules that the processes run; tests replace them."""
+
+    relay: str = RELAY
+    writer: str = WRITER
+    reader: str = READER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """A process of the drill."""
 
@@ -34,7 +43,7 @@ class Fleet:
 
     job: DrillJob
     """For all processes but their role."""
-    relay_module: str = RELAY
+    modules: Modules = Modules()
     relays: list[Member] = field(default_factory=list[Member])
     writers: list[Member] = field(default_factory=list[Member])
     readers: list[Member] = field(default_factory=list[Member])
@@ -46,17 +55,17 @@ class Fleet:
 
     def start_relay(self) -> Member:
         """Start a relay and return at once."""
-        member = self._start(self.relay_module, f"relay-{next(self._numbers)}")
+        member = self._start(self.modules.relay, f"relay-{next(self._numbers)}")
         self.relays.append(member)
         return member
 
     def start_writer(self, number: int, *, rate: float, keys: int) -> None:
         """Start a writer of so many events per second over so many keys of its own."""
-        self.writers.append(self._start(WRITER, f"writer-{number}", rate=rate, keys=keys))
+        self.writers.append(self._start(self.modules.writer, f"writer-{number}", rate=rate, keys=keys))
 
     def start_reader(self, kind: str) -> Member:
         """Start a reader: audit or work."""
-        member = self._start(READER, f"{kind}-{next(self._numbers)}")
+        member = self._start(self.modules.reader, f"{kind}-{next(self._numbers)}")
         self.readers.append(member)
         return member
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from pillarbox.core.errors import ConfigurationError
-from pillarbox.ops.drill.fleet import RELAY
+from pillarbox.ops.drill.fleet import Modules
 from pillarbox.ops.drill.hooks import OutageHooks
 from pillarbox.ops.drill.schedule import FaultKind
 
@@ -33,8 +33,7 @@ class DrillOptions:
     restore_database: str = ""
     cut_broker: str = ""
     restore_broker: str = ""
-    relay_module: str = RELAY
-    """The module that runs a relay; tests replace it by one without a guard."""
+    modules: Modules = Modules()
 
     def __post_init__(self) -> None:
         for name in ("seconds", "rate", "keys"):

@@ -56,7 +56,7 @@ class DrillRun:
         async with AsyncExitStack() as opened:
             queue = await create_queue(self._target, opened)
             store, tables = await create_tables(self._target, opened)
-            fleet = Fleet(self._job(), relay_module=self._options.relay_module)
+            fleet = Fleet(self._job(), modules=self._options.modules)
             opened.callback(fleet.close)
             nemesis = Nemesis(
                 fleet=fleet,
