@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pillarbox.core.text import plural
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs/explanation/evidence.md"
@@ -99,7 +100,8 @@ def _totals(reports: Sequence[dict[str, Any]]) -> list[str]:
     counted = [one for one in reports if one["conclusion"] != "void"]
     events, killed = sum(one["committed"] for one in counted), sum(map(kills, counted))
     failed = sum(one["conclusion"] == "failed" for one in counted)
-    lines = [f"In total: {len(counted)} runs, {failed} of them failed; {events:,} events; {killed:,} kills in flight."]
+    runs = f"{plural(len(counted), 'run')}, {failed} of them failed"
+    lines = [f"In total: {runs}; {events:,} events; {killed:,} kills in flight."]
     if events < PLANNED_EVENTS or killed < PLANNED_KILLS:
         lines.append(
             f"The plan is at least {PLANNED_EVENTS:,} events and {PLANNED_KILLS:,} kills: these runs do not reach it."
@@ -118,7 +120,7 @@ def _details(reports: dict[str, dict[str, Any]]) -> list[str]:
             f"### {name}\n",
             f"- {one['conclusion']}, ended {one['ended_at']}, {one['seconds']:,.0f} s; Pillarbox {one['pillarbox']}, "
             f"Python {one['python']}, {_store(one)}, {_transport(one)}; {one['options']['relays']} relays, "
-            f"{one['options']['rate']:g} events/s.",
+            f"{one['options']['rate']:g} events/s at most{_cores(one)}.",
             f"- Faults that took effect: {faults}.",
             f"- Recovery p50 / p99: {recovery or 'no fault took effect'}.",
             f"- {one['rolled_back']:,} events rolled back, {one['unknown_outcomes']} transactions whose COMMIT was not "
@@ -133,6 +135,10 @@ def _details(reports: dict[str, dict[str, Any]]) -> list[str]:
             lines.append(f"- {told}.")
         lines.append("")
     return lines
+
+
+def _cores(report: dict[str, Any]) -> str:
+    return f"; {plural(report['cores'], 'core')} for all servers and processes" if "cores" in report else ""
 
 
 def _store(report: dict[str, Any]) -> str:

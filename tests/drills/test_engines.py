@@ -9,6 +9,7 @@ import pytest
 from pillarbox.transports.kafka.drill import KafkaDrillQueue
 from tests.faults.drilling import drilled
 from tests.servers.kafka import KafkaServer
+from tests.soak.engines import create_mock_topics
 
 LONG = 60.0
 
@@ -23,15 +24,9 @@ def test_a_drill_on_kafka_passes(
 ) -> None:
     """The mock cluster can neither create nor delete topics on request: the test does."""
 
-    async def create(queue: KafkaDrillQueue) -> None:
-        for name in queue.names:
-            kafka_server.create_topic(name.removeprefix("topic "))
-
-    async def drop(queue: KafkaDrillQueue) -> None:
-        assert len(await queue.existing()) == len(queue.names)
-
-    monkeypatch.setattr(KafkaDrillQueue, "create", create)
-    monkeypatch.setattr(KafkaDrillQueue, "drop", drop)
+    for name in ("create", "drop"):
+        monkeypatch.setattr(KafkaDrillQueue, name, getattr(KafkaDrillQueue, name))  # restored after the test
+    create_mock_topics(kafka_server)
     result = drilled(
         folder, monkeypatch, "kill", "drain", store=sqlite, transport=kafka_server.url(), seconds=LONG, faults=3
     )

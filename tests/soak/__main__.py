@@ -88,6 +88,7 @@ def main(arguments: list[str]) -> int:
         log.stop()
     fields = result.as_json() | {
         "transport_version": broker.version,
+        "cores": os.cpu_count(),
         "outages": {name: one.used for name, one in outages.items()},
         "resources": log.as_json(),
         "not_flat": log.violations(),
