@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from apps.ingestion import health
 from apps.ingestion.api.bodies import HealthBody
 from apps.ingestion.api.middleware import BodyLimit
-from apps.ingestion.api.problems import add_problems
+from apps.ingestion.api.problems import ProblemBody, add_problems
 from apps.ingestion.api.routes import document_routes
 from apps.ingestion.database import open_engine, open_store
 from apps.ingestion.metrics import ServiceMetrics
@@ -23,6 +23,7 @@ from apps.ingestion.service import DocumentService
 from apps.ingestion.settings import Settings
 from apps.runtime.correlation import Correlation
 from apps.runtime.metrics import HttpMetrics, metrics_page
+from apps.runtime.problems import ProblemApi
 from apps.runtime.topology import declaring
 from apps.runtime.tracing import OURS_ONLY, HttpTracing
 from pillarbox import Outbox, Relay
@@ -56,7 +57,8 @@ def create_app(settings: Settings) -> FastAPI:
                 await stack.enter_async_context(declaring(open_broker(settings.transport)))
             yield
 
-    app = FastAPI(
+    app = ProblemApi(
+        problem=ProblemBody,
         title="Document ingestion",
         version="1",
         lifespan=lifespan,
@@ -72,7 +74,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(document_routes(service))
     app.add_route("/metrics", metrics_page(metrics.registry, metrics.refresh), include_in_schema=False)
 
-    @app.get("/health", tags=["health"])
+    @app.get("/health", tags=["health"], responses={503: {"model": HealthBody, "description": "DOWN"}})
     async def healthy(response: Response) -> HealthBody:
         found = await health.check(store, relay=settings.relay, max_backlog=settings.max_backlog)
         response.status_code = 200 if found.status == "UP" else 503

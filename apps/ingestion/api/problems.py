@@ -9,6 +9,7 @@ from http import HTTPStatus
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 
@@ -16,10 +17,30 @@ from apps.ingestion.api.cursors import BadCursor
 from apps.ingestion.documents import DocumentNotFound
 from apps.ingestion.idempotency import KeyReused
 from apps.runtime import correlation
+from apps.runtime.problems import MEDIA_TYPE, allowed_methods
 
 log = logging.getLogger(__name__)
 
 Errors = Sequence[Mapping[str, str]]
+
+
+class FieldError(BaseModel):
+    """One invalid field of a request."""
+
+    field: str
+    message: str
+
+
+class ProblemBody(BaseModel):
+    """The body of an error response (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    correlationId: str
+    errors: list[FieldError] = []
 
 
 def problem(
@@ -35,8 +56,10 @@ def problem(
     }
     if errors:
         body["errors"] = list(errors)
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers = allowed_methods(request)
     all_headers = {correlation.HEADER: correlation.current(), **(headers or {})}
-    return JSONResponse(body, status, headers=all_headers, media_type="application/problem+json")
+    return JSONResponse(body, status, headers=all_headers, media_type=MEDIA_TYPE)
 
 
 def add_problems(app: FastAPI) -> None:

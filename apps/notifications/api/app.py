@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import Depends, FastAPI
 from prometheus_client import CollectorRegistry
@@ -15,7 +14,7 @@ from sqlalchemy import Engine
 from apps.notifications.api.authentication import Authenticate, only_own, trust_header
 from apps.notifications.api.limits import LimitedBody
 from apps.notifications.api.live import Live
-from apps.notifications.api.problems import describe, handle_problems, with_problems
+from apps.notifications.api.problems import ProblemBody, handle_problems
 from apps.notifications.api.queries.deliveries import DeliveryQueries
 from apps.notifications.api.queries.feed import FeedQueries
 from apps.notifications.api.queries.notifications import NotificationQueries
@@ -29,6 +28,7 @@ from apps.notifications.monitoring import MAX_BACKLOG, Outboxes
 from apps.notifications.topology import is_rabbitmq, open_broker
 from apps.runtime.correlation import Correlation
 from apps.runtime.metrics import HttpMetrics, metrics_page
+from apps.runtime.problems import ProblemApi, describe
 from apps.runtime.topology import declaring
 from apps.runtime.tracing import OURS_ONLY, HttpTracing
 
@@ -40,13 +40,6 @@ ANYWHERE = (
     HTTPStatus.INTERNAL_SERVER_ERROR,
     HTTPStatus.SERVICE_UNAVAILABLE,
 )
-
-
-class Api(FastAPI):
-    """An application whose OpenAPI document includes its errors."""
-
-    def openapi(self) -> dict[str, Any]:
-        return with_problems(super().openapi())
 
 
 def create_app(
@@ -81,7 +74,8 @@ def create_app(
             yield
             live.close()
 
-    app = Api(
+    app = ProblemApi(
+        problem=ProblemBody,
         title="Notifications",
         version="1",
         description="Notifications of users, their channels, and the state of their delivery.",

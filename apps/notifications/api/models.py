@@ -8,7 +8,17 @@ from hashlib import sha256
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StrictBool,
+    StringConstraints,
+    model_validator,
+)
 
 from apps.notifications.api.limits import MAX_EVENT_TYPE, MAX_EVENT_TYPES
 from apps.notifications.domain import Audience, Channel
@@ -34,6 +44,14 @@ def _known_zone(name: str) -> str:
     return name
 
 
+def _text(value: object) -> object:
+    """A number would be read as seconds since midnight."""
+    if not isinstance(value, str | time):
+        raise ValueError("not a time such as 22:00:00")
+    return value
+
+
+TimeOfDay = Annotated[time, BeforeValidator(_text)]
 EventType = Annotated[str, StringConstraints(min_length=1, max_length=MAX_EVENT_TYPE, pattern=r"^[^\x00-\x1f\x7f]+$")]
 TimeZone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_known_zone)]
 
@@ -41,8 +59,8 @@ TimeZone = Annotated[str, StringConstraints(max_length=64), AfterValidator(_know
 class QuietHours(Model):
     """When only IN_APP is delivered, in the user's time zone; may cross midnight."""
 
-    starts: time = Field(examples=["22:00:00"])
-    ends: time = Field(examples=["07:00:00"])
+    starts: TimeOfDay = Field(examples=["22:00:00"])
+    ends: TimeOfDay = Field(examples=["07:00:00"])
 
     @model_validator(mode="after")
     def _check_times(self) -> Self:
@@ -58,7 +76,7 @@ class Preferences(Model):
 
     time_zone: TimeZone = Field(examples=["Europe/Rome"])
     quiet_hours: QuietHours | None = None
-    channels: dict[EventType, dict[Channel, bool]] = Field(
+    channels: dict[EventType, dict[Channel, StrictBool]] = Field(
         default={},
         max_length=MAX_EVENT_TYPES,
         description="By event type, `*` for all; the event type takes precedence.",

@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from apps.runtime.problems import MEDIA_TYPE, allowed_methods
+
 logger = logging.getLogger("notifications.api")
 
-MEDIA_TYPE = "application/problem+json"
 MAX_ERRORS = 20
 _NAMES = "urn:notifications:problem:"
-_SCHEMAS = "#/components/schemas/{model}"
 
 
 class Problem(HTTPException):
@@ -51,21 +49,6 @@ class ProblemBody(BaseModel):
     detail: str
     instance: str
     errors: list[FieldError] = []
-
-
-def describe(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
-    """The errors of a route, for its documentation; `with_problems` adds their schema."""
-    schema = {"$ref": _SCHEMAS.format(model=ProblemBody.__name__)}
-    return {
-        int(status): {"description": status.phrase, "content": {MEDIA_TYPE: {"schema": schema}}} for status in statuses
-    }
-
-
-def with_problems(document: dict[str, Any]) -> dict[str, Any]:
-    """Add the schema of a problem to an OpenAPI document."""
-    _, made = models_json_schema([(ProblemBody, "serialization")], ref_template=_SCHEMAS)
-    document["components"]["schemas"] |= made["$defs"]
-    return document
 
 
 def handle_problems(app: FastAPI) -> None:
@@ -98,6 +81,8 @@ def _raised(request: Request, error: Exception) -> JSONResponse:
     status = HTTPStatus(error.status_code)
     kind = error.kind if isinstance(error, Problem) else status.phrase.lower().replace(" ", "-")
     headers = dict(error.headers) if error.headers else None
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
+        headers = allowed_methods(request)
     return answer(request.url.path, status, kind, str(error.detail), headers=headers)
 
 

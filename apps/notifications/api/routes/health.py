@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import APIRouter, Response
 from fastapi.concurrency import run_in_threadpool
 from sqlalchemy import Engine
 
 from apps.notifications.api.models import Health, Waiting
-from apps.notifications.api.problems import describe
 from apps.notifications.monitoring import Outboxes
 from apps.notifications.orchestration.recipients import NO_RECIPIENTS, count_recipients
+from apps.runtime.problems import describe
 
 
 def health_routes(engine: Engine, outboxes: Outboxes, *, max_backlog: int) -> APIRouter:
@@ -21,7 +22,9 @@ def health_routes(engine: Engine, outboxes: Outboxes, *, max_backlog: int) -> AP
         with engine.begin() as connection:
             return count_recipients(connection)
 
-    @router.get("/health", responses=describe(HTTPStatus.SERVICE_UNAVAILABLE))
+    down: dict[int | str, dict[str, Any]] = {503: {"model": Health, **describe(HTTPStatus.SERVICE_UNAVAILABLE)[503]}}
+
+    @router.get("/health", responses=down)
     async def show_health(response: Response) -> Health:
         """UP, or DOWN with 503: the database does not respond, or a backlog exceeds the limit."""
         count = await run_in_threadpool(recipients)

@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 
 from apps.notifications.api.limits import HIGHEST_ID, UserId
 from apps.notifications.api.live import Live
-from apps.notifications.api.problems import describe
+from apps.runtime.problems import describe
 
 LastEventId = Annotated[
     int | None, Header(ge=0, le=HIGHEST_ID, description="The id of the last notification received; 0 for all.")

@@ -10,10 +10,11 @@ from fastapi import APIRouter, Query
 from apps.notifications.api.cursors import cursor_after, position_of
 from apps.notifications.api.limits import Cursor, NotificationId, PageSize, UserId
 from apps.notifications.api.models import DeliveryHistory, MarkedAsRead, Page
-from apps.notifications.api.problems import Problem, describe
+from apps.notifications.api.problems import Problem
 from apps.notifications.api.queries.deliveries import DeliveryQueries
 from apps.notifications.api.queries.notifications import NotificationQueries
 from apps.notifications.domain import Audience, Channel
+from apps.runtime.problems import describe
 
 Unread = Annotated[bool, Query(description="Only unread notifications.")]
 OneChannel = Annotated[Channel | None, Query(description="Only notifications of this channel.")]

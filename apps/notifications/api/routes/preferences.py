@@ -12,8 +12,9 @@ from fastapi import APIRouter, Header, Response
 
 from apps.notifications.api.limits import UserId
 from apps.notifications.api.models import Preferences
-from apps.notifications.api.problems import Problem, describe
+from apps.notifications.api.problems import Problem
 from apps.notifications.api.queries.preferences import PreferenceQueries, Stale
+from apps.runtime.problems import describe
 
 IfMatch = Annotated[str | None, Header(max_length=100, description="The ETag of the preferences to replace.")]
 
