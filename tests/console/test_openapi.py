@@ -67,7 +67,7 @@ def test_a_generated_client_reads_every_response_and_acts(stock: Stock, tmp_path
         assert call("destinations_override", destination="orders", action="pause").message
         relay = next(one.id for one in call("relays").relays if one.lease_seconds > 0)
         assert call("relays_drain", relay=relay).message
-        assert call("replay", destination="orders", limit="1").replay > 0
+        assert call("replay", destination="orders", limit=1).replay > 0
         client.close()
         operations = {one["operationId"] for each in described["paths"].values() for one in each.values()}
         assert operations == called

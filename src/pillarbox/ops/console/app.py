@@ -18,7 +18,7 @@ try:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.routing import BaseRoute, Mount
+    from starlette.routing import BaseRoute, Match, Mount, Route
     from starlette.staticfiles import StaticFiles
     from starlette.types import Receive, Scope, Send
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
@@ -106,7 +106,7 @@ class Console:
         )
         pages = Starlette(
             routes=[*_page_routes(), *([] if read_only else _action_routes()), *_login_routes(login)],
-            exception_handlers={404: _no_page, 405: _no_page},
+            exception_handlers={404: _no_page, 405: _no_method},
         )
         pages.state.context = self.context
         # It would redirect to the host that the request names, which can be forged.
@@ -189,3 +189,15 @@ def _login_routes(login: Login) -> list[BaseRoute]:
 
 async def _no_page(request: Request, error: Exception) -> Response:
     return error_response(request, 404, f"There is no page {request.url.path}.")
+
+
+async def _no_method(request: Request, error: Exception) -> Response:
+    # A path may have a route for each method; Starlette names the methods of one of them.
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    known = {
+        method for one in routes if one.matches(request.scope)[0] is not Match.NONE for method in one.methods or ()
+    }
+    allowed = ", ".join(sorted(known))
+    answer = error_response(request, 405, f"{request.url.path} does not support {request.method}: use {allowed}.")
+    answer.headers["allow"] = allowed
+    return answer

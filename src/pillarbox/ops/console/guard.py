@@ -17,8 +17,10 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pillarbox.ops.console.errors import MACHINE_PATHS
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -60,9 +62,9 @@ class Guard:
 
         request = Request(scope)
         if not _is_readable(request):
-            await PlainTextResponse("The request cannot be decoded.", status_code=400)(scope, receive, send_guarded)
+            await _refuse(request, 400, "The request cannot be decoded.")(scope, receive, send_guarded)
         elif reason := self._rejection(request):
-            await PlainTextResponse(reason, status_code=403)(scope, receive, send_guarded)
+            await _refuse(request, 403, reason)(scope, receive, send_guarded)
         else:
             await self._app(scope, receive, send_guarded)
 
@@ -85,6 +87,15 @@ class Guard:
                     "add this origin to console.origins."
                 )
         return ""
+
+
+def _refuse(request: Request, status: int, reason: str) -> Response:
+    """Return plain text, or the error object of the API."""
+    # Not `request.url`: a request with an undecodable host has none.
+    prefix = str(request.scope.get("root_path", "")).rstrip("/")
+    if str(request.scope["path"]).removeprefix(prefix).startswith(MACHINE_PATHS):
+        return JSONResponse({"error": reason}, status_code=status)
+    return PlainTextResponse(reason, status_code=status)
 
 
 def _is_readable(request: Request) -> bool:

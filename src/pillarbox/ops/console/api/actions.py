@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from pillarbox.admin.requests import Action
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import dead_letter_actions, dead_letter_edit, erasure, operator_requests
-from pillarbox.ops.blocked_keys import key_action_of
+from pillarbox.ops.blocked_keys import KeyAction, key_action_of
 from pillarbox.ops.bulk_actions import Scope
 from pillarbox.ops.console.access import Role
 from pillarbox.ops.console.api import outbox_models
 from pillarbox.ops.console.api.endpoint import ApiEndpoint
+from pillarbox.ops.console.api.field_schemas import choice, choice_of, number
 from pillarbox.ops.console.bulk_counts import check_count, with_count_timeout
 from pillarbox.ops.console.fields import is_yes, texts_of
 from pillarbox.ops.console.filters import EVENT_FIELDS, event_filter
 from pillarbox.ops.console.pages.dead_letter_edit import amend, dead_letter_of
 from pillarbox.ops.console.pages.dead_letters import SELECTION_FIELDS, selected
-from pillarbox.ops.console.pages.destinations import override_destination
+from pillarbox.ops.console.pages.destinations import OVERRIDES, override_destination
 from pillarbox.ops.console.pages.keys import KEY_FIELDS, act_on_all, act_on_first
 from pillarbox.ops.console.pages.keys import selected as selected_keys
 from pillarbox.ops.console.pages.operator_requests import act_on_one, action_of, delay_of, select_pending, set_pause
 from pillarbox.ops.console.pages.relays import drain_relay
 from pillarbox.ops.console.pages.replays import FIELDS as REPLAY_FIELDS
+from pillarbox.ops.console.pages.replays import LONGEST as LONGEST_REPLAY
 from pillarbox.ops.console.pages.replays import start_replay
 from pillarbox.ops.console.request import ConsoleRequest
 from pillarbox.ops.dead_letter_actions import DeadLetterAction
@@ -51,7 +54,7 @@ async def discard(request: ConsoleRequest) -> dict[str, Any]:
 
 async def _act_on_dead_letters(request: ConsoleRequest, action: DeadLetterAction) -> dict[str, Any]:
     body, store = request.form, request.store
-    ids = _texts("ids", body.get("ids") or [])
+    ids = cast("list[str]", body.get("ids", []))
     asked = texts_of(body, SELECTION_FIELDS)
     if not (ids or asked or is_yes(body, "all")):
         raise ConfigurationError("no dead letters selected: give ids, a filter or all")
@@ -69,14 +72,11 @@ async def edit(request: ConsoleRequest) -> dict[str, Any]:
     body = request.form
     dead_letter = await dead_letter_of(request, body.get("dead_letter_id"), gone=409)
     payload = payload_of(body)
-    headers: object = body.get("headers") or {}
-    if not isinstance(headers, dict):
-        raise ConfigurationError("headers is not an object: give names and values")
     change = dead_letter_edit.amendment(
         dead_letter,
         payload=None if payload is None else encode(payload),
-        headers=cast("dict[str, Any]", headers),
-        removed=_texts("removed", body.get("removed") or []),
+        headers=cast("dict[str, Any]", body.get("headers", {})),
+        removed=cast("list[str]", body.get("removed", [])),
         max_payload=request.context.max_payload,
     )
     dry_run = is_yes(body, "dry_run")
@@ -161,13 +161,6 @@ async def replay(request: ConsoleRequest) -> dict[str, Any]:
     return {"replay": progress.number, "message": said}
 
 
-def _texts(name: str, given: object) -> list[str]:
-    texts = cast(list[object], given) if isinstance(given, list) else [None]
-    if not all(isinstance(one, str) for one in texts):
-        raise ConfigurationError(f"{name} is not a list of strings")
-    return cast(list[str], texts)
-
-
 _OPERATOR = Role.OPERATOR
 
 ACTIONS = (
@@ -202,6 +195,7 @@ ACTIONS = (
             "removed": "names of headers to remove",
             "dry_run": "true: return the changes only",
         },
+        required=("dead_letter_id",),
         posts=True,
         needs=_OPERATOR,
     ),
@@ -216,6 +210,8 @@ ACTIONS = (
             "action": "retry, discard, reschedule or dead_letter",
             "delay": "for reschedule, such as 10 min",
         },
+        required=("id", "destination", "action"),
+        schemas={"action": choice_of(Action)},
         posts=True,
         needs=_OPERATOR,
     ),
@@ -230,6 +226,8 @@ ACTIONS = (
             **dict.fromkeys(EVENT_FIELDS, _FILTER),
             **_CONFIRMED,
         },
+        required=("action",),
+        schemas={"action": choice_of(Action)},
         posts=True,
         needs=_OPERATOR,
     ),
@@ -239,6 +237,7 @@ ACTIONS = (
         answer=erase,
         returns=outbox_models.ErasureJson,
         fields={"aggregate": "its type and its id, such as CUSTOMER:42", **_CONFIRMED},
+        required=("aggregate",),
         posts=True,
         needs=Role.ADMIN,
     ),
@@ -248,6 +247,8 @@ ACTIONS = (
         answer=everything,
         returns=outbox_models.MessageJson,
         fields={"action": "pause or resume"},
+        required=("action",),
+        schemas={"action": choice(["pause", "resume"])},
         posts=True,
         needs=_OPERATOR,
     ),
@@ -262,6 +263,8 @@ ACTIONS = (
             "limit": "for limit, such as 500/s; empty: remove the limit",
             "force": "true: accept the name of an unknown destination",
         },
+        required=("destination", "action"),
+        schemas={"action": choice(OVERRIDES), "limit": {"type": "string"}},
         posts=True,
         needs=_OPERATOR,
     ),
@@ -271,6 +274,8 @@ ACTIONS = (
         answer=act_on_key,
         returns=outbox_models.MessageJson,
         fields={"id": "the event's id", "destination": "its destination", "action": "retry, skip or discard"},
+        required=("id", "destination", "action"),
+        schemas={"action": choice_of(KeyAction)},
         posts=True,
         needs=_OPERATOR,
     ),
@@ -285,6 +290,8 @@ ACTIONS = (
             "all": "true: all blocked keys; otherwise a filter is required",
             **_CONFIRMED,
         },
+        required=("action",),
+        schemas={"action": choice_of(KeyAction)},
         posts=True,
         needs=_OPERATOR,
     ),
@@ -294,6 +301,7 @@ ACTIONS = (
         answer=replay,
         returns=outbox_models.ReplayStartedJson,
         fields=dict.fromkeys(REPLAY_FIELDS, "as in `pillarbox replay`"),
+        schemas={"limit": number(1, LONGEST_REPLAY)},
         posts=True,
         needs=_OPERATOR,
     ),
@@ -303,6 +311,7 @@ ACTIONS = (
         answer=drain,
         returns=outbox_models.MessageJson,
         fields={"relay": "its id"},
+        required=("relay",),
         posts=True,
         needs=_OPERATOR,
     ),

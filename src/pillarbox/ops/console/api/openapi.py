@@ -14,21 +14,14 @@ _ERRORS = {
     "401": "not logged in",
     "403": "not allowed",
     "404": "not found",
+    "408": "the body of a POST did not arrive in time",
     "409": "changed concurrently",
     "413": "too large",
     "415": "the body of a POST is not application/json",
     "429": "too many wrong passwords; `Retry-After` says how long to wait",
+    "500": "the users file cannot be read, or an error of the console, which its log has",
     "503": "store unavailable",
 }
-
-_BODY: dict[str, dict[str, Any]] = {
-    **{name: {"type": "boolean"} for name in ("all", "dry_run", "force")},
-    **{name: {"type": "integer"} for name in ("count", "dead_letter_id")},
-    **{name: {"type": "array", "items": {"type": "string"}} for name in ("ids", "removed")},
-    "headers": {"type": "object", "additionalProperties": {"type": "string"}},
-    "payload": {},
-}
-"""The members of a POST body that are not strings."""
 
 
 def document(endpoints: Sequence[ApiEndpoint], *, base: str) -> dict[str, Any]:
@@ -66,24 +59,24 @@ def _operation(endpoint: ApiEndpoint) -> dict[str, Any]:
             **{status: _error(said) for status, said in _ERRORS.items()},
         },
     }
+    described = {name: {"description": said, **endpoint.schema_of(name)} for name, said in endpoint.fields.items()}
     if endpoint.posts:
-        found["requestBody"] = {
-            "content": {
-                "application/json": {
-                    "schema": {
-                        "type": "object",
-                        "properties": {
-                            name: {"description": said} | _BODY.get(name, {"type": "string"})
-                            for name, said in endpoint.fields.items()
-                        },
-                        "additionalProperties": False,
-                    }
-                }
-            }
+        body = {
+            "type": "object",
+            "properties": described,
+            "required": list(endpoint.required),
+            "additionalProperties": False,
         }
+        found["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
     else:
         found["parameters"] = [
-            {"name": name, "in": "query", "description": said, "schema": {"type": "string"}}
+            {
+                "name": name,
+                "in": "query",
+                "description": said,
+                "required": name in endpoint.required,
+                "schema": dict(endpoint.schema_of(name)),
+            }
             for name, said in endpoint.fields.items()
         ]
     return found

@@ -14,6 +14,7 @@ from pillarbox.ops import blocked_keys, exports
 from pillarbox.ops.console import payloads
 from pillarbox.ops.console.api import models, outbox_models
 from pillarbox.ops.console.api.endpoint import ApiEndpoint
+from pillarbox.ops.console.api.field_schemas import choice, number
 from pillarbox.ops.console.filters import (
     MAX_PER_PAGE,
     PER_PAGE,
@@ -40,6 +41,8 @@ _EVENTS = {
     "since": "an age such as 1h, or a time",
     "limit": "rows, at most 500",
 }
+_LIMIT = number(1, MAX_PER_PAGE)
+_LAST_ROW = number(1, 2**63 - 1)
 
 
 async def live_statistics(request: ConsoleRequest) -> dict[str, Any]:
@@ -201,6 +204,7 @@ QUERIES = (
         answer=timeseries,
         returns=models.TimeSeriesJson,
         fields={"window": ", ".join(WINDOWS)},
+        schemas={"window": choice(WINDOWS)},
     ),
     ApiEndpoint(
         path="/events",
@@ -216,6 +220,7 @@ QUERIES = (
             "error": "a part of the last error",
             "after": "cursor from the previous page",
         },
+        schemas={"limit": _LIMIT},
     ),
     ApiEndpoint(
         path="/events/states", summary="Count the events in each state", answer=states, returns=models.StateCountsJson
@@ -226,6 +231,7 @@ QUERIES = (
         answer=event,
         returns=models.EventReportJson,
         fields={"id": "its id"},
+        required=("id",),
     ),
     ApiEndpoint(
         path="/dead",
@@ -235,9 +241,11 @@ QUERIES = (
         fields={
             "id": "an event id",
             **_EVENTS,
+            "group": "the fingerprint of a group",
             "error": "a part of the error",
             "after": "cursor from the previous page",
         },
+        schemas={"limit": _LIMIT, "after": _LAST_ROW},
     ),
     ApiEndpoint(
         path="/dead/groups",
@@ -250,6 +258,7 @@ QUERIES = (
             "error": "a part of the error",
             "after": "cursor from the previous page",
         },
+        schemas={"limit": _LIMIT, "after": number(1, MOST_GROUPS)},
     ),
     ApiEndpoint(
         path="/destinations",
@@ -263,6 +272,7 @@ QUERIES = (
         answer=destination,
         returns=outbox_models.DestinationPageJson,
         fields={"name": "its name"},
+        required=("name",),
     ),
     ApiEndpoint(path="/keys", summary="Blocked and busiest ordering keys", answer=keys, returns=models.KeysJson),
     ApiEndpoint(
@@ -292,6 +302,7 @@ QUERIES = (
             "since": _EVENTS["since"],
             "after": "cursor from the previous page",
         },
+        schemas={"after": _LAST_ROW},
     ),
     ApiEndpoint(
         path="/doctor",

@@ -27,6 +27,8 @@ WIDTH, HEIGHT = 600, 60
 """Size of the sparkline, in its own units."""
 GROUPED = 1000
 """The newest dead letters of a destination that its page groups by reason."""
+OVERRIDES = ("pause", "resume", "open", "closed", "release", "limit")
+"""The actions of an override."""
 
 
 async def destinations(request: ConsoleRequest) -> Response:
@@ -119,4 +121,4 @@ async def _apply(overrides: DestinationOverrides, name: str, action: str, limit:
             await overrides.limit(name, per_second(limit) if limit else None)
             return f"{name} is limited to {limit}." if limit else f"The limit override of {name} is removed."
         case _:
-            raise ConfigurationError(f"unknown action {action!r}: use pause, resume, open, closed, release or limit")
+            raise ConfigurationError(f"unknown action {action!r}: use {', '.join(OVERRIDES)}")

@@ -24,7 +24,7 @@ from pillarbox.relay.routing import per_second
 FIELDS = ("id", "type", "key", "destination", "since", "until", "to", "rate", "limit")
 QUERIES = 20
 """Maximum number of history queries for a count; the command line has no such limit."""
-_LONGEST = 1_000_000_000
+LONGEST = 1_000_000_000
 
 _log = logging.getLogger("pillarbox.console")
 
@@ -81,7 +81,7 @@ def plan_of(asked: Mapping[str, str]) -> Replay:
         event_ids=(asked["id"],) if "id" in asked else (),
         to=asked.get("to"),
         rate=per_second(asked["rate"]) if "rate" in asked else None,
-        most=whole(asked["limit"], "limit", default=1, most=_LONGEST) if "limit" in asked else None,
+        most=whole(asked["limit"], "limit", default=1, most=LONGEST) if "limit" in asked else None,
     )
 
 
