@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -68,10 +69,14 @@ OVERLAPPING = """[...document.querySelectorAll("table.list td, table.list th")]
 """The cells whose content runs over the next one."""
 
 
+LINES = """all => all.map(one => new Set([...one.getClientRects()].map(part => Math.round(part.top))).size)"""
+"""The number of lines of each element."""
+
+
 def test_every_page_fits_is_readable_and_respects_its_policy(scene: str, browser: Browser) -> None:
     for scheme in SCHEMES:
         with watched(browser, scene, scheme=scheme) as visitor:
-            for path, width in product((*PAGES, *MORE), (1280, 390)):
+            for path, width in product((*PAGES, *MORE), (1440, 1280, 390)):
                 page = visitor.page
                 page.set_viewport_size({"width": width, "height": 860})
                 # A style follows the width at once; charts are drawn in that which the page is loaded with.
@@ -143,6 +148,17 @@ def test_a_copy_button_copies_the_whole_value(scene: str, browser: Browser) -> N
         page.get_by_role("button", name="Copy the id").click()
         page.wait_for_selector(".copy.done")
         assert page.evaluate("navigator.clipboard.readText()") == "0193c2f0-6b1e-7c3a-9f57-000000000003"
+        page.click(".copy[data-copy-from=payload]")
+        page.wait_for_selector(".copy.done[data-copy-from=payload]")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert json.loads(copied)["total"]["amount"] == 12345678901234567893
+
+
+def test_a_time_takes_one_line_on_a_wide_screen(scene: str, browser: Browser) -> None:
+    with watched(browser, scene, width=1440) as visitor:
+        for path in ("/events", "/dead", "/dead?view=list", "/keys", "/audit"):
+            heights = visitor.go(path).eval_on_selector_all(".list time.stamp", LINES)
+            assert set(heights) == {1}, path
 
 
 @pytest.fixture

@@ -209,3 +209,20 @@ async def test_an_alarm_names_the_objective(visit: Visit, sqlite_stock: Stock) -
     with sqlite_stock.transaction() as transaction:
         transaction.execute(f"UPDATE outbox_message SET recorded_at = '{old:%Y-%m-%dT%H:%M:%S}.000Z'")
     assert ", more than the objective of 1 min." in await (await visit(sqlite_stock)).page_text("/")
+
+
+async def test_a_filter_suggests_the_known_destinations(visit: Visit, shop: Stock) -> None:
+    visitor = await visit(shop)
+    await visitor.post("/destinations/override", destination='a"<b', action="pause", force="on")
+    await visitor.page_text("/destinations")
+    for path in ("/events", "/dead", "/dead?view=list"):
+        page = await visitor.page_text(path)
+        assert '<option value="orders"></option>' in page
+        assert 'name="destination" value="" placeholder="orders"' in page
+        assert '<option value="a&#34;&lt;b"></option>' in page
+
+
+async def test_a_destination_in_a_list_is_a_link(visit: Visit, shop: Stock) -> None:
+    visitor = await visit(shop)
+    for path in ("/events", "/dead", "/dead?view=list"):
+        assert '<a href="/destination?name=orders">orders</a>' in await visitor.page_text(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -64,6 +64,12 @@ class ConsoleContext:
     @cached_property
     def states(self) -> SharedRead[StateCounts]:
         return SharedRead(lambda: self.store.admin.inspection.states())
+
+    def known_destinations(self, shown: Iterable[str]) -> list[str]:
+        """Return the names of the settings, of the shown page and of the last overview; sends no statement."""
+        last = self.overview.last
+        reported = [] if last is None else [one.name for one in last.destinations]
+        return sorted({*self.destinations, *shown, *reported} - {""})
 
     def forget(self) -> None:
         """Drop what is cached of the store, after a change."""

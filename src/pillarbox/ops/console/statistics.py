@@ -46,6 +46,11 @@ class SharedRead(Generic[T]):
                 raise self._found.with_traceback(None)
             return self._found
 
+    @property
+    def last(self) -> T | None:
+        """What was read last, at any time; None after a change or an error."""
+        return None if isinstance(self._found, PillarboxError) else self._found
+
     def forget(self) -> None:
         """Drop what was read, after a change."""
         self._found = None

@@ -70,5 +70,5 @@ def check_value(name: str, value: object, schema: Mapping[str, Any]) -> None:
     is_flag = isinstance(value, bool)
     if not isinstance(value, kind) or is_flag != (kind is bool) or not all(isinstance(one, str) for one in within):
         raise ConfigurationError(f"{name} is not {said}: {value!r:.100}")
-    if "pattern" in schema and not str(value).strip():
+    if "pattern" in schema and isinstance(value, str) and not value.strip():
         raise ConfigurationError(f"{name} is empty: give a value, or omit the field")

@@ -40,14 +40,19 @@ async def dead(request: ConsoleRequest) -> Response:
     store, asked = request.store, given(request.query, SELECTION_FIELDS)
     held = await store.admin.events.list(EventFilter(state=EventState.BLOCKED), limit=1)
     one_by_one, narrowed = request.query.get("view") == "list", given(asked, DEAD_LETTER_FIELDS)
-    common = {"asked": asked if one_by_one else narrowed, "narrowed": narrowed, "held": bool(held.events)}
+    common: dict[str, object] = {
+        "asked": asked if one_by_one else narrowed,
+        "narrowed": narrowed,
+        "held": bool(held.events),
+    }
+    known = request.context.known_destinations
     if one_by_one:
         page, wrong = await found_or(DeadLetterPage([], None), dead_letter_page(store, request.query))
-        return await request.render("dead_letters.html", page=page, command=command(narrowed), wrong=wrong, **common)
+        common |= {"wrong": wrong, "known_destinations": known(one.destination for one in page.dead_letters)}
+        return await request.render("dead_letters.html", page=page, command=command(narrowed), **common)
     found, wrong = await found_or(Groups([], complete=True), _groups(store, narrowed))
-    return await request.render(
-        "dead_groups.html", found=found, command=command(narrowed, "groups"), wrong=wrong, **common
-    )
+    common |= {"wrong": wrong, "known_destinations": known(group.destination for group in found.groups)}
+    return await request.render("dead_groups.html", found=found, command=command(narrowed, "groups"), **common)
 
 
 async def _groups(store: AdminStore, asked: Mapping[str, str]) -> Groups:

@@ -32,6 +32,7 @@ async def events(request: ConsoleRequest) -> Response:
         live=is_yes(request.query, "live") and "after" not in request.query and not wrong,
         command=command_line.command("events list", options=asked),
         counts=await request.context.states.get(),
+        known_destinations=request.context.known_destinations(one.destination for one in page.events),
         wrong=wrong,
     )
 

@@ -14,7 +14,7 @@
   document.addEventListener("click", async (event) => {
     const button = event.target.closest(".copy");
     if (button) {
-      await copy(button.dataset.copy);
+      await copy(button.dataset.copy ?? document.getElementById(button.dataset.copyFrom).textContent);
       button.classList.add("done");
       setTimeout(() => button.classList.remove("done"), 1200);
     }
