@@ -125,7 +125,7 @@ async def refused_everywhere(visitor: Visitor, said: str) -> None:
     answers = [
         await visitor.client.get(f"/dead/edit?dead_letter_id={NUMBER}"),
         await visitor.client.post("/dead/edit", data=form | {"action": "send"}),
-        await visitor.client.post("/api/v1/dead/edit", json=form | {"payload": {}}),
+        await visitor.client.post("/api/v1/dead/edit", json=form | {"dead_letter_id": int(NUMBER), "payload": {}}),
     ]
     assert [answer.status_code for answer in answers] == [403, 403, 403]
     assert all(said in answer.text for answer in answers)
@@ -198,13 +198,13 @@ async def test_the_api_edits_a_dead_letter_like_the_command(visit: Visit, one: S
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        ({}, 400, "is not a number"),
+        ({}, 400, "missing field 'dead_letter_id'"),
         ({"dead_letter_id": 99, "payload": {}}, 409, "no longer exists"),
         ({"dead_letter_id": 1, "payload": 42}, 400, "at the top"),
         ({"dead_letter_id": 1, "payload": {}, "payload_base64": "e30="}, 400, "both given"),
         ({"dead_letter_id": 1, "payload_base64": "ew=="}, 400, "not JSON"),
         ({"dead_letter_id": 1, "headers": ["tenant"]}, 400, "headers is not an object"),
-        ({"dead_letter_id": 1, "headers": {"n": 2}}, 400, "must be text"),
+        ({"dead_letter_id": 1, "headers": {"n": 2}}, 400, "headers is not an object of strings"),
         ({"dead_letter_id": 1, "removed": "debug"}, 400, "removed is not a list of strings"),
         ({"dead_letter_id": 1, "removed": ["other"]}, 400, "no header 'other'"),
     ],

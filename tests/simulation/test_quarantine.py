@@ -15,7 +15,7 @@ from pillarbox.core.errors import RejectedError, RowsRefusedError, StoreUnavaila
 from pillarbox.core.message import Held
 from pillarbox.core.observations import LeaseLost
 from pillarbox.core.transport import Outgoing, Pace, SendResult
-from pillarbox.relay.guards import BEING_SENT, CRASHES_TO_QUARANTINE, MAX_RELAY_CRASHES
+from pillarbox.relay.guards import BEING_SENT, CALM, CRASHES_TO_QUARANTINE, MAX_RELAY_CRASHES
 from pillarbox.relay.routing import Route
 from pillarbox.retry_policies import FixedDelay
 from pillarbox.stores.memory import MemoryStore
@@ -229,3 +229,53 @@ def test_a_row_that_the_database_rejects_is_retried_after_a_pause(what: str) -> 
         assert ids(stage.transport.delivered("left")) == ["1", "2"]
 
     simulate(scenario, seed=1, max_steps=200_000)
+
+
+def test_events_recorded_after_a_takeover_are_sent_together() -> None:
+    """While the only event of before hangs in quarantine, the lane goes on."""
+
+    async def scenario(simulation: Simulation) -> None:
+        stage = quarantined(simulation)
+        stage.record(Event("a", {}, event_id="before", key="before"))
+        stage.transport.latch.close()
+        async with stage.running():
+            await stage.until(lambda: stage.transport.latch.held > 0)
+            assert attempts(stage) == 1
+            stage.record(*(Event("a", {}, event_id=f"after {n}", key=f"{n}") for n in range(50)))
+            await stage.until(lambda: not stage.store._tables.waiting or stage.transport.latch.held > 1)
+            counted = {
+                stored.message.event_id: stored.message.attempts for stored in stage.store._tables.waiting.values()
+            }
+            assert counted == {"before": 1} | {f"after {n}": 0 for n in range(50)}
+            stage.transport.latch.open()
+            await stage.until(lambda: not stage.store._tables.waiting)
+
+    simulate(scenario, seed=1)
+
+
+def test_crashes_of_owners_of_an_idle_lane_are_forgotten() -> None:
+    async def scenario(simulation: Simulation) -> None:
+        stage = quarantined(simulation)
+        [lane] = stage.store._tables.lanes
+        async with stage.running():
+            await stage.until(lambda: lane.owner is not None)
+            assert lane.crashes == CRASHES_TO_QUARANTINE
+            await stage.until(lambda: lane.crashes == 0)
+
+    simulate(scenario, seed=1)
+
+
+def test_crashes_are_remembered_while_a_suspect_is_being_sent() -> None:
+    async def scenario(simulation: Simulation) -> None:
+        stage = quarantined(simulation)
+        [lane] = stage.store._tables.lanes
+        stage.record(Event("a", {}, event_id="other"))
+        stage.transport.latch.close()
+        async with stage.running(tuned={"send_timeout": "60s", "lease": "70s"}):
+            await stage.until(lambda: stage.transport.latch.held > 0)
+            await stage.rest(3 * CALM)
+            assert lane.crashes == CRASHES_TO_QUARANTINE
+            stage.transport.latch.open()
+            await stage.until(lambda: lane.crashes == 0)
+
+    simulate(scenario, seed=1)

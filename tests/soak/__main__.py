@@ -45,6 +45,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--fault", action="append", choices=KINDS, default=[], help="only this fault; repeatable")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 32), help="repeat a schedule")
     parser.add_argument("--report", type=Path, help="a file for the report")
+    parser.add_argument("--keep", type=Path, help="an empty folder for ledgers and logs, which are removed otherwise")
     return parser.parse_args(arguments)
 
 
@@ -55,7 +56,9 @@ def main(arguments: list[str]) -> int:
     print(f"--seed {given.seed}", flush=True)
     rng = random.Random(given.seed)
     with ExitStack() as running:
-        folder = Path(running.enter_context(TemporaryDirectory(prefix="pillarbox-soak-")))
+        folder = given.keep or Path(running.enter_context(TemporaryDirectory(prefix="pillarbox-soak-")))
+        ledgers = folder / "drill"
+        ledgers.mkdir(parents=True)
         store, broker = STORES[given.store](running, folder), BROKERS[given.broker](running, folder)
         os.environ |= {"PILLARBOX_STORE": store.url}
         if broker.url:
@@ -82,8 +85,6 @@ def main(arguments: list[str]) -> int:
             | {**store.connections, **broker.connections}
         )
         log.start()
-        ledgers = folder / "drill"
-        ledgers.mkdir()
         result = asyncio.run(_drill(options, ledgers, processes))
         log.stop()
     fields = result.as_json() | {

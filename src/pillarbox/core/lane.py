@@ -71,7 +71,7 @@ class OwnedLane:
     lane: int
     epoch: int
     crashes: int = 0
-    """How many owners in a row crashed: their lease expired before they settled anything."""
+    """How many owners in a row crashed: their lease expired before they settled anything or cleared the crashes."""
 
 
 def epochs_of(lanes: Sequence[OwnedLane]) -> dict[int, int]:
@@ -145,4 +145,8 @@ class Lanes(Protocol):
 
         Without `epochs` the relay releases all its lanes and its registration. Calling it twice is fine.
         """
+        ...
+
+    async def clear_crashes(self, epochs: Epochs) -> None:
+        """Forget the crashes of former owners of these lanes, as a settlement does; lanes with another epoch stay."""
         ...

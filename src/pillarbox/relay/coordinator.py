@@ -77,6 +77,7 @@ class Coordinator:
                     await lanes.join()
                 await lanes.balance()
                 await context.crash_guard.take_back(context)
+                await context.crash_guard.clear_crashes(context)
                 await self._execute_requests()
                 await self._report_statistics(now)
             self.rounds += 1

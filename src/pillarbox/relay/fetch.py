@@ -123,14 +123,12 @@ class Fetcher:
         self._clock = context.clock
         self._budget = ByteBudget(self._config.max_bytes, context.in_flight)
         self._placer = Placer(context, settlement, self._budget)
-        self._max_in_flight = self._config.max_in_flight
         self._one_at_a_time = asyncio.Lock()
         self.began_at = -math.inf  # the last round, on the monotonic clock
         self.more = False  # the last fetch left ready messages in the table
         # Unknown destinations for which messages are parked: by another relay, or before routes changed.
         self._unknown: set[str] = set()
-        self._quota = 1
-        self._turn = 0
+        self._quota, self._turn = 1, 0
         # Fetches of what is not ready; the one whose turn it is first.
         self._kinds: deque[tuple[type[FetchQuery], Callable[[list[int]], Awaitable[_Messages]]]] = deque()
         self._kinds += [(NextInQueues, self._fetch_waiting), (Due, self._fetch_due)]
@@ -150,7 +148,7 @@ class Fetcher:
     @property
     def capacity(self) -> int:
         """How many more messages may be in flight."""
-        return self._max_in_flight - len(self._in_flight)
+        return self._config.max_in_flight - len(self._in_flight)
 
     def between_rounds(self) -> asyncio.Lock:
         """No round is under way while this lock is held: whatever was fetched is in flight, and nothing else is."""
@@ -231,6 +229,7 @@ class Fetcher:
         limit = min(batch, self._budget.rows, self.capacity)
         quota = limit if thoroughly else max(1, min(self._quota, limit))
         bounds = self._bounds(limit, quota, max_bytes=self._budget.per_fetch)
+        epochs = self._context.ownership.epochs
         fetched, left_out = await self._query(Ready(lanes=lanes, bounds=bounds), waited=False)
         fair = -(-batch // len(lanes))
         cut = len(fetched) >= bounds.limit or left_out is not None
@@ -238,6 +237,7 @@ class Fetcher:
         self._quota = max(fair, self._quota // 2) if cut else min(batch, max(fair, self._quota * 2))
         counts: Counter[int] = Counter([one.message.lane for one in fetched])
         frontier = {lane: math.inf if not cut and counts[lane] < quota else -1.0 for lane in lanes}
+        self._context.crash_guard.fetched(fetched, frontier, epochs)
         self.more = cut or max(counts.values(), default=0) >= quota
         # They come in the order of their sequence: the last one of a lane is its greatest.
         for lane, sequence in {one.message.lane: one.message.id for one in fetched}.items():

@@ -1,9 +1,10 @@
 """The guards of a send, quarantine and ledger: both write before a send, the attempt of a message in quarantine and the
 entry in the ledger.
 
-A lane that was acquired repeatedly from crashed relays contains a message that crashes its relay. The messages of such
-a lane are sent one at a time, and the attempt is counted before the send. The next owner sees such an attempt on a
-message that is still ready, and quarantines the message; after three of them the relay dead-letters it.
+A lane that was acquired repeatedly from crashed relays may contain a message that crashes its relay. The messages that
+were in such a lane when it was acquired are sent one at a time, and the attempt is counted before the send. The next
+owner sees such an attempt on a message that is still ready, and quarantines the message; after three of them the relay
+dead-letters it. What is recorded later was not in flight during a crash: it is sent as usual.
 
 Only a process that ended during the send counts. A relay that lost its lane, its database or its destination is alive:
 it does not count its own attempt twice, it has the attempt taken back as soon as it can where another relay has the
@@ -13,7 +14,8 @@ lane, and no message is dead-lettered before the relays that may be alive had th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pillarbox.core.clock import Clock
@@ -27,6 +29,7 @@ from pillarbox.core.store import Ledger, PriorSend
 if TYPE_CHECKING:
     from pillarbox.relay.decide import Decider
     from pillarbox.relay.in_flight import Item
+    from pillarbox.relay.placement import FetchedMessage
     from pillarbox.relay.relay import RelayContext
     from pillarbox.relay.send import Batch, Sent
     from pillarbox.relay.settle import Settlement
@@ -37,6 +40,9 @@ MAX_RELAY_CRASHES = 3
 """Attempts that ended their relay, after which a message is dead-lettered."""
 BEING_SENT = "send in progress; if this message remains, the relay crashed during the send"
 """The error of a message whose attempt was counted before the send."""
+CALM = 10.0
+"""Seconds after which a relay that sent whatever was in a lane when it acquired the lane forgets the crashes of former
+owners; longer than it takes to find scheduled, waiting and parked messages, which come less often than ready ones."""
 LEDGER_PAUSE = 0.5
 """Seconds before the next send after a write to the ledger failed."""
 LEDGER_RETRY = 5.0
@@ -45,6 +51,24 @@ MAY_HAVE_BEEN_SENT = (
     "a relay crashed or lost its lane while it sent this message, so it may have arrived; "
     "relay.at_most_once does not send it again: check the destination, then retry or discard it"
 )
+
+
+@dataclass(slots=True, kw_only=True)
+class SuspectLane:
+    """A lane that was acquired from a crashed relay and of which nothing was settled since."""
+
+    epoch: int
+    since: float
+    quarantine: int
+    """How many of its messages are still to be sent one at a time; 0: it is not in quarantine."""
+    last: float = math.inf
+    """The last sequence of a ready message that may have been in flight at the crash."""
+    calm: bool = False
+    """Whether none of those is in the table, besides what is in flight."""
+
+    def covers(self, message: Message) -> bool:
+        """Whether this message may have been in flight at the crash."""
+        return message.id <= self.last or message.held is not None or message.available_at is not None
 
 
 class CrashGuard:
@@ -56,8 +80,7 @@ class CrashGuard:
         self._quarantine_size = quarantine_size
         self._grace = grace
         self._clock = clock
-        self._quarantined: dict[int, int] = {}
-        """Lane → how many of its next messages are quarantined."""
+        self._suspects: dict[int, SuspectLane] = {}
         self._taken_at: dict[int, float] = {}
         self._counted: dict[tuple[str, str], int] = {}
         """Messages whose attempt this relay counted before the send and did not settle since, with their lanes."""
@@ -67,23 +90,63 @@ class CrashGuard:
     def acquired(self, lanes: Iterable[OwnedLane]) -> None:
         """The relay acquired lanes; those whose owners crashed repeatedly go into quarantine."""
         for owned in lanes:
-            self._taken_at[owned.lane] = self._clock.monotonic()
-            if owned.crashes >= CRASHES_TO_QUARANTINE:
-                self._quarantined[owned.lane] = self._quarantine_size
+            now = self._taken_at[owned.lane] = self._clock.monotonic()
+            self._suspects.pop(owned.lane, None)
+            if owned.crashes:
+                size = self._quarantine_size if owned.crashes >= CRASHES_TO_QUARANTINE else 0
+                self._suspects[owned.lane] = SuspectLane(epoch=owned.epoch, since=now, quarantine=size)
         self._changed()
 
     def quarantines(self, message: Message) -> bool:
         """Whether to count the attempt before the send."""
-        return message.lane in self._quarantined or _is_ready_with_attempts(message)
+        suspect = self._suspects.get(message.lane)
+        guarded = suspect is not None and suspect.quarantine > 0 and suspect.covers(message)
+        return guarded or _is_ready_with_attempts(message)
 
     def settled(self, messages: Iterable[Message]) -> None:
         """The relay settled these messages, and is alive."""
         for message in messages:
             self._counted.pop(message.identity, None)
-            if message.lane in self._quarantined:
-                self._quarantined[message.lane] -= 1
-                if self._quarantined[message.lane] <= 0:
-                    del self._quarantined[message.lane]
+            suspect = self._suspects.get(message.lane)
+            if suspect is not None and (not suspect.quarantine or suspect.covers(message)):
+                suspect.quarantine -= 1
+                if suspect.quarantine <= 0:
+                    del self._suspects[message.lane]
+        self._changed()
+
+    def fetched(self, ready: Iterable[FetchedMessage], frontier: Mapping[int, float], epochs: Epochs) -> None:
+        """A fetch brought ready messages. frontier: infinite for lanes of which it left none behind. epochs: of the
+        lanes when it began."""
+        if not self._suspects:
+            return
+        sequences: dict[int, list[int]] = {}
+        for one in ready:
+            sequences.setdefault(one.message.lane, []).append(one.message.id)
+        for lane, suspect in self._suspects.items():
+            if frontier.get(lane) == math.inf and epochs.get(lane) == suspect.epoch:
+                found = sequences.get(lane, [])
+                if suspect.last == math.inf:
+                    suspect.last = max(found, default=-math.inf)
+                suspect.calm = min(found, default=math.inf) > suspect.last
+
+    async def clear_crashes(self, context: RelayContext) -> None:
+        """Forget the crashes of the former owners of lanes that this relay owns for a while without crashing."""
+        counted, busy = set(self._counted.values()), context.in_flight.lanes()
+        before = self._clock.monotonic() - CALM
+        cleared = {
+            lane: suspect.epoch
+            for lane, suspect in self._suspects.items()
+            # In quarantine, only what was counted may have been in flight at the crash.
+            if suspect.calm and suspect.since < before and lane not in (counted if suspect.quarantine else busy)
+        }
+        if cleared:
+            await context.store.lanes.clear_crashes(cleared)
+        owned = context.ownership.epochs
+        self._suspects = {
+            lane: suspect
+            for lane, suspect in self._suspects.items()
+            if owned.get(lane) == suspect.epoch and cleared.get(lane) != suspect.epoch
+        }
         self._changed()
 
     def is_exhausted(self, message: Message) -> bool:
@@ -125,7 +188,7 @@ class CrashGuard:
         self._changed()
 
     def _changed(self) -> None:
-        self.inactive = not self._quarantined and not self._counted
+        self.inactive = not self._counted and not any(one.quarantine for one in self._suspects.values())
 
     async def count_before_send(self, context: RelayContext, epochs: Epochs, item: Item) -> Settled:
         """Count the attempt of a message in quarantine, then put the message in flight."""

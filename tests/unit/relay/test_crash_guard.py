@@ -1,10 +1,14 @@
 """The crash guard finds a message that crashes its relay, and quarantines others only briefly."""
 
+import math
+from datetime import UTC, datetime
+
 import pytest
 
 from pillarbox.core.clock import SystemClock
 from pillarbox.core.lane import OwnedLane
 from pillarbox.relay.guards import MAX_RELAY_CRASHES, CrashGuard
+from pillarbox.relay.placement import FetchedMessage
 from tests.unit.relay.messages import message
 
 
@@ -51,9 +55,36 @@ def test_an_attempt_that_the_relay_survived_does_not_count() -> None:
 
 
 def test_an_ordinary_retry_is_not_quarantined() -> None:
-    from datetime import UTC, datetime
-
     retried = message(id=1, attempts=9, available_at=datetime(2026, 1, 1, tzinfo=UTC))
     crash_guard = guard()
     assert not crash_guard.quarantines(retried)
     assert not crash_guard.is_exhausted(retried)
+
+
+def fetched(*ids: int) -> list[FetchedMessage]:
+    return [FetchedMessage(message(id=id, lane=3), ("d",), 1, False, 9, 0) for id in ids]
+
+
+def test_what_is_recorded_after_a_takeover_is_not_quarantined() -> None:
+    crash_guard = guard(quarantine_size=9)
+    crash_guard.acquired([OwnedLane(lane=3, epoch=9, crashes=2)])
+    crash_guard.fetched(fetched(1), {3: 1}, {3: 9})  # more messages are left behind
+    assert crash_guard.quarantines(message(id=5, lane=3))
+    crash_guard.fetched(fetched(1, 2), {3: math.inf}, {3: 8})  # it began before the takeover
+    assert crash_guard.quarantines(message(id=5, lane=3))
+    crash_guard.fetched(fetched(1, 2), {3: math.inf}, {3: 9})
+    assert crash_guard.quarantines(message(id=2, lane=3))
+    assert not crash_guard.quarantines(message(id=3, lane=3))
+    due = message(id=3, lane=3, available_at=datetime(2026, 1, 1, tzinfo=UTC))
+    assert crash_guard.quarantines(due)
+
+
+def test_messages_that_are_not_quarantined_do_not_end_the_quarantine() -> None:
+    crash_guard = guard(quarantine_size=1)
+    crash_guard.acquired([OwnedLane(lane=3, epoch=9, crashes=2)])
+    crash_guard.fetched(fetched(1), {3: math.inf}, {3: 9})
+    crash_guard.settled([message(id=2, lane=3)])
+    assert crash_guard.quarantines(message(id=1, lane=3))
+    crash_guard.settled([message(id=1, lane=3)])
+    assert not crash_guard.quarantines(message(id=1, lane=3))
+    assert crash_guard.inactive

@@ -235,7 +235,7 @@ def _basic(request: Request) -> tuple[str, str] | None:
     if scheme.lower() != "basic":
         return None
     try:
-        name, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+        name, given, password = base64.b64decode(encoded, validate=True).decode().partition(":")
     except (binascii.Error, ValueError):
         return None
-    return name, password
+    return (name, password) if given else None

@@ -116,6 +116,14 @@ class MariaDBLanes:
         steps = self._left(relay) if epochs is None else self._released(relay, epochs)
         await self._connection.transact(steps)
 
+    async def clear_crashes(self, epochs: Epochs) -> None:
+        await self._connection.transact(self._cleared(epochs))
+
+    def _cleared(self, epochs: Epochs) -> Steps[None]:
+        rows = (yield self._sql("lock_lanes"), {"lanes": [*epochs]}).rows
+        if own := [lane for lane, epoch, crashes in rows if epochs[lane] == epoch and crashes]:
+            yield self._sql("clear_crashes"), {"lanes": own}
+
     def _released(self, relay: str, epochs: Epochs) -> Steps[None]:
         rows = (yield self._sql("lock_lanes"), {"lanes": [*epochs]}).rows
         if own := [lane for lane, epoch, _ in rows if epochs[lane] == epoch]:

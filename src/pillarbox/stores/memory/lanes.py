@@ -79,6 +79,12 @@ class MemoryLanes:
             if lane.owner == relay and (epochs is None or epochs.get(number) == lane.epoch):
                 lane.owner = None
 
+    @atomic
+    def clear_crashes(self, epochs: Epochs) -> None:
+        for number, lane in enumerate(self._tables.lanes):
+            if epochs.get(number) == lane.epoch:
+                lane.crashes = 0
+
     def _hand_over(self, number: int, relay: str) -> OwnedLane:
         lane: LaneTable = self._tables.lanes[number]
         lane.crashes += lane.owner is not None

@@ -24,6 +24,7 @@ class PostgresLanes:
         self._expire = statements.get("end_leases")
         self._acquire = statements.get("acquire_lanes")
         self._release = statements.get("release_lanes")
+        self._clear_crashes = statements.get("clear_crashes")
         self._leave = statements.get("leave")
 
     async def join(self, registration: RelayRegistration, *, lease: float) -> None:
@@ -68,6 +69,9 @@ class PostgresLanes:
     async def acquire(self, relay: str, *, limit: int) -> list[OwnedLane]:
         taken = await self._connection.fetch(self._acquire, relay, limit)
         return sorted((OwnedLane(lane=r[0], epoch=r[1], crashes=r[2]) for r in taken), key=lambda owned: owned.lane)
+
+    async def clear_crashes(self, epochs: Epochs) -> None:
+        await self._connection.fetch(self._clear_crashes, literal(epochs), literal(epochs.values()))
 
     async def release(self, relay: str, epochs: Epochs | None = None) -> None:
         if epochs is None:

@@ -35,6 +35,8 @@ class SqliteLanes:
         self._release = statements.get("release_lanes")
         self._let_go = statements.get("release_all_lanes")
         self._leave = statements.get("leave")
+        self._epoch = statements.get("lane_epoch")
+        self._clear_crashes = statements.get("clear_crashes")
         self._asked_to_drain = statements.get("drain_requested")
 
     async def join(self, registration: RelayRegistration, *, lease: float) -> None:
@@ -112,6 +114,14 @@ class SqliteLanes:
             return
         given = {"relay": relay, "epoch": epochs.get(LANE)}
         await self._connection.write(lambda db: db.execute(self._release, given).close())
+
+    async def clear_crashes(self, epochs: Epochs) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            (epoch,) = db.execute(self._epoch).fetchone()
+            if epoch == epochs.get(LANE):
+                db.execute(self._clear_crashes)
+
+        await self._connection.write(work)
 
     async def _leave_all(self, relay: str) -> None:
         def work(db: sqlite3.Connection) -> None:

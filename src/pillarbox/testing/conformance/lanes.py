@@ -215,6 +215,18 @@ class LanesConformance:
         owner = await owner.taken_over()
         assert _crashes(owner, lane) == 1
 
+    async def test_crashes_are_cleared_by_the_owner_of_a_lane(self, harness: StoreHarness) -> None:
+        owner = await Owner.of(harness.store)
+        former = owner.epochs
+        for _ in range(2):
+            owner = await owner.taken_over()
+        await harness.store.lanes.clear_crashes(former)
+        owner = await owner.taken_over()
+        assert {owned.crashes for owned in owner.owned} == {3}
+        await harness.store.lanes.clear_crashes(owner.epochs)
+        owner = await owner.taken_over()
+        assert {owned.crashes for owned in owner.owned} == {1}
+
     async def test_a_takeover_in_parts_counts_every_lane_as_crashed(self, harness: StoreHarness) -> None:
         owner = await Owner.of(harness.store)
         await owner.expire()

@@ -60,6 +60,15 @@ WITH mine AS MATERIALIZED (
 )
 UPDATE {lane} l SET owner = NULL FROM mine WHERE l.lane = mine.lane
 
+-- name: clear_crashes
+-- Forget the crashes of former owners of lanes. A lane that is locked is being settled, which forgets them, too.
+WITH mine AS MATERIALIZED (
+  SELECT l.lane FROM {lane} l JOIN unnest($1::text::smallint[], $2::text::bigint[]) AS e(lane, epoch)
+    ON l.lane = e.lane AND l.epoch = e.epoch
+  WHERE l.crashes > 0 ORDER BY l.lane FOR NO KEY UPDATE OF l SKIP LOCKED
+)
+UPDATE {lane} l SET crashes = 0 FROM mine WHERE l.lane = mine.lane
+
 -- name: leave
 -- Release every lane of a relay and delete the relay.
 WITH mine AS MATERIALIZED (
