@@ -8,7 +8,7 @@ COMPILE := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 .DEFAULT_GOAL := help
-.PHONY: help venv packages demo demo-notifications demo-ingestion test bench test-kafka test-large test-extremes versions check soak drills fmt docs image servers lock clean
+.PHONY: help venv packages demo demo-notifications demo-ingestion test bench test-kafka test-large test-extremes versions check soak drills faults fmt docs image servers lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -41,6 +41,10 @@ soak: venv packages ## run 1,000 schedules of the simulation, the fault tests wi
 drills: venv packages ## run drills on every broker, and on clusters whose nodes are killed and cut off (10 minutes)
 	@$(BIN)/python -m pytest tests/drills
 
+faults: venv packages ## run the tests of the fault matrix and print fault × engine: ARGS="rows…" for some
+	@$(BIN)/python -m tests.extremes.packages
+	@$(BIN)/python -m tests.fault_matrix $(ARGS)
+
 bench: venv packages ## run the benchmarks, at most 60 min; ARGS=--quick: at most 5
 	@$(BIN)/python -m benchmarks $(ARGS)
 
@@ -66,6 +70,7 @@ docs: venv ## build the documentation into build/site; a broken link fails
 	@$(BIN)/python -m tests.docs.matrix
 	@$(BIN)/python -m tests.docs.settings_page
 	@$(BIN)/python -m tests.docs.evidence
+	@$(BIN)/python -m tests.docs.faults_page
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
 
 image: venv packages ## build the image with buildah on a debootstrap base, start it as its user and check it (root, 10 minutes)

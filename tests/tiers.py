@@ -120,12 +120,38 @@ class Tier:
         return process.returncode
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A test in pytest's result file, with its parameters in brackets."""
+
+    module: str
+    """Dotted, with the class if there is one."""
+    name: str
+    failed: bool
+    skips: tuple[str, ...]
+    """The reason if it was skipped."""
+
+    @property
+    def passed(self) -> bool:
+        return not self.failed and not self.skips
+
+
+def cases_of(results: Path) -> Iterator[Case]:
+    """Yield the tests of pytest's result file."""
+    for case in ElementTree.parse(results).iter("testcase"):  # noqa: S314 - our own pytest wrote it
+        yield Case(
+            module=case.get("classname", ""),
+            name=case.get("name", ""),
+            failed=any(child.tag in ("failure", "error") for child in case),
+            skips=tuple(skip.get("message", "") for skip in case.iter("skipped"))[:1],
+        )
+
+
 def _count(results: Path, counts: Counts) -> None:
     """Add the tests of pytest's result file."""
-    for case in ElementTree.parse(results).iter("testcase"):  # noqa: S314 - our own pytest wrote it
-        skips = [skip.get("message", "") for skip in case.iter("skipped")]
-        counts.skipped.update(skips[:1])
-        counts.passed += all(child.tag not in ("skipped", "failure", "error") for child in case)
+    for case in cases_of(results):
+        counts.skipped.update(case.skips)
+        counts.passed += case.passed
 
 
 def _python(*arguments: str) -> Sequence[str]:

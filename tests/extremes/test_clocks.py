@@ -15,10 +15,12 @@ from tests.extremes.clocks import HOUR, FakeClock
 from tests.extremes.conftest import MakeScene
 from tests.extremes.receiving import from_queue
 from tests.extremes.relays import MAX_IN_FLIGHT
+from tests.integration.redis.reading import ids as entry_ids
 from tests.servers.availability import available
 from tests.servers.mariadb import MariaDBServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.rabbitmq import RabbitMQServer
+from tests.servers.redis import RedisServer
 
 EVENTS = 500
 FEW = 20
@@ -68,6 +70,44 @@ def test_a_relay_whose_clock_jumps_keeps_its_lanes(
     assert clock.shows_in(jumping.story(), seconds), "the clock did not jump"
     assert scene.attempts() == 0
     scene.assert_sound(received + from_queue(broker, scene.event_type), duplicates=MAX_IN_FLIGHT)
+
+
+TRIMMED = """
+[destinations.orders]
+stream = "{stream}"
+max_age = "30m"
+trim = "exact"
+
+[[routes]]
+to = ["orders"]
+"""
+
+
+@pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+def test_a_relay_whose_clock_jumps_deletes_no_young_entry_of_a_stream(
+    make_scene: MakeScene, sqlite_url: str, redis_server: RedisServer, clock: FakeClock, seconds: int
+) -> None:
+    scene = make_scene(store=sqlite_url, transport=redis_server.url())
+    stream = scene.event_type
+    (scene.folder / "pillarbox.toml").write_text(TRIMMED.format(stream=stream))
+    relay = scene.start(environment=clock.environment)
+    clock.serve(relay.pid)
+    with redis_server.client() as client:
+        server_seconds, _ = client.time()
+        client.xadd(stream, {"id": "old"}, id=f"{(server_seconds - HOUR) * 1000}-0")
+    scene.write(FEW)
+    scene.wait_drained()
+    clock.jump(seconds)
+    scene.write(FEW)
+    scene.wait_drained()
+    # A new connection asks for the time again.
+    with redis_server.client() as client:
+        client.client_kill_filter(_type="normal", skipme=True)
+    scene.write(FEW)
+    scene.wait_drained()
+    scene.stop()
+    assert clock.shows_in(relay.story(), seconds), "the clock did not jump"
+    scene.assert_sound(entry_ids(redis_server, stream))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ Reply = Callable[[list[bytes]], bytes | None]
 """The reply to a command; None: close the connection."""
 
 _HELLO = b"*4\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
+_TIME = b"*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n"
 
 
 @asynccontextmanager
@@ -27,7 +28,7 @@ async def scripted(reply: Reply) -> AsyncIterator[str]:
                 parser.feed(data)
                 while (command := parser.gets()) is not False:
                     name = command[0].upper()
-                    answer = {b"HELLO": _HELLO, b"CONFIG": b"*0\r\n"}.get(name) or reply(command)
+                    answer = {b"HELLO": _HELLO, b"CONFIG": b"*0\r\n", b"TIME": _TIME}.get(name) or reply(command)
                     if answer is None:
                         await writer.drain()
                         writer.close()

@@ -71,6 +71,23 @@ async def test_a_user_without_permission_for_one_stream_can_send_to_another(
             client.acl_deluser(stream)
 
 
+async def test_a_user_without_the_command_time_cannot_trim_by_age(
+    make: MakeTransport, redis_server: RedisServer, batch: Batch, stream: str
+) -> None:
+    with redis_server.client() as client:
+        client.execute_command("ACL", "SETUSER", stream, "on", ">secret", "~*", "+@all", "-time")
+    try:
+        transport = make(f"redis://{stream}:secret@127.0.0.1:{redis_server.port}")
+        by_length, by_age = await transport.send([*batch(1, max_length=5), *batch(1, "aged", max_age="1h")])
+        assert by_length is None
+        assert type(by_age) is UnavailableError
+        assert "grant +time" in str(by_age)
+        assert ids(redis_server, stream) == ["e0"]
+    finally:
+        with redis_server.client() as client:
+            client.acl_deluser(stream)
+
+
 async def test_a_server_that_needs_a_password_is_unavailable_without_it(
     make: MakeTransport, redis_server: RedisServer, batch: Batch
 ) -> None:

@@ -158,6 +158,20 @@ async def test_the_wait_may_be_a_date_and_has_a_maximum(make: MakeTransport, rec
     assert result.retry_after == 900
 
 
+@pytest.mark.parametrize("wrong", [timedelta(hours=1), timedelta(hours=-1)])
+async def test_a_wait_until_a_date_does_not_depend_on_the_clock_of_the_relay(
+    make: MakeTransport, receiver: Receiver, wrong: timedelta
+) -> None:
+    theirs = datetime.now(UTC) + wrong
+    headers = {
+        "Date": format_datetime(theirs, usegmt=True),
+        "Retry-After": format_datetime(theirs + timedelta(seconds=90), usegmt=True),
+    }
+    result = await answered(make, receiver, 503, headers=headers)
+    assert isinstance(result, UnavailableError)
+    assert result.retry_after == 90
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_not_followed(make: MakeTransport, receiver: Receiver, status: int) -> None:
     async with Receiver() as other:

@@ -10,7 +10,6 @@ always` it waits for the disk once for what it has read of all connections.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from pillarbox.settings.tls import Tls
 from pillarbox.transports.redis.connection import ErrorReply, RedisConnection, RedisConnector, pack
 from pillarbox.transports.redis.plugin import RedisAddress, RedisEndpoint, RedisOptions
 from pillarbox.transports.redis.properties import fields_of
+from pillarbox.transports.redis.server_clock import ServerClock
 
 BATCH = 500
 """Messages in one batch."""
@@ -65,13 +65,14 @@ class RedisTransport:
         self._endpoint = RedisEndpoint.parse(url, tls)
         self._wait_replicas = wait_replicas
         self._max_bulk = DEFAULT_MAX_BULK
+        self._server_clock = ServerClock()
         self._connectors = [
             RedisConnector(
                 self._endpoint,
                 connect_timeout=connect_timeout,
                 reply_timeout=send_timeout,
                 what="transport",
-                prepare=self._read_limits,
+                prepare=self._prepare,
             )
             for _ in range(connections)
         ]
@@ -141,13 +142,19 @@ class RedisTransport:
     async def _send(self, connector: RedisConnector, batch: Sequence[Outgoing]) -> list[SendResult]:
         results: list[SendResult] = [None] * len(batch)
         try:
-            await connector.ready()
+            connection = await connector.ready()
+            if self._server_clock.is_stale:
+                await self._read_time(connection)
         except UnavailableError as error:
             return [error] * len(batch)
         left = self._encode(batch, results)
         while left:
             left = await self._add(connector, left, batch, results)
         return results
+
+    async def _prepare(self, connection: RedisConnection) -> None:
+        await self._read_limits(connection)
+        await self._read_time(connection)
 
     async def _read_limits(self, connection: RedisConnection) -> None:
         """Managed services forbid CONFIG: then the default limit is assumed."""
@@ -156,6 +163,14 @@ class RedisTransport:
             self._max_bulk = int(found[1])
         except (ErrorReply, IndexError, ValueError):
             self._max_bulk = DEFAULT_MAX_BULK
+
+    async def _read_time(self, connection: RedisConnection) -> None:
+        """If TIME is forbidden, only addresses with `max_age` are unavailable."""
+        try:
+            whole, micro = await connection.call("TIME")
+            self._server_clock.tell(int(whole), int(micro))
+        except (ErrorReply, TypeError, ValueError) as error:
+            self._server_clock.refuse(str(error))
 
     async def _role(self, connection: RedisConnection) -> str:
         try:
@@ -168,7 +183,7 @@ class RedisTransport:
         """The commands; sets the results of messages that cannot be sent."""
         encoded: _Encoded = []
         commands: dict[tuple[RedisAddress, str], tuple[str | bytes | int, ...]] = {}
-        now, limit = time.time(), self._max_bulk
+        limit = self._max_bulk
         for position, outgoing in enumerate(batch):
             address = outgoing.address
             if not isinstance(address, RedisAddress):
@@ -180,9 +195,9 @@ class RedisTransport:
                 stream = address.fixed_stream or address.stream_for(outgoing.message)
                 command = commands.get((address, stream))
                 if command is None:
-                    command = commands[address, stream] = _command(address, stream, now)
+                    command = commands[address, stream] = _command(address, stream, self._server_clock)
                 packed = pack(*command, *fields_of(outgoing))
-            except PermanentError as refusal:
+            except (PermanentError, UnavailableError) as refusal:
                 results[position] = refusal
             except (UnicodeEncodeError, TypeError) as error:
                 results[position] = PermanentError(
@@ -271,14 +286,14 @@ class RedisTransport:
                 return UnavailableError(f"{where} refuses stream {stream!r}: {reply}")
 
 
-def _command(address: RedisAddress, stream: str, now: float) -> tuple[str | bytes | int, ...]:
-    """XADD up to its fields."""
+def _command(address: RedisAddress, stream: str, clock: ServerClock) -> tuple[str | bytes | int, ...]:
+    """XADD up to its fields. Raises UnavailableError if the stream is trimmed by age and the age is not known."""
     create = () if address.create_stream else (b"NOMKSTREAM",)
     exactly = b"=" if address.trim == "exact" else b"~"
     if address.max_length is not None:
         return (b"XADD", stream, *create, b"MAXLEN", exactly, address.max_length, b"*")
     if address.max_age_ms is not None:
-        return (b"XADD", stream, *create, b"MINID", exactly, max(0, round(now * 1000) - address.max_age_ms), b"*")
+        return (b"XADD", stream, *create, b"MINID", exactly, max(0, clock.now_ms() - address.max_age_ms), b"*")
     return (b"XADD", stream, *create, b"*")
 
 

@@ -1,4 +1,4 @@
-"""The responses of HTTP/1.1, as far as the transport needs them: status, two headers, the beginning of the body, and
+"""The responses of HTTP/1.1, as far as the transport needs them: status, three headers, the beginning of the body, and
 where the response ends, so that its connection can be used again. Pure: bytes in, responses out.
 
 The memory that a response takes is bounded: over `MAX_HEADERS` of headers are invalid, and of a body no more than
@@ -20,7 +20,8 @@ _START = b"HTTP/1."
 _HEADERS_END = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?:[ \t][^\r\n]*)?(?:\r?\n|\Z)")
 _FIELDS = re.compile(
-    rb"^(content-length|transfer-encoding|connection|retry-after|location):[ \t]*([^\r\n]*?)[ \t]*\r?$", re.I | re.M
+    rb"^(content-length|transfer-encoding|connection|retry-after|location|date):[ \t]*([^\r\n]*?)[ \t]*\r?$",
+    re.I | re.M,
 )
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _TRAILER_END = re.compile(rb"(?:[^\r\n]+\r?\n)*\r?\n")
@@ -40,6 +41,8 @@ class Response(NamedTuple):
     location: str | None
     body: bytes
     """At most `EXCERPT_BYTES`."""
+    date: str | None = None
+    """The time of the response by the clock of the receiver."""
 
 
 class ResponseParser:
@@ -71,7 +74,11 @@ class ResponseParser:
         body = _chunks(self._data)[0] if self._length == _CHUNKED else self._data
         fields = self._fields
         return Response(
-            self.status, _text(fields.get(b"retry-after")), _text(fields.get(b"location")), body[:EXCERPT_BYTES]
+            self.status,
+            _text(fields.get(b"retry-after")),
+            _text(fields.get(b"location")),
+            body[:EXCERPT_BYTES],
+            _text(fields.get(b"date")),
         )
 
     def _read_headers(self) -> bool:

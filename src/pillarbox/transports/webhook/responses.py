@@ -46,18 +46,20 @@ def result_of(
     return RejectedError(f"{said}; correct the event or the receiver, then retry")
 
 
-def retry_after_seconds(text: str | None, *, now: datetime, maximum: float) -> float | None:
-    """The seconds of a header `Retry-After`, a number or a date; at most `maximum`. None if there is no valid one."""
+def retry_after_seconds(text: str | None, *, date: str | None, now: datetime, maximum: float) -> float | None:
+    """The seconds of a header `Retry-After`, a number or a date; at most `maximum`. None if there is no valid one.
+
+    A date counts from the header `Date` of the same response: the clock of this host may be wrong. Without a valid one
+    it counts from `now`.
+    """
     if text is None:
         return None
     text = text.strip()
     if text.isascii() and text.isdecimal():
         return min(float(text), maximum) if len(text) < 20 else maximum
-    try:
-        when = parsedate_to_datetime(text)
-    except (ValueError, IndexError, OverflowError):
+    if (when := _parsed(text)) is None:
         return None
-    wait = (when.replace(tzinfo=when.tzinfo or UTC) - now).total_seconds()
+    wait = (when - (_parsed(date) or now)).total_seconds()
     return min(max(0.0, wait), maximum)
 
 
@@ -75,6 +77,14 @@ def excerpt_of(content: bytes, *, secrets: Collection[str], body: bytes) -> str:
     printable = "".join([char if char.isprintable() else " " for char in text])
     line = _SPACE.sub(" ", printable).strip()
     return line if len(line) <= _EXCERPT_LENGTH else f"{line[:_EXCERPT_LENGTH]}…"
+
+
+def _parsed(date: str | None) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(date or "")
+    except (ValueError, IndexError, OverflowError):
+        return None
+    return found.replace(tzinfo=found.tzinfo or UTC)
 
 
 def _phrase(status: int) -> str:

@@ -227,7 +227,7 @@ class WebhookTransport:
                     done.status,
                     host=str(target.endpoint),
                     retry_after=retry_after_seconds(
-                        done.retry_after, now=datetime.now(UTC), maximum=self._max_retry_after
+                        done.retry_after, date=done.date, now=datetime.now(UTC), maximum=self._max_retry_after
                     ),
                     location=done.location,
                     excerpt=excerpt_of(done.body, secrets=target.secrets, body=one.body)

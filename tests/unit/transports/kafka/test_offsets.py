@@ -106,3 +106,21 @@ def test_a_message_of_a_lost_partition_is_not_held() -> None:
     message = received(messages, 0)
     messages.end([NAME])
     assert not messages.hold(message, due=5.0)
+
+
+def test_a_wall_clock_that_jumps_shifts_retries_by_as_much_and_loses_none() -> None:
+    messages = PartitionMessages(prefetch=2)
+    messages.assign([NAME])
+    received(messages, 0, due=7_200.0, now=0.0)
+    assert not messages.release(3_599.0)
+    received(messages, 1, due=10.0, now=0.0)
+    assert messages.release(3_600.0)
+    early = messages.take()
+    assert early is not None
+    assert early.offset == 1
+    messages.acknowledge(early)
+    assert not messages.release(0.0)
+    assert messages.release(7_200.0)
+    late = messages.take()
+    assert late is not None
+    assert (late.offset, messages.held) == (0, 0)

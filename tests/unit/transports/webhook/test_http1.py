@@ -10,7 +10,7 @@ from pillarbox.transports.webhook.responses import EXCERPT_BYTES
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 RESPONSES = {
-    "no content": (b"HTTP/1.1 204 No Content\r\nDate: now\r\n\r\n", Response(204, None, None, b""), True),
+    "no content": (b"HTTP/1.1 204 No Content\r\nDate: now\r\n\r\n", Response(204, None, None, b"", "now"), True),
     "a length": (OK + b"Content-Length: 5\r\n\r\nhello", Response(200, None, None, b"hello"), True),
     "no body, though a length": (b"HTTP/1.1 304 \r\ncontent-length: 7\r\n\r\n", Response(304, None, None, b""), True),
     "chunks": (

@@ -41,21 +41,33 @@ def test_a_redirect_names_the_host_and_nothing_else_of_its_target(location: str,
 
 def test_the_wait_is_read_as_seconds_or_as_a_date() -> None:
     later = format_datetime(NOW + timedelta(seconds=90), usegmt=True)
-    assert [retry_after_seconds(text, now=NOW, maximum=900) for text in ("7", " 120 ", later)] == [7, 120, 90]
+    waits = [retry_after_seconds(text, date=None, now=NOW, maximum=900) for text in ("7", " 120 ", later)]
+    assert waits == [7, 120, 90]
+
+
+@pytest.mark.parametrize("wrong", [timedelta(hours=1), timedelta(hours=-1)])
+def test_a_date_counts_from_the_clock_of_the_receiver(wrong: timedelta) -> None:
+    date, later = format_datetime(NOW, usegmt=True), format_datetime(NOW + timedelta(seconds=90), usegmt=True)
+    assert retry_after_seconds(later, date=date, now=NOW + wrong, maximum=900) == 90
+
+
+def test_a_date_counts_from_here_if_the_receiver_does_not_tell_its_time() -> None:
+    later = format_datetime(NOW + timedelta(seconds=90), usegmt=True)
+    assert {retry_after_seconds(later, date=date, now=NOW, maximum=900) for date in (None, "", "now, now")} == {90}
 
 
 @pytest.mark.parametrize("text", ["100000", "9" * 400, format_datetime(NOW + timedelta(days=400), usegmt=True)])
 def test_the_wait_has_a_maximum(text: str) -> None:
-    assert retry_after_seconds(text, now=NOW, maximum=900) == 900
+    assert retry_after_seconds(text, date=None, now=NOW, maximum=900) == 900
 
 
 def test_a_date_in_the_past_is_no_wait() -> None:
-    assert retry_after_seconds(format_datetime(NOW - timedelta(days=1)), now=NOW, maximum=900) == 0
+    assert retry_after_seconds(format_datetime(NOW - timedelta(days=1)), date=None, now=NOW, maximum=900) == 0
 
 
-@given(st.one_of(st.none(), st.text(max_size=40)))
-def test_whatever_the_header_says_the_wait_is_bounded_or_none(text: str | None) -> None:
-    wait = retry_after_seconds(text, now=NOW, maximum=900)
+@given(st.one_of(st.none(), st.text(max_size=40)), st.one_of(st.none(), st.text(max_size=40)))
+def test_whatever_the_headers_say_the_wait_is_bounded_or_none(text: str | None, date: str | None) -> None:
+    wait = retry_after_seconds(text, date=date, now=NOW, maximum=900)
     assert wait is None or 0 <= wait <= 900
 
 

@@ -1,0 +1,393 @@
+"""Load, content, limits of the machine, and everything at once."""
+
+from tests.fault_matrix.cells import Row, Section, missing, not_applicable, partly, shown
+
+_OF_THE_STORE = not_applicable("a property of the tables; the transport is RabbitMQ")
+_A_FILE = not_applicable("SQLite is a file, without a server that is out of reach")
+_REFUSED_BEFORE = not_applicable("refused before it is recorded")
+_AT_RECORD = (
+    "unit/core/test_event_headers.py::test_control_characters_are_rejected",
+    "unit/core/test_event_texts.py::test_control_characters_are_rejected",
+)
+
+LOAD = Section(
+    title="Load",
+    rows=(
+        Row(
+            name="backlog-of-millions",
+            fault="a backlog of millions",
+            shows="rows read by a fetch, whatever the depth",
+            postgresql=partly(
+                "statements over large tables; no relay drains millions",
+                "plans/test_reads_and_writes.py::test_a_fetch_of_ready_messages",
+                "plans/test_reads_and_writes.py::test_a_fetch_of_due_messages",
+            ),
+            mariadb=partly(
+                "statements over 100,000 rows; no relay drains millions",
+                "plans/test_mariadb.py",
+            ),
+            sqlite=partly(
+                "statements over a small table",
+                "integration/sqlite/test_work.py::test_fetches_do_not_scan_the_backlog",
+            ),
+            rabbitmq=_OF_THE_STORE,
+            kafka=_OF_THE_STORE,
+            nats=_OF_THE_STORE,
+            redis=_OF_THE_STORE,
+            webhook=_OF_THE_STORE,
+            handlers=_OF_THE_STORE,
+        ),
+        Row(
+            name="blocked-key-100000",
+            fault="100,000 events wait for one blocked key",
+            shows="rows read by a fetch",
+            postgresql=shown(
+                "plans/test_reads_and_writes.py::test_a_fetch_from_a_queue_of_100000",
+                "plans/test_reads_and_writes.py::test_a_fetch_of_one_lane_whose_key_is_blocked",
+            ),
+            mariadb=partly("a fetch beside waiting events of another shape", "plans/test_mariadb.py"),
+            sqlite=partly(
+                "a smaller queue",
+                "integration/sqlite/test_work.py::test_fetching_more_of_a_queue_costs_only_the_batch",
+            ),
+            rabbitmq=_OF_THE_STORE,
+            kafka=_OF_THE_STORE,
+            nats=_OF_THE_STORE,
+            redis=_OF_THE_STORE,
+            webhook=_OF_THE_STORE,
+            handlers=_OF_THE_STORE,
+        ),
+        Row(
+            name="long-transaction",
+            fault="a transaction stays open, so that delivered rows bloat the table",
+            shows="a fetch reads at most three times the pages; lost 0",
+            postgresql=partly(
+                "as many delivered rows as in minutes of load, not an hour",
+                "extremes/test_bloat.py::test_a_fetch_reads_at_most_three_times_the_pages[postgres]",
+                "extremes/test_bloat.py::test_an_event_of_a_long_writer_is_delivered[postgres]",
+                "extremes/test_bloat.py::test_nothing_is_lost_and_fetches_recover[postgres]",
+                "integration/postgres/test_floors.py",
+            ),
+            mariadb=partly(
+                "as many delivered rows as in minutes of load, not an hour",
+                "extremes/test_bloat.py::test_a_fetch_reads_at_most_three_times_the_pages[mariadb]",
+                "extremes/test_bloat.py::test_an_event_of_a_long_writer_is_delivered[mariadb]",
+                "extremes/test_bloat.py::test_nothing_is_lost_and_fetches_recover[mariadb]",
+            ),
+            sqlite=missing("a long reader keeps the WAL from being truncated; not tested"),
+            rabbitmq=_OF_THE_STORE,
+            kafka=_OF_THE_STORE,
+            nats=_OF_THE_STORE,
+            redis=_OF_THE_STORE,
+            webhook=_OF_THE_STORE,
+            handlers=_OF_THE_STORE,
+        ),
+        Row(
+            name="scheduled-1000000",
+            fault="1,000,000 scheduled events",
+            shows="other events are not delayed; memory does not grow",
+            postgresql=shown("extremes/test_backlogs.py::test_a_million_scheduled_events_delay_no_other_event"),
+            mariadb=missing(),
+            sqlite=missing(),
+            rabbitmq=_OF_THE_STORE,
+            kafka=_OF_THE_STORE,
+            nats=_OF_THE_STORE,
+            redis=_OF_THE_STORE,
+            webhook=_OF_THE_STORE,
+            handlers=_OF_THE_STORE,
+        ),
+        Row(
+            name="event-types-50000",
+            fault="50,000 event types",
+            shows="memory and metrics do not grow; known types flow",
+            postgresql=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_queue"),
+            mariadb=missing(),
+            sqlite=missing(),
+            rabbitmq=partly(
+                "one queue; new queues a few hundred at a time",
+                "extremes/test_backlogs.py::test_50000_event_types_to_one_queue",
+                "integration/rabbitmq/test_topology_new_queues.py::test_new_event_types_do_not_delay_known_ones",
+            ),
+            kafka=missing(),
+            nats=missing(),
+            redis=missing(),
+            webhook=missing(),
+            handlers=missing(),
+        ),
+        Row(
+            name="everything-at-once",
+            fault="everything at once",
+            shows="the headline table: every guarantee, among random faults",
+            postgresql=partly(
+                "a drill of a minute; long runs are made by hand (`make soak`, evidence)",
+                "faults/test_drill.py::test_a_drill_with_every_guard_passes",
+            ),
+            mariadb=partly(
+                "kills and outages, in a drill of three minutes",
+                "drills/test_mariadb.py::test_a_killed_mariadb_loses_nothing",
+            ),
+            sqlite=partly(
+                "kills and drains, in a drill of a minute", "drills/test_engines.py::test_a_drill_on_kafka_passes"
+            ),
+            rabbitmq=partly(
+                "a drill of a minute; long runs are made by hand (`make soak`, evidence)",
+                "faults/test_drill.py::test_a_drill_with_every_guard_passes",
+            ),
+            kafka=partly(
+                "kills and drains, in a drill of a minute", "drills/test_engines.py::test_a_drill_on_kafka_passes"
+            ),
+            nats=partly(
+                "kills, in a drill of a minute", "drills/test_engines.py::test_a_drill_on_streams_passes[nats_server]"
+            ),
+            redis=partly(
+                "kills, in a drill of a minute", "drills/test_engines.py::test_a_drill_on_streams_passes[redis_server]"
+            ),
+            webhook=missing("a drill has no webhook target"),
+            handlers=missing("drills with handlers only show that a missing guard is found"),
+        ),
+        Row(
+            name="harness",
+            fault="the harness: the relay without epoch, confirm, `mandatory`, lock of the lane, or order of retries",
+            shows="every missing guard fails the test",
+            postgresql=shown(
+                "faults/test_mutations.py::test_without_the_epoch_the_settlement_of_a_stale_relay_is_detected[postgres_url]",
+                "faults/test_mutations.py::"
+                "test_without_the_lock_on_the_lane_the_settlement_during_a_takeover_is_detected",
+                "faults/test_drill.py::test_without_the_fence_the_drill_fails",
+            ),
+            mariadb=partly(
+                "the epoch",
+                "faults/test_mutations.py::test_without_the_epoch_the_settlement_of_a_stale_relay_is_detected[mariadb_url]",
+            ),
+            sqlite=partly(
+                "confirm and order of retries",
+                "faults/test_drill.py::test_without_waiting_for_the_confirm_the_drill_fails",
+                "faults/test_drill.py::test_without_holding_back_the_next_of_a_key_the_drill_fails",
+            ),
+            rabbitmq=shown(
+                "faults/test_mutations.py::test_without_mandatory_the_loss_is_detected",
+                "faults/test_mutations.py::test_without_waiting_for_the_confirm_the_loss_is_detected",
+                "faults/test_drill.py::test_without_mandatory_the_drill_fails",
+            ),
+            kafka=missing(),
+            nats=missing(),
+            redis=missing(),
+            webhook=missing(),
+            handlers=shown(
+                "faults/test_mutations.py::test_without_holding_back_the_next_of_a_key_overtaking_is_detected",
+                "faults/test_drill.py::test_without_waiting_for_the_confirm_the_drill_fails",
+            ),
+        ),
+    ),
+)
+
+CONTENT = Section(
+    title="Content",
+    rows=(
+        Row(
+            name="strange-texts",
+            fault="NUL, invalid UTF-8, lone surrogates",
+            shows="bytes in = bytes out, or rejected at record time",
+            postgresql=shown(
+                "integration/relay/test_any_row.py::"
+                "test_any_row_in_postgresql_reaches_an_outcome_without_affecting_others",
+                "conformance/test_postgres.py::TestPostgresStore::test_payload_bytes_are_unchanged",
+            ),
+            mariadb=shown(
+                "integration/mariadb/test_any_row.py::test_any_row_reaches_an_outcome_without_affecting_others",
+                "conformance/test_mariadb.py::TestMariaDBStore::test_payload_bytes_are_unchanged",
+            ),
+            sqlite=shown(
+                "integration/relay/test_any_row.py::test_any_row_in_sqlite_reaches_an_outcome_without_affecting_others",
+                "conformance/test_sqlite.py::TestSqliteStore::test_payload_bytes_are_unchanged",
+                "integration/sqlite/test_shell_producer.py::test_invalid_utf8_does_not_affect_other_events",
+            ),
+            rabbitmq=shown(
+                "conformance/test_rabbitmq.py::TestRabbitMQ::test_bytes_are_unchanged",
+                "integration/consume/test_any_message.py",
+            ),
+            kafka=shown(
+                "conformance/test_kafka.py::TestKafka::test_bytes_are_unchanged",
+                "integration/kafka/test_transport_records.py::test_a_text_that_kafka_cannot_hold_fails_permanently",
+            ),
+            nats=shown(
+                "conformance/test_nats.py::TestNats::test_bytes_are_unchanged",
+                "integration/nats/test_publisher.py::test_a_header_that_is_not_unicode_fails_permanently_and_alone",
+            ),
+            redis=shown(
+                "conformance/test_redis.py::TestRedis::test_bytes_are_unchanged",
+                "integration/redis/test_transport_refused.py::test_text_that_is_not_utf8_fails_alone",
+            ),
+            webhook=shown("conformance/test_webhook.py::TestWebhook::test_bytes_are_unchanged"),
+            handlers=shown(
+                "conformance/test_handlers.py::TestAsyncHandlers::test_bytes_are_unchanged",
+                "conformance/test_handlers.py::TestSyncHandlers::test_bytes_are_unchanged",
+                "unit/transports/test_received_event.py",
+            ),
+        ),
+        Row(
+            name="line-breaks",
+            fault="CR and LF in headers, subjects and keys",
+            shows="rejected at record time with a clear error",
+            postgresql=shown(*_AT_RECORD),
+            mariadb=shown(
+                *_AT_RECORD,
+                "integration/mariadb/test_bad_rows.py::test_the_table_rejects_what_a_relay_could_not_send",
+            ),
+            sqlite=shown(
+                *_AT_RECORD,
+                "integration/sqlite/test_bad_rows.py::test_a_row_that_cannot_be_settled_is_rejected_by_the_insert",
+            ),
+            rabbitmq=_REFUSED_BEFORE,
+            kafka=_REFUSED_BEFORE,
+            nats=shown(
+                "integration/nats/test_publisher.py::test_values_of_an_event_cannot_leave_their_place_in_the_subject",
+                "integration/nats/test_publisher.py::"
+                "test_headers_of_a_producer_do_not_command_the_server_nor_replace_ours",
+            ),
+            redis=_REFUSED_BEFORE,
+            webhook=shown(
+                "conformance/test_webhook.py::TestWebhook::"
+                "test_a_message_that_can_never_be_sent_fails_permanently_and_alone",
+                "integration/webhook/test_requests.py::test_headers_of_an_event_replace_no_header_of_the_request",
+            ),
+            handlers=_REFUSED_BEFORE,
+        ),
+        Row(
+            name="payload-10-mb",
+            fault="payloads of 5 to 10 MB",
+            shows="bytes in = bytes out",
+            postgresql=shown("extremes/test_payloads.py::test_10_mb_from_every_store[postgres]"),
+            mariadb=shown("extremes/test_payloads.py::test_10_mb_from_every_store[roomy_mariadb]"),
+            sqlite=shown("extremes/test_payloads.py::test_10_mb_from_every_store[sqlite]"),
+            rabbitmq=shown("extremes/test_payloads.py::test_10_mb_from_every_store[postgres]"),
+            kafka=partly(
+                "the mock cluster keeps 4 MB; of 10 MB only the acceptance is checked",
+                "extremes/test_payloads.py::test_10_mb_to_kafka",
+            ),
+            nats=shown("extremes/test_payloads.py::test_10_mb_to_nats"),
+            redis=shown("extremes/test_payloads.py::test_10_mb_to_redis"),
+            webhook=shown("extremes/test_payloads.py::test_10_mb_to_a_webhook"),
+            handlers=missing(),
+        ),
+        Row(
+            name="payload-200-mb",
+            fault="payloads of 200 MB",
+            shows="refused at record time, and by the table",
+            postgresql=shown(
+                "extremes/test_payloads.py::test_200_mb_are_refused_at_record",
+                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table",
+            ),
+            mariadb=partly(
+                "the packet limit refuses it; its table has no limit",
+                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_packet_limit_of_mariadb",
+            ),
+            sqlite=shown("extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table"),
+            rabbitmq=_REFUSED_BEFORE,
+            kafka=_REFUSED_BEFORE,
+            nats=_REFUSED_BEFORE,
+            redis=_REFUSED_BEFORE,
+            webhook=_REFUSED_BEFORE,
+            handlers=_REFUSED_BEFORE,
+        ),
+    ),
+)
+
+MACHINE = Section(
+    title="Limits of the machine",
+    rows=(
+        Row(
+            name="few-descriptors",
+            fault="a low limit on file descriptors",
+            shows="the relay works, or names the limit and continues later; lost 0",
+            postgresql=shown("extremes/test_limits.py::test_a_relay_with_few_files"),
+            mariadb=missing(),
+            sqlite=missing(),
+            rabbitmq=shown("extremes/test_limits.py::test_a_relay_with_few_files"),
+            kafka=missing(),
+            nats=missing(),
+            redis=missing(),
+            webhook=missing(),
+            handlers=missing(),
+        ),
+        Row(
+            name="little-memory",
+            fault="a low limit on memory; a backlog of large events",
+            shows="memory bounded in bytes; the next relay continues; lost 0",
+            postgresql=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_end_and_the_next_one_continues",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[postgres]",
+            ),
+            mariadb=partly(
+                "memory stays bounded; no limit is hit",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[mariadb]",
+            ),
+            sqlite=partly(
+                "memory stays bounded; no limit is hit",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[sqlite]",
+            ),
+            rabbitmq=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_end_and_the_next_one_continues",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[postgres]",
+            ),
+            kafka=missing(),
+            nats=missing(),
+            redis=missing(),
+            webhook=missing(),
+            handlers=partly(
+                "memory stays bounded; no limit is hit",
+                "integration/relay/test_bytes.py::test_memory_is_bounded_for_large_events_on_postgresql",
+            ),
+        ),
+        Row(
+            name="outage-cpu",
+            fault="CPU of a relay during an outage",
+            shows="under 5 %: no hot loop",
+            postgresql=missing(),
+            mariadb=missing(),
+            sqlite=_A_FILE,
+            rabbitmq=missing(),
+            kafka=missing(),
+            nats=missing(),
+            redis=missing(),
+            webhook=missing(),
+            handlers=not_applicable("handlers have no outage of a connection"),
+        ),
+        Row(
+            name="baseline",
+            fault="connections, files, tasks, threads and memory after faults",
+            shows="back to the baseline",
+            postgresql=partly(
+                "connections under a backlog; long runs are made by hand (`make soak`)",
+                "integration/relay/test_resources.py::"
+                "test_connections_and_messages_in_flight_do_not_grow_with_the_backlog",
+            ),
+            mariadb=missing(),
+            sqlite=missing(),
+            rabbitmq=partly(
+                "a cancelled send; no descriptors are counted",
+                "integration/rabbitmq/test_connection.py::"
+                "test_a_cancelled_send_affects_no_other_and_leaves_nothing_open",
+            ),
+            kafka=partly(
+                "threads of a closed source",
+                "integration/kafka/test_source.py::test_nothing_runs_after_the_close",
+            ),
+            nats=partly(
+                "tasks after a lost connection",
+                "integration/nats/test_outage.py::test_a_lost_connection_fails_what_is_unconfirmed_and_keeps_no_task",
+            ),
+            redis=partly(
+                "consumers of a group",
+                "integration/redis/test_source.py::test_a_closed_source_leaves_no_consumer_behind",
+            ),
+            webhook=partly(
+                "connections after cancelled requests",
+                "integration/webhook/test_faults.py::test_cancelled_requests_leave_their_connections_to_others",
+            ),
+            handlers=partly(
+                "threads after the close", "unit/transports/test_handler_shutdown.py::test_threads_end_after_closing"
+            ),
+        ),
+    ),
+)
