@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from pillarbox.core.observations import LeaseLost
 from pillarbox.ops.drill.checker import WriterLedger
 
 ARRIVALS = "received.txt"
@@ -88,6 +89,14 @@ class LineCount:
                     self._read += len(chunk)
                     self.lines += chunk.count(b"\n")
         return self.lines
+
+
+def count_broker_interruptions(folder: Path) -> int:
+    """Return how often relays lost the broker; a lost lease is an interruption of the database."""
+    if not (folder / INTERRUPTIONS).exists():
+        return 0
+    lines = (folder / INTERRUPTIONS).read_text(encoding="utf-8").splitlines()
+    return sum(not line.endswith(LeaseLost.__name__) for line in lines)
 
 
 class TransactionLog:

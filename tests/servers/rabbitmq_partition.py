@@ -1,0 +1,143 @@
+"""Three RabbitMQ nodes on a switch, each in a network namespace of its own, one of which can be cut off.
+
+A node that is cut off from the majority pauses (`pause_minority`, which RabbitMQ recommends where the network may fail:
+one side keeps running, and no queue, binding or permission can differ afterwards). It notices after the tick time.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tests.servers import processes
+from tests.servers.rabbitmq import RabbitMQServer
+from tests.servers.server import Server
+from tests.servers.switched_network import Host, SwitchedNetwork
+from tests.servers.waiting import wait_until
+
+_COOKIE = "PILLARBOXTESTCOOKIE"
+_TICK_TIME = 12
+"""Seconds; a node notices after 9 to 15 s that another one is silent. RabbitMQ's default is 60."""
+_BOUND = 100
+"""Seconds for the cluster to notice a partition, or to recover from it; generous, for a busy machine."""
+_RUNNING = "length(rabbit_mnesia:cluster_nodes(running))"
+_LEADERS = "[element(2, amqqueue:get_pid(Q)) || Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q)]"
+_TRANSFER = "[rabbit_quorum_queue:transfer_leadership(Q, '{node}') || Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q)]"
+_PUBLISHERS = "length([C || C <- rabbit_channel:list_local(), rabbit_channel:info(C, [confirm]) == [{confirm, true}]])"
+_NODE = re.compile(r"pillarbox@[\d.]+")
+
+
+class RabbitMQHostNode(RabbitMQServer):
+    """A broker on a host of the network. Its port mapper has the same namespace."""
+
+    def __init__(self, host: Host, first: Host) -> None:
+        super().__init__(
+            settings={
+                "cluster_partition_handling": "pause_minority",
+                "loopback_users": "none",  # else guest cannot log in over the network
+                "cluster_formation.peer_discovery_backend": "classic_config",
+                "cluster_formation.classic_config.nodes.1": f"pillarbox@{first.peer_address}",
+            }
+        )
+        self.place = host
+        self.host, self.peer_host, self.namespace = host.address, host.peer_address, host.namespace
+        self.node = f"pillarbox@{host.peer_address}"
+
+    def environment(self) -> dict[str, str]:
+        variables = super().environment()
+        more = f"{variables['RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS']} -kernel net_ticktime {_TICK_TIME}"
+        return variables | {"RABBITMQ_USE_LONGNAME": "true", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": more}
+
+    @property
+    def publishers(self) -> int:
+        """Connections that publish with confirms, as relays do."""
+        return int(self.evaluate(_PUBLISHERS))
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it has stopped to serve clients, because it sees no majority."""
+        return self.evaluate("rabbit:is_running()") == "false"
+
+    @property
+    def running_nodes(self) -> int:
+        """How many nodes of the cluster run, as far as it knows."""
+        return int(self.evaluate(_RUNNING))
+
+    def leaders(self) -> list[str]:
+        """The node of the leader of each quorum queue, as far as it knows."""
+        return _NODE.findall(self.evaluate(_LEADERS))
+
+
+class RabbitMQPartition(Server):
+    """Three brokers, one of which at a time can be cut off from the two others."""
+
+    def __init__(self) -> None:
+        self._network = SwitchedNetwork(3)
+        first = self._network.hosts[0]
+        try:
+            self.nodes = [RabbitMQHostNode(host, first) for host in self._network.hosts]
+        except BaseException:
+            self._network.close()
+            raise
+
+    def url(self) -> str:
+        """The URL with all nodes."""
+        hosts = ",".join(f"{node.host}:{node.port}" for node in self.nodes)
+        return f"amqp://guest:guest@{hosts}/%2F"
+
+    def start(self) -> None:
+        """Returns when all three are one cluster."""
+        for node in self.nodes:
+            cookie = node.folder / ".erlang.cookie"
+            cookie.write_text(_COOKIE)
+            cookie.chmod(0o400)
+            processes.hand_over(cookie)
+            # Nodes of a cluster must have one port for the port mapper.
+            node._epmd_port = self.nodes[0]._epmd_port
+            node.start()
+        self._wait_complete()
+
+    def lead(self, leader: RabbitMQHostNode) -> None:
+        """Make a node the leader of every quorum queue."""
+
+        def leads() -> bool:
+            leaders = leader.leaders()
+            if set(leaders) <= {leader.node}:
+                return True
+            leader.evaluate(_TRANSFER.format(node=leader.node))
+            return False
+
+        wait_until(leads, bound=_BOUND, what=f"{leader.node} leads every queue")
+
+    def cut_off(self, minority: RabbitMQHostNode, *, from_clients: bool) -> None:
+        """Return when the minority has paused, and the majority leads every queue.
+
+        Clients stay connected to the minority until then, unless it is cut off from them, too.
+        """
+        self._network.pull(minority.place, from_clients=from_clients)
+        wait_until(lambda: minority.is_paused, bound=_BOUND, what=f"{minority.node} has no quorum and pauses")
+        for node in self.nodes:
+            if node is not minority:
+                wait_until(
+                    lambda: node.running_nodes == 2 and minority.node not in node.leaders(),  # noqa: B023
+                    bound=_BOUND,
+                    what=f"{node.node} belongs to a majority that leads every queue",
+                )
+
+    def reconnect(self) -> None:
+        """Return when every node runs and sees the others."""
+        for node in self.nodes:
+            self._network.plug(node.place)
+        self._wait_complete()
+
+    def close(self) -> None:
+        for node in reversed(self.nodes):
+            node.close()
+        self._network.close()
+
+    def _wait_complete(self) -> None:
+        for node in self.nodes:
+            wait_until(
+                lambda: not node.is_paused and node.running_nodes == 3,  # noqa: B023
+                bound=_BOUND,
+                what=f"{node.node} runs and sees the others",
+            )
