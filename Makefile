@@ -38,7 +38,7 @@ soak: venv packages ## run 1,000 schedules of the simulation, the fault tests wi
 	@$(BIN)/python -m pytest tests/drills
 	@$(BIN)/python -m tests.soak $(ARGS)
 
-drills: venv packages ## run drills on every broker, and on clusters whose nodes are killed and cut off (10 minutes)
+drills: venv packages ## run drills on every broker, and on clusters whose nodes are killed and cut off (15 minutes)
 	@$(BIN)/python -m pytest tests/drills
 
 bench: venv packages ## run the benchmarks, at most 60 min; ARGS=--quick: at most 5

@@ -1,5 +1,8 @@
 """A minority of a RabbitMQ cluster is cut off under load: quorum queues lose nothing. `make drills`.
 
+Order is that in a queue without a consumer, which is read after the drill. The reader of the drill is cut off, too:
+what was in flight to it is delivered again after newer messages, and through quarantine if that happened twice.
+
 The minority is the node that most relays are connected to, so that they wait for confirms which never come. RabbitMQ
 pauses it, see `tests/servers/rabbitmq_partition.py`; until then its clients stay connected to it.
 """
@@ -8,16 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from pillarbox.ops.drill.checker import check
+from pillarbox.ops.drill.ledger import read_writings
 from pillarbox.ops.drill.result import DrillResult
+from pillarbox.ops.drill.target import new_name
 from tests.faults.drilling import drilled
 from tests.faults.mutants import Guard
+from tests.integration.rabbitmq.consumer import channel, take_all
 from tests.servers.availability import available
 from tests.servers.rabbitmq_partition import RabbitMQHostNode, RabbitMQPartition
+from tests.servers.waiting import wait_until
 from tests.soak.outages import HookSocket
 
 LONG = 600.0
@@ -38,14 +46,20 @@ class Partition:
 class Partitions:
     """Cuts off a leader, then a follower: from the other nodes, and every third and fourth time also from clients."""
 
-    def __init__(self, cluster: RabbitMQPartition, minority: RabbitMQHostNode | None) -> None:
+    def __init__(self, cluster: RabbitMQPartition, minority: RabbitMQHostNode | None = None) -> None:
         self._cluster = cluster
         self._minority = minority
+        self.name = new_name()
+        """Of the drill."""
         self.made: list[Partition] = []
 
     def cut(self) -> None:
         number = len(self.made)
-        minority = self._minority or max(self._cluster.nodes, key=lambda node: node.publishers)
+        if not number:
+            self._create_witness()
+        candidates = [self._minority] if self._minority else self._cluster.nodes
+        wait_until(lambda: any(node.publishers for node in candidates), bound=60, what="a relay publishes")
+        minority = max(candidates, key=lambda node: node.publishers)
         other = next(node for node in self._cluster.nodes if node is not minority)
         role, leader = ("follower", other) if number % 2 else ("leader", minority)
         self._cluster.lead(leader)
@@ -55,6 +69,20 @@ class Partitions:
 
     def restore(self) -> None:
         self._cluster.reconnect()
+
+    def published(self) -> list[str]:
+        """The events since the first partition, in the order in which relays published them."""
+        taken = take_all(self._cluster.nodes[0].url(), self._witness)
+        return [str(one.properties.message_id) for one in taken]
+
+    @property
+    def _witness(self) -> str:
+        return f"{self.name}-witness"
+
+    def _create_witness(self) -> None:
+        with channel(self._cluster.nodes[0].url()) as broker:
+            broker.queue_declare(self._witness, durable=True, arguments={"x-queue-type": "quorum"})
+            broker.queue_bind(self._witness, f"{self.name}.copies")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +95,10 @@ class Scene:
     hooks: Path
     monkeypatch: pytest.MonkeyPatch
 
-    def drill(
-        self, partitions: Partitions, *, faults: int, url: str = "", without: Guard | None = None
-    ) -> DrillResult:
+    def drill(self, partitions: Partitions, *, faults: int, url: str = "", without: Guard | None = None) -> DrillResult:
         """Run a drill whose only fault is the partition: it is void unless one took effect."""
         with closing(HookSocket(self.hooks, {"broker": partitions})) as hooks:
-            return drilled(
+            result = drilled(
                 self.folder,
                 self.monkeypatch,
                 "cut-broker",
@@ -81,9 +107,14 @@ class Scene:
                 seconds=LONG,
                 faults=faults,
                 without=without,
+                name=partitions.name,
                 cut_broker=hooks.command("broker", "cut"),
                 restore_broker=hooks.command("broker", "restore"),
             )
+        published = partitions.published()
+        assert published
+        order = check(read_writings(self.folder, in_database=set()).ledger, published).out_of_order
+        return replace(result, findings=result.findings._replace(out_of_order=order))
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +131,7 @@ def scene(
 
 
 def test_a_minority_that_is_cut_off_loses_nothing(scene: Scene) -> None:
-    partitions = Partitions(scene.cluster, None)
+    partitions = Partitions(scene.cluster)
     result = scene.drill(partitions, faults=4)
     assert (result.conclusion, result.violations) == ("passed", [])
     assert result.effective["cut-broker"] == len(partitions.made)
@@ -124,6 +155,6 @@ def test_clients_that_know_only_the_minority_recover_with_it(scene: Scene) -> No
 
 
 def test_without_waiting_for_the_confirm_a_partition_loses_events(scene: Scene) -> None:
-    result = scene.drill(Partitions(scene.cluster, None), faults=1, without="confirm")
+    result = scene.drill(Partitions(scene.cluster), faults=1, without="confirm")
     assert result.conclusion == "failed"
     assert result.findings.lost

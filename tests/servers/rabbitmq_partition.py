@@ -23,7 +23,9 @@ _HANG = 20
 """Seconds after which a node that does not recover by itself is restarted."""
 _RUNNING = "length(rabbit_mnesia:cluster_nodes(running))"
 _LEADERS = "[element(2, amqqueue:get_pid(Q)) || Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q)]"
-_TRANSFER = "[rabbit_quorum_queue:transfer_leadership(Q, '{node}') || Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q)]"
+_TRANSFER = (
+    "[rabbit_quorum_queue:transfer_leadership(Q, '{node}') || Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q)]"
+)
 _PUBLISHERS = "length([C || C <- rabbit_channel:list_local(), rabbit_channel:info(C, [confirm]) == [{confirm, true}]])"
 _NODE = re.compile(r"pillarbox@[\d.]+")
 

@@ -48,7 +48,9 @@ class SwitchedNetwork:
         prefix = f"10.214.{block // 16}"
         self._addresses = [f"{prefix}.{block % 16 * 16 + last}" for last in (*range(1, count + 1), _OUTSIDE)]
         self.hosts = [
-            Host(number=number, namespace=f"pillarbox-{pid}-{number}", address=address, peer_address=f"10.215.0.{number}")
+            Host(
+                number=number, namespace=f"pillarbox-{pid}-{number}", address=address, peer_address=f"10.215.0.{number}"
+            )
             for number, address in enumerate(self._addresses[:count], start=1)
         ]
         self._created = ExitStack()

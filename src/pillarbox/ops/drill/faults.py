@@ -287,9 +287,11 @@ class Nemesis:
                 await asyncio.wait_for(self.queue.transport.ping(), planned.seconds)
             except (UnavailableError, TimeoutError):
                 return True
-            while (found := count_broker_interruptions(folder)) == before and time.monotonic() < until:
+            while time.monotonic() < until:
+                if count_broker_interruptions(folder) > before:
+                    return True
                 await asyncio.sleep(POLL)
-            return found > before
+            return False
 
         await self._cut(self.broker_hooks, planned, done, noticed)
 
