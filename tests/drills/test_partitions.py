@@ -155,6 +155,7 @@ def test_clients_that_know_only_the_minority_recover_with_it(scene: Scene) -> No
 
 
 def test_without_waiting_for_the_confirm_a_partition_loses_events(scene: Scene) -> None:
-    result = scene.drill(Partitions(scene.cluster), faults=1, without="confirm")
+    minority = scene.cluster.nodes[1]
+    result = scene.drill(Partitions(scene.cluster, minority), faults=1, url=minority.url(), without="confirm")
     assert result.conclusion == "failed"
     assert result.findings.lost

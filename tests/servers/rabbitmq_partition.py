@@ -26,7 +26,8 @@ _LEADERS = "[element(2, amqqueue:get_pid(Q)) || Q <- rabbit_amqqueue:list(), amq
 _TRANSFER = (
     "[rabbit_quorum_queue:transfer_leadership(Q, '{node}') || Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q)]"
 )
-_PUBLISHERS = "length([C || C <- rabbit_channel:list_local(), rabbit_channel:info(C, [confirm]) == [{confirm, true}]])"
+_PUBLISHERS = """length([C || C <- rabbit_channel:list_local(),
+    (catch rabbit_channel:info(C, [confirm])) == [{confirm, true}]])"""  # a channel may end meanwhile
 _NODE = re.compile(r"pillarbox@[\d.]+")
 
 
@@ -50,6 +51,21 @@ class RabbitMQHostNode(RabbitMQServer):
         variables = super().environment()
         more = f"{variables['RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS']} -kernel net_ticktime {_TICK_TIME}"
         return variables | {"RABBITMQ_USE_LONGNAME": "true", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": more}
+
+    def evaluate(self, expressions: str) -> str:
+        """The same, repeated while the node accepts no connection, as on a busy machine or just after a partition."""
+        answers: list[str] = []
+
+        def is_answered() -> bool:
+            try:
+                answers.append(super(RabbitMQHostNode, self).evaluate(expressions))
+            except processes.ServerFailed as error:
+                if "failed to connect" not in str(error):
+                    raise
+            return bool(answers)
+
+        wait_until(is_answered, bound=_BOUND, what=f"{self.node} answers")
+        return answers[0]
 
     @property
     def publishers(self) -> int:
