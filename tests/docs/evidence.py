@@ -51,7 +51,7 @@ _NOT_RUN = """## What was not run
   primary is killed and its replica promoted: with synchronous replication nothing is lost. With asynchronous
   replication the failover loses events that were committed and not yet replicated, and effects of delivered ones: no
   outbox can prevent that.
-- The order in which a consumer receives messages while its node of RabbitMQ is cut off: those drills judge the order in
+- The order in which a consumer receives messages when its node of RabbitMQ was cut off: those drills check the order in
   the queue.
 - Other network partitions: of NATS and PostgreSQL clusters, partial ones (two nodes of three that cannot reach each
   other), links that drop single packets between nodes, and RabbitMQ's other settings for partitions.

@@ -15,6 +15,8 @@ from tests.servers.switched_network import Host, SwitchedNetwork
 from tests.servers.waiting import wait_until
 
 _COOKIE = "PILLARBOXTESTCOOKIE"
+_EPMD_PORT = 4369
+"""The same on all nodes of a cluster. It is that of Erlang: in its own namespace it is free."""
 _TICK_TIME = 12
 """Seconds; a node notices after 9 to 15 s that another one is silent. RabbitMQ's default is 60."""
 _BOUND = 90
@@ -46,6 +48,7 @@ class RabbitMQHostNode(RabbitMQServer):
         self.place = host
         self.host, self.peer_host, self.namespace = host.address, host.peer_address, host.namespace
         self.node = f"pillarbox@{host.peer_address}"
+        self._epmd_port = _EPMD_PORT
 
     def environment(self) -> dict[str, str]:
         variables = super().environment()
@@ -114,8 +117,6 @@ class RabbitMQPartition(Server):
             cookie.write_text(_COOKIE)
             cookie.chmod(0o400)
             processes.hand_over(cookie)
-            # Nodes of a cluster must have one port for the port mapper.
-            node._epmd_port = self.nodes[0]._epmd_port
             node.start()
         self._wait_complete()
 

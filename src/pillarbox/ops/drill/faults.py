@@ -23,7 +23,7 @@ from pillarbox.ops.drill.blocked_settlement import BlockedSettlement
 from pillarbox.ops.drill.database import DrillTables
 from pillarbox.ops.drill.fleet import STOP_TIMEOUT, Fleet, Member
 from pillarbox.ops.drill.hooks import OutageHooks
-from pillarbox.ops.drill.ledger import count_broker_interruptions
+from pillarbox.ops.drill.ledger import BrokerInterruptions
 from pillarbox.ops.drill.recovery import FOLLOWING
 from pillarbox.ops.drill.schedule import FaultKind, PlannedFault
 from pillarbox.ops.drill.target import LEASE
@@ -276,22 +276,16 @@ class Nemesis:
         await self._cut(self.database_hooks, planned, done, noticed)
 
     async def _cut_broker(self, planned: PlannedFault, done: ExecutedFault) -> None:
-        folder = self.fleet.folder
-        before = count_broker_interruptions(folder)
+        interruptions = BrokerInterruptions(self.fleet.folder)
 
         async def noticed() -> bool:
             if self.queue is None:
                 return False
-            until = time.monotonic() + planned.seconds
             try:
                 await asyncio.wait_for(self.queue.transport.ping(), planned.seconds)
             except (UnavailableError, TimeoutError):
                 return True
-            while time.monotonic() < until:
-                if count_broker_interruptions(folder) > before:
-                    return True
-                await asyncio.sleep(POLL)
-            return False
+            return await interruptions.wait(planned.seconds)
 
         await self._cut(self.broker_hooks, planned, done, noticed)
 
