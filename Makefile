@@ -38,7 +38,7 @@ soak: venv packages ## run 1,000 schedules of the simulation, the fault tests wi
 	@$(BIN)/python -m pytest tests/drills
 	@$(BIN)/python -m tests.soak $(ARGS)
 
-drills: venv packages ## run drills on every broker, and on clusters whose nodes are killed and cut off (10 minutes)
+drills: venv packages ## run drills on every broker, and on clusters whose nodes are killed and cut off (15 minutes)
 	@$(BIN)/python -m pytest tests/drills
 
 faults: venv packages ## run the tests of the fault matrix and print fault × engine: ARGS="rows…" for some

@@ -44,11 +44,18 @@ _NOT_RUN = """## What was not run
 - Power loss and torn writes, and clusters across real hosts: all processes and servers of a run were on one machine.
 - A real Kafka broker: none was available. `make test` uses librdkafka's mock cluster.
 - Versions of servers other than those in the table of [supported versions](../reference/versions.md).
-- Long runs on clusters: the runs above used single nodes. `make drills` runs short drills in which the leader and a
-  follower of a RabbitMQ cluster of three nodes are killed, and in which a PostgreSQL primary is killed and its replica
-  promoted. With synchronous replication nothing is lost. With asynchronous replication the failover loses events that
-  were committed and not yet replicated, and effects of delivered ones: no outbox can prevent that.
-- Network partitions of a cluster, clusters of NATS, and MariaDB with a replica.
+- Long runs on clusters: the runs above used single nodes. `make drills` runs short drills on clusters. With three nodes
+  of RabbitMQ or NATS, the leader and a follower are killed. With three nodes of RabbitMQ and
+  `cluster_partition_handling = pause_minority`, one node, a leader and then a follower, is cut off from the two others
+  and reconnected; sometimes it is cut off from its clients, too (`tests/drills/test_partitions.py`). A PostgreSQL
+  primary is killed and its replica promoted: with synchronous replication nothing is lost. With asynchronous
+  replication the failover loses events that were committed and not yet replicated, and effects of delivered ones: no
+  outbox can prevent that.
+- The order in which a consumer receives messages when its node of RabbitMQ was cut off: those drills check the order in
+  the queue.
+- Other network partitions: of NATS and PostgreSQL clusters, partial ones (two nodes of three that cannot reach each
+  other), links that drop single packets between nodes, and RabbitMQ's other settings for partitions.
+- MariaDB with a replica.
 """
 
 

@@ -29,6 +29,7 @@ def drilled(
     transport: str = "",
     seconds: float,
     without: Guard | None = None,
+    name: str = "",
     pooler: str = "",
     faults: int | None = None,
     cut_database: str = "",
@@ -38,14 +39,15 @@ def drilled(
 ) -> DrillResult:
     """Run a drill until that many faults were executed and one took effect, or three times as many were executed.
 
-    pooler: URL of the store for writers and consumers. The report is in report.json, in the folder of the test.
+    name: of its queue; empty: a new one. pooler: URL of the store for writers and consumers. The report is in
+    report.json, in the folder of the test.
     """
     monkeypatch.setenv("PILLARBOX_STORE", store)
     monkeypatch.setenv("PILLARBOX_TRANSPORT", transport)
     monkeypatch.setenv("DRILL_WITHOUT", without or "")
     monkeypatch.setenv("DRILL_POOLER", pooler)
     source = SettingsSource()
-    target = DrillTarget.of(source.load(), name=new_name())
+    target = DrillTarget.of(source.load(), name=name or new_name())
     options = DrillOptions(
         seed=SEED,
         seconds=seconds,

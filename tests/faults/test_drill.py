@@ -82,3 +82,21 @@ def test_without_the_fence_the_drill_fails(
 def test_a_drill_without_an_effective_fault_is_void(folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str) -> None:
     result = drilled(folder, monkeypatch, "kill", store=sqlite, seconds=0.01)
     assert (result.conclusion, result.violations) == ("void", [])
+
+
+def test_an_outage_that_neither_drill_nor_relay_notices_is_void(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str, rabbitmq_server: RabbitMQServer
+) -> None:
+    result = drilled(
+        folder,
+        monkeypatch,
+        "cut-broker",
+        store=sqlite,
+        transport=rabbitmq_server.url(),
+        seconds=LONG,
+        faults=1,
+        cut_broker="true",
+        restore_broker="true",
+    )
+    assert (result.conclusion, result.violations) == ("void", [])
+    assert result.faults

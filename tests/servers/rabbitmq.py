@@ -27,10 +27,11 @@ class RabbitMQServer(rabbitmq.RabbitMQServer):
         The text shows atoms, numbers and strings, but no binaries.
         """
         answer = processes.run(
-            [self._erl_call, "-sname", self.node, "-e"],
+            [self._erl_call, "-name" if "." in self.node else "-sname", self.node, "-e"],
             folder=self.folder,
             environment=self.environment(),
             input=f"{expressions}.\n",
+            namespace=self.namespace,
         )
         if not answer.startswith("{ok, "):
             raise processes.ServerFailed(f"RabbitMQ on port {self.port} refused {expressions!r}:\n{answer}")

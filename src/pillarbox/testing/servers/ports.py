@@ -25,10 +25,10 @@ def free_port() -> int:
     raise RuntimeError(f"no free loopback port in {_RANGE.start}-{_RANGE.stop - 1}")
 
 
-def is_open(port: int) -> bool:
+def is_open(port: int, host: str = "127.0.0.1") -> bool:
     """Whether the port accepts connections."""
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((host, port)) == 0
 
 
 @cache

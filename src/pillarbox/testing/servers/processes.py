@@ -152,15 +152,17 @@ def spawn(
     ports: tuple[int, ...] = (),
     environment: Mapping[str, str] | None = None,
     privileged: bool = False,
+    namespace: str = "",
 ) -> Started:
     """Starts a server in the background, as an unprivileged user if root runs the tests.
 
-    With `privileged`, as the user of the tests: no other user may be able to read their interpreter.
+    With `privileged`, as the user of the tests: no other user may be able to read their interpreter. `namespace` is the
+    name of a network namespace to run in, which only root can enter; the ports must then be empty.
     """
     user = [] if privileged else _dropping_privileges()
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [*user, *command],
+            [*_entering(namespace), *user, *command],
             cwd=folder,
             env=clean_environment(folder) | dict(environment or {}),
             stdin=subprocess.DEVNULL,
@@ -179,10 +181,20 @@ def forget(started: Started) -> None:
     registry.processes.remove(started)
 
 
-def run(command: Sequence[str], *, folder: Path, environment: Mapping[str, str] | None = None, input: str = "") -> str:
-    """Runs a server's tool to its end as the servers' user; ServerFailed with what it said if it fails."""
+def run(
+    command: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    input: str = "",
+    namespace: str = "",
+) -> str:
+    """Runs a server's tool to its end as the servers' user; ServerFailed with what it said if it fails.
+
+    `namespace` is the name of a network namespace to run in, which only root can enter.
+    """
     done = subprocess.run(
-        [*_dropping_privileges(), *command],
+        [*_entering(namespace), *_dropping_privileges(), *command],
         cwd=folder,
         env=clean_environment(folder) | dict(environment or {}),
         input=input,
@@ -281,3 +293,7 @@ def _dropping_privileges() -> list[str]:
     if user is None:
         return []
     return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", "--"]
+
+
+def _entering(namespace: str) -> list[str]:
+    return ["nsenter", f"--net=/run/netns/{namespace}", "--"] if namespace else []

@@ -23,6 +23,13 @@ class RabbitMQServer(Server):
     `settings` are lines of its configuration file.
     """
 
+    host = "127.0.0.1"
+    """Where clients connect."""
+    peer_host = "127.0.0.1"
+    """Where other nodes connect."""
+    namespace = ""
+    """The network namespace in which it runs; empty: that of the tests."""
+
     def __init__(self, *, settings: Mapping[str, str] | None = None) -> None:
         self._settings = _SETTINGS | dict(settings or {})
         self._binary = binaries.RABBITMQ_SERVER.path()
@@ -39,7 +46,7 @@ class RabbitMQServer(Server):
         return self._running().pid
 
     def url(self, vhost: str = "%2F") -> str:
-        return f"amqp://guest:guest@127.0.0.1:{self.port}/{vhost}"
+        return f"amqp://guest:guest@{self.host}:{self.port}/{vhost}"
 
     def start(self) -> None:
         """Returns when the broker takes connections, which it does after its queues are recovered."""
@@ -50,8 +57,9 @@ class RabbitMQServer(Server):
             name="RabbitMQ",
             folder=self.folder,
             log=self.folder / "rabbitmq.log",
-            ports=(self.port, self._distribution_port),
+            ports=() if self.namespace else (self.port, self._distribution_port),
             environment=self.environment(),
+            namespace=self.namespace,
         )
         wait_until(self._ready, bound=120, what=f"RabbitMQ on port {self.port} takes connections")
 
@@ -83,12 +91,12 @@ class RabbitMQServer(Server):
         processes.remove_folder(self.folder)
 
     def environment(self) -> dict[str, str]:
-        loopback = "-kernel inet_dist_use_interface {127,0,0,1}"
+        peers = f"-kernel inet_dist_use_interface {{{self.peer_host.replace('.', ',')}}}"
         return {
             # Makes the script become the server instead of watching over it, so that its pid is the server's.
             "detached": "true",
             "ERL_CRASH_DUMP": str(self.folder / "erl_crash.dump"),
-            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_ADDRESS": self.peer_host,
             "ERL_EPMD_PORT": str(self._epmd_port),
             "RABBITMQ_CONF_ENV_FILE": str(self.folder / "no-such-file"),
             "RABBITMQ_CONFIG_FILE": str(self.folder / "rabbitmq.conf"),
@@ -100,10 +108,10 @@ class RabbitMQServer(Server):
             "RABBITMQ_LOGS": "-",
             "RABBITMQ_MNESIA_BASE": str(self.folder / "mnesia"),
             "RABBITMQ_NODENAME": self.node,
-            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODE_IP_ADDRESS": self.host,
             "RABBITMQ_NODE_PORT": str(self.port),
             "RABBITMQ_PLUGINS_DIR": str(self.folder / "plugins"),
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": f"{loopback} -start_epmd false",
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": f"{peers} -start_epmd false",
         }
 
     def _prepare_folder(self) -> None:
@@ -123,21 +131,22 @@ class RabbitMQServer(Server):
         if self._epmd is not None:
             return
         self._epmd = processes.spawn(
-            [self._epmd_binary, "-port", str(self._epmd_port), "-address", "127.0.0.1"],
+            [self._epmd_binary, "-port", str(self._epmd_port), "-address", f"{self.host},{self.peer_host}"],
             name="epmd",
             folder=self.folder,
             log=self.folder / "epmd.log",
-            ports=(self._epmd_port,),
+            ports=() if self.namespace else (self._epmd_port,),
+            namespace=self.namespace,
         )
         epmd = self._epmd
         wait_until(
-            lambda: epmd.must_run() and is_open(self._epmd_port),
+            lambda: epmd.must_run() and is_open(self._epmd_port, self.host),
             bound=90,
             what=f"epmd on port {self._epmd_port} takes connections",
         )
 
     def _ready(self) -> bool:
-        return self._running().must_run() and is_open(self.port)
+        return self._running().must_run() and is_open(self.port, self.host)
 
     def _running(self) -> processes.Started:
         if self._started is None:

@@ -52,6 +52,8 @@ class RabbitMQConnection:
         """Set when the socket is closed."""
         self.lost: UnavailableError | None = None
         self.blocked: UnavailableError | None = None
+        self.unresponsive = False
+        """Whether the connection was cut because the broker did not respond over it."""
         self.declared = False
         """Whether the topology was declared and is not known to have changed since."""
         self.queues: set[str] = set()
@@ -157,6 +159,7 @@ class RabbitMQConnection:
     def abort_unresponsive(self) -> UnavailableError:
         """The broker did not respond in time: cut the connection. Returns the error of everything unconfirmed."""
         error = UnavailableError(f"RabbitMQ at {self._endpoint} did not respond within {self._reply_timeout:g} s")
+        self.unresponsive = self.unresponsive or self.lost is None
         self.abort(error)
         return error
 
@@ -291,8 +294,13 @@ class RabbitMQConnector:
         return self.connection
 
     async def _connect(self) -> RabbitMQConnection:
-        """Connect to the first node that responds, beginning with the one that did so last."""
+        """Connect to the first node that responds, beginning with the one that did so last.
+
+        If that one stopped to respond, it comes last: in the minority of a cluster, a node still accepts connections.
+        """
         failures: list[str] = []
+        if self.connection is not None and self.connection.unresponsive:
+            self._node = (self._node + 1) % len(self._endpoint.nodes)
         for _ in self._endpoint.nodes:
             if self.connection is not None:
                 await self.connection.closed.wait()
