@@ -205,7 +205,7 @@ async def test_each_problem_is_a_card_with_a_link_and_an_action(visit: Visit, bl
     assert list(found) == [
         "billing is paused by an operator.",
         "mail is unavailable.",
-        "4 keys are blocked: pillarbox keys blocked.",
+        "4 keys are blocked; pillarbox keys blocked lists them.",
     ]
     billing, mail, keys = found.values()
     assert 'href="/destination?name=billing"' in billing
