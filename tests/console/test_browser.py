@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -214,6 +215,28 @@ def test_a_time_takes_one_line_on_a_wide_screen(scene: str, browser: Browser) ->
         for path in ("/events", "/dead", "/dead?view=list", "/keys", "/audit"):
             heights = visitor.go(path).eval_on_selector_all(".list time.stamp", LINES)
             assert set(heights) == {1}, path
+
+
+def test_a_time_is_shown_in_the_zone_of_the_browser(scene: str, browser: Browser) -> None:
+    context = browser.new_context(timezone_id="Asia/Tokyo")
+    page = context.new_page()
+    for path in (
+        "/events",
+        "/events?live=1",
+        "/dead?view=list",
+        "/audit",
+        f"{EVENT}{EVENTS[EventState.DEAD_LETTERED]:02x}",
+    ):
+        page.goto(scene + path)
+        stamps = page.locator("time.stamp")
+        assert (path, stamps.count()) != (path, 0)
+        for stamp in stamps.all():
+            written = stamp.get_attribute("datetime") or ""
+            local = datetime.fromisoformat(written).astimezone(timezone(timedelta(hours=9)))
+            assert stamp.inner_text() == local.isoformat(sep=" ", timespec="milliseconds").removesuffix("+09:00")
+            assert stamp.get_attribute("title") == f"{written} (UTC)"
+        assert page.locator(".utc").filter(visible=True).count() == 0
+    context.close()
 
 
 @pytest.fixture
