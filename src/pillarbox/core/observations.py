@@ -291,7 +291,9 @@ Observation = (
     | Pruned
     | OperatorRequestsExecuted
 )
+"""What a relay reports to its observers."""
 Observer = Callable[[Observation], None]
+"""Must neither raise nor block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
