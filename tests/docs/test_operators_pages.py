@@ -208,7 +208,7 @@ def check_archived(scene: Scene) -> None:
 def console(scene: Scene) -> None:
     port = free_port()
     (scene.home / "password").write_text("correct horse\n")
-    # A person types the password twice.
+    # The command prompts twice on a terminal.
     scene.instead |= {"ada --role admin --payloads\n": "ada --role admin --payloads < password\n"}
     scene.variables["PILLARBOX_CONSOLE__LISTEN"] = f"127.0.0.1:{port}"
 
