@@ -8,7 +8,7 @@ COMPILE := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 .DEFAULT_GOAL := help
-.PHONY: help venv packages demo demo-notifications demo-ingestion test bench test-kafka test-large test-extremes versions check soak drills faults fmt docs image servers lock clean
+.PHONY: help venv packages demo demo-notifications demo-ingestion test bench test-kafka test-large test-sdist test-extremes versions check soak drills faults fmt docs image servers lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -47,6 +47,10 @@ faults: venv packages ## run the tests of the fault matrix and print fault × en
 
 bench: venv packages ## run the benchmarks, at most 60 min; ARGS=--quick: at most 5
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+test-sdist: venv ## run all unit tests from the unpacked source distribution (5 minutes)
+	@SDIST_TESTS="tests/unit tests/docs/test_links.py tests/upgrades" \
+		$(BIN)/python -m pytest tests/e2e/test_packaging.py -k passes_its_own_tests
 
 test-kafka: venv ## run the suites of Kafka against a real broker: KAFKA_URL=kafka://127.0.0.1:9092
 	@test -n "$$KAFKA_URL" || { echo "set KAFKA_URL; docker compose -f docker-compose.kafka.yml up starts a broker"; exit 2; }

@@ -10,6 +10,7 @@ FOLDER = "docs/reference/python"
 MODULES: Mapping[str, str] = {
     "pillarbox": "The names that applications import.",
     "pillarbox.adapters": "The names that authors of stores, transports and sources import.",
+    "pillarbox.console": "The web console as an ASGI application.",
     "pillarbox.observations": "What relays and consumers report to observers.",
     "pillarbox.stores.postgres": "PostgreSQL.",
     "pillarbox.stores.mariadb": "MariaDB.",
@@ -21,9 +22,18 @@ MODULES: Mapping[str, str] = {
     "pillarbox.transports.redis": "Redis Streams.",
     "pillarbox.transports.webhook": "Webhooks, and the verifier for receivers.",
     "pillarbox.transports.handlers": "Handlers in the process of the relay.",
+    "pillarbox.transports.stdout": "Standard output, for development.",
+    "pillarbox.transports.memory": "A transport in the memory of one process, which fails on command, for tests.",
+    "pillarbox.transports.memory_source": "A source in the memory of one process, for tests.",
     "pillarbox.inbox": "Idempotent consumers.",
+    "pillarbox.telemetry.logs": "Log lines for the observations of relays.",
+    "pillarbox.telemetry.consumer_logs": "Log lines for the observations of consumers.",
     "pillarbox.telemetry.prometheus": "Metrics for Prometheus.",
     "pillarbox.telemetry.opentelemetry": "Traces for OpenTelemetry.",
+    "pillarbox.testing": "For the tests of your service.",
+    "pillarbox.testing.servers": "PostgreSQL and RabbitMQ for tests, private to one test run.",
+    "pillarbox.testing.waiting": "Waiting for a condition instead of a number of seconds.",
+    "pillarbox.integrations.django.testing": "A relay for the tests of a Django project.",
 }
 
 
@@ -36,8 +46,10 @@ def public_names(root: Path, module: str) -> list[str]:
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["__all__"]:
             names: list[str] = ast.literal_eval(node.value)
             return [name for name in names if not name.startswith("__")]
-    defined = (node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef))
-    return [name for name in defined if not name.startswith("_")]
+    kinds = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    defined = (node.name for node in tree.body if isinstance(node, kinds))
+    # Each once: the overloads of a function have its name.
+    return [name for name in dict.fromkeys(defined) if not name.startswith("_")]
 
 
 def integrations(root: Path) -> dict[str, str]:

@@ -13,6 +13,7 @@ from pillarbox import Inbox
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayRegistration
+from pillarbox.core.message import Held
 from pillarbox.core.outcome import DELIVERED, Dead, Outcome, Retry
 from pillarbox.core.statistics import OUTBOX, BacklogStatistics, ConsumerStatistics, OutcomeStatistics, to_json
 from pillarbox.testing.conformance.lane_owner import Owner
@@ -54,6 +55,8 @@ def _events() -> Iterator[Event]:
             correlation_id=f"cart-{order}",
             trace_id="4bf92f3577b34da6a3ce929d0e0e4736",
         )
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    yield Event("invoice.due", {}, event_id=f"0193c2f0-6b1e-7c3a-9f57-{64:012x}", available_at=tomorrow)
 
 
 async def _work(store: AdminStore) -> None:
@@ -67,6 +70,10 @@ async def _work(store: AdminStore) -> None:
     await store.admin.requests.override("billing", paused=True, by="ada")
     await store.admin.requests.override("search", rate_limit=500, by="ada")
     for number, message in enumerate(await owner.ready(limit=1000)):
+        if number == 7:  # number 5 blocks its key
+            await owner.hold(Held.WAITING, message, to="billing")
+        if number == 21:
+            await owner.hold(Held.PARKED, message, to="mailer")
         if (outcome := _outcome(number)) is not None:
             await owner.settle(outcome[0], message, to=outcome[1], seconds=0.0034 * (1 + number))
 

@@ -55,6 +55,7 @@ async def test_the_api_shows_the_inbox_like_the_command(visit: Visit, stock: Sto
         "failures": 2,
         "dead_lettered": 1,
         "last_error": "no address",
+        "expired_records": 0,
     }
     assert (by_hand["records"], by_hand["processed"], by_hand["last_failed_at"]) == (1, None, None)
     assert (reported["retention_seconds"], reported["expired_records"]) == (120 * 86_400, 0)

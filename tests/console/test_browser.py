@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from pillarbox.admin.states import EventState
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
 from pillarbox.ops.console.access import Role, User
@@ -37,16 +39,30 @@ PAGES = (
     "/store",
     "/audit",
 )
+EVENTS = {
+    EventState.DEAD_LETTERED: 3,
+    EventState.BLOCKED: 5,
+    EventState.RETRYING: 6,
+    EventState.WAITING: 7,
+    EventState.READY: 15,
+    EventState.PARKED: 21,
+    EventState.DELAYED: 64,
+}
+"""The number of an event of the scene in each state."""
+EVENT = "/event?id=0193c2f0-6b1e-7c3a-9f57-0000000000"
 MORE = (
+    *(f"/events?state={state}" for state in EventState),
     "/dead?view=list",
     "/dead/edit?dead_letter_id=1",
-    "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000003",
+    *(f"{EVENT}{number:02x}" for number in EVENTS.values()),
     "/replay?destination=orders",
     "/dead/decide?action=discard",
+    "/keys/decide?action=skip",
     "/events/decide?action=retry&status=PENDING",
     "/store?doctor=1",
     "/nowhere",
 )
+WIDTHS = (1440, 1280, 390)
 
 
 @pytest.fixture(scope="module")
@@ -76,18 +92,58 @@ LINES = """all => all.map(one => new Set([...one.getClientRects()].map(part => M
 def test_every_page_fits_is_readable_and_respects_its_policy(scene: str, browser: Browser) -> None:
     for scheme in SCHEMES:
         with watched(browser, scene, scheme=scheme) as visitor:
-            for path, width in product((*PAGES, *MORE), (1440, 1280, 390)):
-                page = visitor.page
-                page.set_viewport_size({"width": width, "height": 860})
+            for path, width in product((*PAGES, *MORE), WIDTHS):
+                visitor.page.set_viewport_size({"width": width, "height": 860})
                 # A style follows the width at once; charts are drawn in that which the page is loaded with.
-                if width == 1280 or path == "/":
+                if width == WIDTHS[0] or path == "/":
                     visitor.go(path)
-                wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-                assert (path, max(wide, 0)) == (path, 0), f"{width} {scheme}"
-                assert (path, page.evaluate(OVERLAPPING)) == (path, []), f"{width} {scheme}"
-                assert page.evaluate("document.documentElement.dataset.theme") == scheme
-                assert (path, page.evaluate(CONTRAST)) == (path, [])
-                visitor.check()
+                check_layout(visitor, path, width, scheme)
+
+
+def check_layout(visitor: Watched, path: str, width: int, scheme: str) -> None:
+    """The page of that path is shown; nothing runs over its edge or its neighbour, and all text is readable."""
+    page = visitor.page
+    assert page.url == visitor.base + path
+    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert (path, max(wide, 0)) == (path, 0), f"{width} {scheme}"
+    assert (path, page.evaluate(OVERLAPPING)) == (path, []), f"{width} {scheme}"
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    assert (path, page.evaluate(CONTRAST)) == (path, []), f"{width} {scheme}"
+    visitor.check()
+
+
+def test_the_scene_has_an_event_in_each_state(scene: str, browser: Browser) -> None:
+    with watched(browser, scene) as visitor:
+        for state, number in EVENTS.items():
+            page = visitor.go(f"{EVENT}{number:02x}")
+            assert (state, page.locator(f"main .badge:text-is('{state.label}')").count()) != (state, 0)
+            listed = visitor.go(f"/events?state={state}").locator("tbody a.id")
+            assert (state, listed.count()) != (state, 0)
+
+
+def test_the_review_of_an_edit_fits_and_is_readable(scene: str, browser: Browser) -> None:
+    for scheme in SCHEMES:
+        with watched(browser, scene, scheme=scheme, width=WIDTHS[0]) as visitor:
+            page = visitor.go("/dead/edit?dead_letter_id=1")
+            page.get_by_label("Payload").fill(
+                '{"total": {"amount": 1, "currency": "EUR"}, "note": "' + "long " * 80 + '"}'
+            )
+            page.get_by_role("button", name="Review changes").click()
+            page.get_by_role("button", name="Retry", exact=True).wait_for()
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 860})
+                check_layout(visitor, "/dead/edit", width, scheme)
+
+
+def test_the_login_fits_and_is_readable(shop: Stock, tmp_path: Path, browser: Browser) -> None:
+    write(tmp_path / "pillarbox.users", {"vera": UserEntry(user=User(name="vera"), hash=hashed("correct horse"))})
+    with serving(shop.url, tmp_path) as base:
+        for scheme in SCHEMES:
+            with watched(browser, base, scheme=scheme) as visitor:
+                for width in WIDTHS:
+                    visitor.page.set_viewport_size({"width": width, "height": 860})
+                    visitor.go("/login")
+                    check_layout(visitor, "/login", width, scheme)
 
 
 def test_charts_are_drawn_from_samples(scene: str, browser: Browser) -> None:
@@ -159,6 +215,28 @@ def test_a_time_takes_one_line_on_a_wide_screen(scene: str, browser: Browser) ->
         for path in ("/events", "/dead", "/dead?view=list", "/keys", "/audit"):
             heights = visitor.go(path).eval_on_selector_all(".list time.stamp", LINES)
             assert set(heights) == {1}, path
+
+
+def test_a_time_is_shown_in_the_zone_of_the_browser(scene: str, browser: Browser) -> None:
+    context = browser.new_context(timezone_id="Asia/Tokyo")
+    page = context.new_page()
+    for path in (
+        "/events",
+        "/events?live=1",
+        "/dead?view=list",
+        "/audit",
+        f"{EVENT}{EVENTS[EventState.DEAD_LETTERED]:02x}",
+    ):
+        page.goto(scene + path)
+        stamps = page.locator("time.stamp")
+        assert (path, stamps.count()) != (path, 0)
+        for stamp in stamps.all():
+            written = stamp.get_attribute("datetime") or ""
+            local = datetime.fromisoformat(written).astimezone(timezone(timedelta(hours=9)))
+            assert stamp.inner_text() == local.isoformat(sep=" ", timespec="milliseconds").removesuffix("+09:00")
+            assert stamp.get_attribute("title") == f"{written} (UTC)"
+        assert page.locator(".utc").filter(visible=True).count() == 0
+    context.close()
 
 
 @pytest.fixture

@@ -244,10 +244,18 @@ PAGES = (
     "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000003",
     "/event?id=0193c2f0-6b1e-7c3a-9f57-000000000007",
     "/dead",
+    "/dead?view=list",
+    "/dead/edit?dead_letter_id=1",
+    *(f"/dead/decide?action={action}" for action in ("retry", "discard")),
+    *(f"/events/decide?action={action}&status=PENDING" for action in ("retry", "discard")),
     "/destinations",
     "/destination?name=mailer",
     "/keys",
+    *(f"/keys/decide?action={action}" for action in ("retry", "skip", "discard")),
     "/relays",
+    "/replay?destination=orders",
+    "/inbox",
+    "/store",
     "/audit",
 )
 

@@ -179,14 +179,51 @@ async def test_the_inbox_shows_the_statistics_of_each_consumer(visit: Visit, sto
     page = await (await visit(stock, settings=Settings.load(None, {}, {}))).page_text("/inbox")
     rows = re.findall(r'<tr>\s*<td data-label="Consumer"[^>]*>(.+?)</td>(.+?)</tr>', page, re.DOTALL)
     assert {name: re.findall(r'class="(n|n bad)">([^<]+)<', row) for name, row in rows} == {
-        "billing": [("n", "0"), ("n", "1,234"), ("n", "5"), ("n bad", "6"), ("n bad", "7")],
-        "by hand": [("n", "1"), ("n", NOTHING), ("n", NOTHING), ("n", NOTHING), ("n", NOTHING)],
-        "search": [("n", "0"), ("n", "3"), ("n", "0"), ("n", "0"), ("n", "0")],
+        "billing": [("n", "0"), ("n", "0"), ("n", "1,234"), ("n", "5"), ("n bad", "6"), ("n bad", "7")],
+        "by hand": [("n", "1"), ("n", "0"), ("n", NOTHING), ("n", NOTHING), ("n", NOTHING), ("n", NOTHING)],
+        "search": [("n", "0"), ("n", "0"), ("n", "3"), ("n", "0"), ("n", "0"), ("n", "0")],
     }
     assert page.count('<tr class="error">') == 1
     assert "</time> no &lt;address&gt;</div>" in page
     assert "Failed, 24 h" in page
     assert "Processed-event records are kept for 120 d. 0 are older" in page
+
+
+def admit(stock: Stock, consumer: str, *event_ids: str) -> None:
+    with stock.transaction() as transaction:
+        for event_id in event_ids:
+            Inbox().admit(transaction, consumer, event_id)
+
+
+async def test_the_inbox_counts_what_the_next_pruning_deletes_by_consumer(visit: Visit, stock: Stock) -> None:
+    admit(stock, "search", "e1", "e2")
+    admit(stock, "billing", "e1")
+    with stock.transaction() as transaction:
+        transaction.execute("UPDATE outbox_inbox SET received_at = '2020-01-01T00:00:00.000Z'")
+    admit(stock, "search", "e3")
+    visitor = await visit(stock, settings=Settings.load(None, {}, {}))
+    page = await visitor.page_text("/inbox")
+    assert re.findall(r'data-label="To be pruned" class="n">([^<]+)<', page) == ["1", "2"]
+    assert "3 are older; the next pruning deletes them." in page
+    assert "pillarbox prune --dry-run" in page
+    unknown = await (await visit(stock)).page_text("/inbox")
+    assert "To be pruned" not in unknown
+    done = await asyncio.to_thread(fresh_pillarbox, "inbox", "list", PILLARBOX_STORE=stock.url)
+    assert "3 are older" in done.stderr
+    assert [line.split()[:3] for line in done.stdout.splitlines()[1:]] == [["billing", "1", "1"], ["search", "3", "2"]]
+
+
+async def test_counts_of_what_pruning_deletes_are_lower_bounds_beyond_a_limit(
+    visit: Visit, shop: Stock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admit(shop, "billing", "e1", "e2", "e3")
+    with shop.transaction() as transaction:
+        transaction.execute("UPDATE outbox_inbox SET received_at = '2020-01-01T00:00:00.000Z'")
+    for module in ("pillarbox.stores.admin.archive", "pillarbox.ops.inbox"):
+        monkeypatch.setattr(f"{module}.COUNTED", 1)
+    page = await (await visit(shop, settings=Settings.load(None, {}, {}))).page_text("/inbox")
+    assert 'data-label="To be pruned" class="n">\N{GREATER-THAN OR EQUAL TO} 2<' in page
+    assert "the counts per consumer are lower bounds" in page
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,17 @@
 """`make docs` builds a site of every page: links and anchors are valid, and no page loads anything from elsewhere."""
 
+import ast
 import json
 import os
 import re
 import runpy
 import subprocess
 import sys
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
+import griffe
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, name
@@ -44,6 +48,7 @@ def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
     assert re.findall(r"""(?:url\(|@import)\s*["']?(?:https?:)?//[^)"']+""", styles) == []
 
 
+BLOCK = re.compile(r"^ *```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 REFERENCE = runpy.run_path(str(ROOT / "docs/site/python_reference.py"))
 MODULES = {**REFERENCE["MODULES"], **REFERENCE["integrations"](ROOT)}
 
@@ -54,6 +59,46 @@ def test_the_python_reference_describes_every_public_name(site: Path, module: st
     page = (site / "docs/reference/python" / module / "index.html").read_text(encoding="utf-8")
     assert names
     assert [name for name in names if f'id="{module}.{name}"' not in page] == []
+
+
+def imported_from_pillarbox(page: Path) -> Iterator[tuple[str, str]]:
+    """Module and name of each import in the examples of a page; the name is "" where the module is imported."""
+    for block in BLOCK.findall(page.read_text(encoding="utf-8")):
+        for node in ast.walk(ast.parse(textwrap.dedent(block))):
+            if isinstance(node, ast.ImportFrom):
+                found = [(node.module or "", alias.name) for alias in node.names]
+            elif isinstance(node, ast.Import):
+                found = [(alias.name, "") for alias in node.names]
+            else:
+                continue
+            yield from (one for one in found if one[0].split(".")[0] == "pillarbox")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_the_python_reference_has_every_name_that_a_page_imports(page: Path) -> None:
+    missing = [
+        (module, imported)
+        for module, imported in imported_from_pillarbox(page)
+        if f"{module}.{imported}" not in MODULES
+        and (module not in MODULES or imported not in ("", *REFERENCE["public_names"](ROOT, module)))
+    ]
+    assert missing == []
+
+
+def test_pages_import_from_pillarbox() -> None:
+    assert len({module for page in PAGES for module, _ in imported_from_pillarbox(page)}) > 20
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    package = griffe.load("pillarbox", search_paths=[ROOT / "src"], resolve_aliases=True)
+    assert isinstance(package, griffe.Module)
+    undocumented = [
+        f"{module}.{public}"
+        for module in MODULES
+        for public in REFERENCE["public_names"](ROOT, module)
+        if not package[f"{module}.{public}".removeprefix("pillarbox.")].has_docstring
+    ]
+    assert undocumented == []
 
 
 def test_settings_appear_in_the_python_reference_with_default_and_help(site: Path) -> None:

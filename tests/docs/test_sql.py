@@ -10,6 +10,7 @@ import pytest
 
 from pillarbox import Event, Outbox
 from pillarbox.core.outcome import DELIVERED, Dead
+from pillarbox.stores.mariadb.wakeup import FIRST_POLL, LONGEST_POLL
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.lane_owner import Owner
 from tests.docs.pages import ROOT, blocks
@@ -18,6 +19,13 @@ SCHEMA = ROOT / "docs/reference/schema.md"
 NAMES = (ROOT / "docs/contributing/source-names.md").read_text(encoding="utf-8")
 VIEWS = ("outbox_event", "outbox_events", "event_outbox", "event_outbox_dlq", "outbox_integration_event")
 QUERIES = [line for block in blocks(SCHEMA, "sql") for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("page", ["docs/how-to/plain-sql-producers.md", "docs/reference/mariadb.md"])
+def test_a_page_says_how_often_an_idle_relay_polls_mariadb(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert f"every {FIRST_POLL * 1000:.0f} to {LONGEST_POLL * 1000:.0f} ms" in text
+    assert "MariaDB has no notifications" in text
 
 
 @pytest.fixture(scope="module")

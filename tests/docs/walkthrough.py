@@ -24,6 +24,8 @@ from tests.docs.shell import BOUND, Shell
 from tests.servers.waiting import wait_until
 
 _BLOCK = re.compile(r"([^\n]*)\n+```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_CONSOLE = re.compile(r"^```console\n.*?^```$", re.MULTILINE | re.DOTALL)
+_SECTION = re.compile(r"^## (.+)\n", re.MULTILINE)
 _FILE = re.compile(r"`([\w./]+)`:$")
 _TERMINAL = re.compile(r"`(\w+)\$`")
 _COMMAND = re.compile(r"(\w*)\$ (.+)")
@@ -54,6 +56,17 @@ class Turn:
     def pattern(self) -> str:
         """What the screen must match. Room between words does not count; `…` alone stands for any lines."""
         return "".join("(?:.*\n)*" if line == "…" else f"{_pattern(line)}\n" for line in self.shows if line.strip())
+
+
+def commands_by_section(page: Path) -> dict[str, str]:
+    """The console blocks of each section that has any; "" is what stands before the first section."""
+    title, *sections = _SECTION.split(page.read_text(encoding="utf-8"))
+    found = {"": title} | dict(zip(sections[::2], sections[1::2], strict=True))
+    return {
+        name: "".join(f"\n\n{block}\n" for block in _CONSOLE.findall(text))
+        for name, text in found.items()
+        if _CONSOLE.search(text)
+    }
 
 
 def steps(page: str) -> Iterator[File | Turn]:
@@ -121,8 +134,12 @@ class Reader:
 
     def follow(self, page: Path) -> None:
         """Follow the page. Raises AssertionError at the first difference."""
+        self.follow_text(page.read_text(encoding="utf-8"))
+
+    def follow_text(self, text: str) -> None:
+        """Follow a part of a page."""
         with self._open:
-            for step in steps(self._here(page.read_text(encoding="utf-8"))):
+            for step in steps(self._here(text)):
                 if isinstance(step, File):
                     (self._folder() / step.name).write_text(step.content, encoding="utf-8")
                 else:

@@ -6,15 +6,20 @@ and built anew when their lock changes; the wheel is installed anew for each tes
 
 import hashlib
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 _LOCKS = ROOT / "requirements" / "frameworks"
 _FOLDER = Path(sys.prefix) / "frameworks"
+_ASSIGNMENT = re.compile(r"[A-Z_]+=")
 
 
 class Environment:
@@ -42,11 +47,14 @@ class Environment:
     def run(
         self, *command: str, folder: Path, environment: Mapping[str, str] | None = None, bound: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program of the environment in the folder and return its output; fails if it does."""
+        """Run a program of the environment or of the system in the folder and return its output; fails if it does."""
+        variables = self.variables(environment)
+        program = shutil.which(command[0], path=variables["PATH"])
+        assert program is not None, f"{command[0]} is not installed"
         ran = subprocess.run(
-            [str(self.bin / command[0]), *command[1:]],
+            [program, *command[1:]],
             cwd=folder,
-            env=self.variables(environment),
+            env=variables,
             capture_output=True,
             text=True,
             timeout=bound,
@@ -70,6 +78,39 @@ class Environment:
     def _pip(self, *arguments: str) -> None:
         install: Sequence[str] = ("install", "--quiet", "--disable-pip-version-check", "--no-input")
         subprocess.run([str(self.bin / "python"), "-m", "pip", *install, *arguments], check=True)
+
+
+class Typed(NamedTuple):
+    """A command of a README."""
+
+    words: list[str]
+    variables: dict[str, str]
+    """Those that the line sets for the command: `NAME=value command`."""
+
+    def at(self, port: int) -> list[str]:
+        """The words with this port of loopback instead of that of the page."""
+        return [re.sub(r"(?<=//127\.0\.0\.1:)\d+", str(port), word) for word in self.words]
+
+
+def typed(folder: Path) -> list[Typed]:
+    """Return what the README of an example says to type after `$`, in order."""
+    return [typed_line(line) for line in re.findall(r"^\$ (.+)$", _readme(folder), re.MULTILINE)]
+
+
+def typed_inline(folder: Path, beginning: str) -> Typed:
+    """Return the command that begins so and stands as code in the text of the README."""
+    [line] = re.findall(rf"`({re.escape(beginning)}[^`\n]*)`", _readme(folder))
+    return typed_line(line)
+
+
+def typed_line(line: str) -> Typed:
+    words = shlex.split(line)
+    variables = dict(word.split("=", 1) for word in takewhile(_ASSIGNMENT.match, words))
+    return Typed(words[len(variables) :], variables)
+
+
+def _readme(folder: Path) -> str:
+    return (folder / "README.md").read_text(encoding="utf-8")
 
 
 def copy_example(name: str, folder: Path) -> Path:

@@ -1,4 +1,7 @@
-"""examples/fastapi_shop in an empty folder and its own environment, with the relay as a process and in the app."""
+"""examples/fastapi_shop in an empty folder and its own environment, with the commands of its README.
+
+The relay runs as a process and in the application.
+"""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +12,7 @@ import pytest
 from pika.exceptions import ChannelClosedByBroker
 
 from tests.frameworks.conftest import MakeEnvironment
-from tests.frameworks.environment import Environment, copy_example
+from tests.frameworks.environment import Environment, copy_example, typed, typed_inline
 from tests.frameworks.serving import BOUND, post, running
 from tests.integration.rabbitmq.consumer import Taken, channel, take_all
 from tests.servers.ports import free_port
@@ -26,12 +29,17 @@ class Shop:
             "DATABASE_URL": database.replace("postgresql://", "postgresql+asyncpg://"),
             "PILLARBOX_TRANSPORT": broker,
         }
+        install, *exports, self.migrate, self.serve, self.relay, place, ship, self.list = typed(folder)
+        self.install, self.orders = install, (place, ship)
+        exported = [export.words[1].partition("=")[0] for export in exports if export.words[0] == "export"]
+        assert exported == list(self.variables)
 
     def run(self, *command: str) -> str:
-        return self.environment.run(*command, folder=self.folder, environment=self.variables).stdout
+        variables = self.variables | {"PIP_NO_INDEX": "1"}
+        return self.environment.run(*command, folder=self.folder, environment=variables).stdout
 
     def statuses(self) -> list[str]:
-        listed = json.loads(self.run("pillarbox", "events", "list", "--json"))
+        listed = json.loads(self.run(*self.list.words, "--json"))
         return [event["status"] for event in listed["events"]]
 
     def billed(self, count: int) -> list[Taken]:
@@ -53,17 +61,18 @@ def shop(
 ) -> Iterator[Shop]:
     folder = copy_example("fastapi_shop", tmp_path)
     made = Shop(environment("fastapi"), folder, empty_postgres_url, rabbitmq_server.url())
-    made.run("alembic", "upgrade", "head")
+    for preparation in (made.install, made.migrate):
+        made.run(*preparation.words)
     yield made
     with channel(made.broker) as broker:
         broker.queue_delete("billing")
         broker.exchange_delete("shop.events")
 
 
-def place_and_ship(port: int) -> None:
-    assert post(port, "/orders/ada") == (201, {"id": 1})
+def place_and_ship(shop: Shop, port: int) -> None:
+    answers = [json.loads(shop.run(*order.at(port))) for order in shop.orders]
+    assert answers == [{"id": 1}, {"state": "shipped"}]
     assert post(port, "/orders/mallory") == (402, None)
-    assert post(port, "/orders/1/ship") == (200, {"state": "shipped"})
 
 
 def check_billed(shop: Shop) -> None:
@@ -74,28 +83,20 @@ def check_billed(shop: Shop) -> None:
 
 def test_the_relay_as_a_process_sends_what_the_application_committed(shop: Shop) -> None:
     port = free_port()
-    with running(
-        shop.environment,
-        "uvicorn",
-        "shop.app:app",
-        "--port",
-        str(port),
-        folder=shop.folder,
-        variables=shop.variables,
-        port=port,
-    ):
-        place_and_ship(port)
+    command = (*shop.serve.words, "--port", str(port))
+    with running(shop.environment, *command, folder=shop.folder, variables=shop.variables, port=port):
+        place_and_ship(shop, port)
         assert shop.statuses() == ["PENDING", "PENDING"]
-        with running(shop.environment, "pillarbox", "relay", folder=shop.folder, variables=shop.variables):
+        with running(shop.environment, *shop.relay.words, folder=shop.folder, variables=shop.variables):
             check_billed(shop)
 
 
 def test_the_relay_in_the_lifespan_sends_what_the_application_committed(shop: Shop) -> None:
     port = free_port()
-    variables = shop.variables | {"RELAY": "lifespan"}
-    command = ("uvicorn", "shop.app:app", "--port", str(port))
+    serve = typed_inline(shop.folder, "RELAY=")
+    variables, command = shop.variables | serve.variables, (*serve.words, "--port", str(port))
     with running(shop.environment, *command, folder=shop.folder, variables=variables, port=port):
-        place_and_ship(port)
+        place_and_ship(shop, port)
         check_billed(shop)
 
 

@@ -1,6 +1,5 @@
 """examples/faststream_app, from an empty folder in an environment of its own, with the commands of its README."""
 
-import re
 import uuid
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import psycopg
 import pytest
 
 from tests.frameworks.conftest import MakeEnvironment
-from tests.frameworks.environment import copy_example
+from tests.frameworks.environment import copy_example, typed
 from tests.frameworks.programs import running
 from tests.servers.processes import Started
 from tests.servers.rabbitmq import RabbitMQServer
@@ -29,12 +28,6 @@ def folder(tmp_path: Path) -> Path:
     return copy_example("faststream_app", tmp_path)
 
 
-def commands(folder: Path) -> list[list[str]]:
-    """What the README says to type."""
-    text = (folder / "README.md").read_text(encoding="utf-8")
-    return [line.split() for line in re.findall(r"^\$ (.+)$", text, re.MULTILINE)]
-
-
 def sent(database: str) -> list[tuple[int, int]]:
     with psycopg.connect(database) as connection:
         if connection.execute("SELECT to_regclass('invoice')").fetchone() == (None,):
@@ -46,11 +39,11 @@ def test_the_example_bills_each_order_once_also_after_a_kill(
     environment: MakeEnvironment, folder: Path, variables: dict[str, str]
 ) -> None:
     own, database = environment("faststream"), variables["PILLARBOX_STORE"]
-    *preparation, (program, *arguments) = commands(folder)
+    *preparation, ((program, *arguments), _) = typed(folder)
     assert program == "faststream"
     service = [str(own.bin / program), *arguments]
     for command in preparation:
-        own.run(*command, folder=folder, environment=variables)
+        own.run(*command.words, folder=folder, environment=variables)
     with running(service, folder, own.variables(variables)) as started:
         wait_for(started, database, [(42, 1999)])
     own.run("python", "place.py", "43", "5", folder=folder, environment=variables)

@@ -223,6 +223,12 @@ async def test_a_list_of_consumers_reads_a_bounded_number_of_records(store: Meas
     assert read <= 3 * 2 * 10_001 + MOST
 
 
+async def test_expired_inbox_records_read_a_bounded_number_of_records(store: Measured) -> None:
+    read, found = await cost(store, store.admin.archive.count_expired_inbox(0.0))
+    assert sum(found.values()) == 10_001
+    assert read <= 3 * 10_001 + MOST  # once in the index, and twice in the table that is grouped
+
+
 async def test_blocked_keys_read_a_bounded_number_of_rows(store: Measured) -> None:
     read, _ = await cost(store, store.admin.keys.blocked())
     assert read <= 60_000

@@ -141,6 +141,11 @@ async def test_rows_past_their_retention_are_counted_up_to_a_limit(explain: Expl
     assert cost.everywhere <= len(ages) * BATCH, cost
 
 
+async def test_expired_inbox_records_are_counted_up_to_a_limit(explain: Explainer) -> None:
+    cost = await explain.cost_of_named(STATEMENTS.get("expired_inbox_records"), most=BATCH, prepare=SOME, inbox=0.0)
+    assert cost.everywhere <= BATCH, cost
+
+
 @pytest.mark.parametrize(("destination", "found"), [("orders", 6), ("", 1)])
 async def test_the_event_that_a_waiting_event_waits_for_is_found_past_all_in_between(
     explain: Explainer, bad_day: str, destination: str, found: int

@@ -5,7 +5,7 @@
     requests       add · drain · override                         what operators ask relays for
     audit          add · list                                     who did what
     replays        count · chosen · begin · find · copy           delivered events are sent again
-    archive        count_expired · read · drop · erase                    old rows are exported to a file, then deleted
+    archive        count_expired · count_expired_inbox · read · drop · erase   old rows are exported, then deleted
     keys           blocked · busiest · queue                      what holds ordering keys back
     inspection     overview · states · destinations · relays · consumers   the state of outbox and inbox
     samples        since                                          statistics over time

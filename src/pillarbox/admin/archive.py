@@ -32,6 +32,13 @@ class Archive(Protocol):
         """Count the rows past their retention period."""
         ...
 
+    async def count_expired_inbox(self, retention: float) -> dict[str, int]:
+        """Count the inbox records older than `retention` seconds by consumer.
+
+        At most `COUNTED + 1` records are counted, of all consumers together; the counts are then lower bounds.
+        """
+        ...
+
     async def read(
         self,
         table: Table,

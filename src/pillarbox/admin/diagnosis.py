@@ -37,14 +37,17 @@ class CheckResult(NamedTuple):
 
 
 def passed(message: str) -> CheckResult:
+    """Return the result of a check that found no problem; the message says what it found."""
     return CheckResult("pass", message)
 
 
 def warned(message: str, fix: str) -> CheckResult:
+    """Return a warning: delivery works, but the operator should apply the fix."""
     return CheckResult("warn", message, fix)
 
 
 def failed(message: str, fix: str) -> CheckResult:
+    """Return a failure: delivery does not work, or not as configured, until the operator applies the fix."""
     return CheckResult("fail", message, fix)
 
 

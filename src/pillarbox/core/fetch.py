@@ -95,6 +95,7 @@ class NextInQueues:
 
 
 FetchQuery = Ready | Due | Parked | NextInQueues
+"""Which pending messages to fetch."""
 
 
 class OrphanedQueues(NamedTuple):

@@ -1,7 +1,6 @@
 """What a relay announces: frozen values. Logs, metrics and traces are observers; so are tests.
 
-An observer is one callable that must neither raise nor block. Without observers nothing is announced per event. A
-`BatchObserver` receives deliveries per batch.
+Without observers nothing is announced per event. A `BatchObserver` receives deliveries per batch.
 """
 
 from __future__ import annotations
@@ -291,7 +290,9 @@ Observation = (
     | Pruned
     | OperatorRequestsExecuted
 )
+"""What a relay reports to its observers."""
 Observer = Callable[[Observation], None]
+"""One callable that must neither raise nor block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,8 +339,7 @@ class Announcer:
             if isinstance(observer, BatchObserver):
                 _notify(observer.delivered, batch)
             else:
-                events = batch.events() if events is None else events
-                for event in events:
+                for event in (events := events or batch.events()):
                     _notify(observer, event)
 
 

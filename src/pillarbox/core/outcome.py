@@ -48,6 +48,7 @@ class Dead:
 
 
 Outcome = Delivered | Retry | Dead
+"""What becomes of a message after an attempt to send it."""
 
 DELIVERED = Delivered()
 

@@ -124,5 +124,6 @@ ConsumerObservation = (
     | SourceRestored
     | StatisticsFailed
 )
+"""What a consumer reports to its observers."""
 ConsumerObserver = Callable[[ConsumerObservation], None]
 """Must neither raise nor block."""

@@ -29,6 +29,8 @@ try:
 except ImportError as missing:  # pragma: no cover - shown by the test of the bare wheel
     raise ImportError('the integration needs FastStream: pip install "pillarbox[faststream]"') from missing
 
+__all__ = ["HandledEvent", "InboxMiddleware", "InboxTransaction", "OutboxPublisher"]
+
 _log = logging.getLogger("pillarbox.faststream")
 
 _NAME = "inbox_transaction"

@@ -20,5 +20,5 @@ def test_consumers_are_listed_with_their_statistics(stock: Stock) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stderr == "inbox records are kept for 120 days; 1 are older: `pillarbox prune`\n"
     _, billing, by_hand = (line.split("\t") for line in done.stdout.splitlines())
-    assert (billing[:6], billing[-1]) == (["billing", "0", "1,234", "1", "2", "1"], "no address")
-    assert by_hand == ["by hand", "1", "", "", "", "", "", ""]
+    assert (billing[:7], billing[-1]) == (["billing", "0", "0", "1,234", "1", "2", "1"], "no address")
+    assert by_hand == ["by hand", "1", "1", "", "", "", "", "", ""]

@@ -222,6 +222,39 @@ async def test_only_migrations_have_a_long_timeout(empty_postgres_url: str) -> N
         await connection.aclose()
 
 
+OBJECTS = """
+SELECT CASE relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'table' WHEN 'v' THEN 'view' WHEN 'S' THEN 'sequence'
+       WHEN 'i' THEN 'index' WHEN 'I' THEN 'index' ELSE relkind::text END AS kind, relname
+  FROM pg_class WHERE relnamespace = 'public'::regnamespace
+UNION ALL SELECT 'function', proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+-- The type of an array has the name of its element after an underscore.
+UNION ALL SELECT 'type', typname FROM pg_type WHERE typnamespace = 'public'::regnamespace AND typcategory <> 'A'
+UNION ALL SELECT 'trigger', tgname FROM pg_trigger WHERE NOT tgisinternal
+UNION ALL SELECT 'statistics', stxname FROM pg_statistic_ext
+UNION ALL SELECT 'operator', oprname FROM pg_operator WHERE oprnamespace = 'public'::regnamespace
+UNION ALL SELECT 'collation', collname FROM pg_collation WHERE collnamespace = 'public'::regnamespace
+UNION ALL SELECT 'schema', nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
+UNION ALL SELECT 'event trigger', evtname FROM pg_event_trigger
+UNION ALL SELECT 'policy', polname FROM pg_policy
+UNION ALL SELECT 'rule', rulename FROM pg_rewrite WHERE rulename <> '_RETURN'
+UNION ALL SELECT 'extension', extname FROM pg_extension
+UNION ALL SELECT 'publication', pubname FROM pg_publication
+"""
+
+
+@pytest.mark.parametrize("prefix", [TableNames().prefix, "Shop_"])
+async def test_every_object_in_the_database_begins_with_the_prefix(empty_postgres_url: str, prefix: str) -> None:
+    sql = await asyncpg.connect(empty_postgres_url)
+    before = {tuple(row) for row in await sql.fetch(OBJECTS)}
+    store = PostgresStore(empty_postgres_url, tables=TableNames(prefix=prefix))
+    await store.schema.apply()
+    await store.aclose()
+    made = {tuple(row) for row in await sql.fetch(OBJECTS)} - before
+    await sql.close()
+    assert {"table", "view", "index", "sequence", "function", "type"} <= {kind for kind, _ in made}
+    assert sorted(one for one in made if not one[1].startswith(prefix)) == []
+
+
 async def test_prefix_and_schema_can_be_chosen(empty_postgres_url: str) -> None:
     """Two outboxes in one database are independent."""
     for prefix, schema in (("Shop_outbox_", "public"), ("outbox_", "Billing")):

@@ -12,6 +12,7 @@ from pillarbox.ops.cli.parameters import limit_option
 
 if TYPE_CHECKING:
     from pillarbox.admin.overview import ConsumerView
+    from pillarbox.ops.inbox import InboxView
 
 
 @click.group()
@@ -32,7 +33,7 @@ def list_(limit: int, as_json: bool) -> None:
 
     The statistics are processed events, duplicates, failures that were retried, dead letters, and the last error with
     its time. A consumer that calls the inbox without `Consumer` has no statistics, only inbox records.
-    `pillarbox prune` deletes inbox records past their retention period.
+    `pillarbox prune` deletes inbox records past their retention period: those to be pruned.
 
     \b
     Examples:
@@ -55,6 +56,7 @@ def list_(limit: int, as_json: bool) -> None:
         [
             "consumer",
             "inbox records",
+            "to be pruned",
             "processed 24 h",
             "duplicates 24 h",
             "failures 24 h",
@@ -62,14 +64,16 @@ def list_(limit: int, as_json: bool) -> None:
             "last failure",
             "last error",
         ],
-        [_row(one) for one in found.consumers],
+        [_row(one, found) for one in found.consumers],
     )
-    if found.retention is not None and found.stale:
-        old = number(found.stale, most=COUNTED)
+    if found.retention is not None and found.expired:
+        old = number(found.expired, most=COUNTED)
         click.echo(f"inbox records are kept for {span(found.retention)}; {old} are older: `pillarbox prune`", err=True)
 
 
-def _row(one: ConsumerView) -> list[object]:
+def _row(one: ConsumerView, found: InboxView) -> list[object]:
+    expired = found.expired_of(one.name)
+    pruned = "" if expired is None else f"{'' if found.is_complete else '≥ '}{number(expired)}"
     counts = (one.processed, one.duplicates, one.failures, one.dead_lettered)
     shown = ["" if count is None else number(count) for count in counts]
-    return [one.name, number(one.records, most=COUNTED), *shown, one.last_failed_at, one.last_error]
+    return [one.name, number(one.records, most=COUNTED), pruned, *shown, one.last_failed_at, one.last_error]

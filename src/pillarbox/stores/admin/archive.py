@@ -21,6 +21,7 @@ class SqlArchive:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._count = engine.statement("archive_count")
+        self._count_inbox = engine.statement("expired_inbox_records")
         self._read = {table: engine.statement(f"archive_read_{table}") for table in ("history", "dead")}
         self._delete_attempts = engine.statement("delete_attempts")
         self._progress = engine.statement("audit_progress")
@@ -32,6 +33,10 @@ class SqlArchive:
     async def count_expired(self, kept: Retention) -> ExpiredCounts:
         [counts] = await self._engine.read(self._count, asdict(kept) | {"most": COUNTED + 1})
         return ExpiredCounts(*counts)
+
+    async def count_expired_inbox(self, retention: float) -> dict[str, int]:
+        rows = await self._engine.read(self._count_inbox, {"inbox": retention, "most": COUNTED + 1})
+        return {str(consumer): int(count) for consumer, count in rows}
 
     async def read(
         self,

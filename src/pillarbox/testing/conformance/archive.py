@@ -99,3 +99,10 @@ class ArchiveConformance:
         assert await stale(Retention(history=0, dead=0)) == nothing._replace(**{table: 2})
         assert await stale(Retention()) == nothing
         assert await stale(Retention(history=HOUR, dead=HOUR)) == nothing
+
+    async def test_old_inbox_records_are_counted_by_consumer(self, harness: StoreHarness) -> None:
+        async with harness.transaction() as transaction:
+            for consumer, event_id in (("search", "e1"), ("billing", "e1"), ("billing", "e2")):
+                await harness.admit(transaction, consumer, event_id)
+        assert await harness.store.admin.archive.count_expired_inbox(0) == {"billing": 2, "search": 1}
+        assert await harness.store.admin.archive.count_expired_inbox(HOUR) == {}

@@ -63,6 +63,7 @@ class ConsumerJson(TypedDict):
     dead_lettered: int | None
     last_error: str | None
     last_failed_at: str | None
+    expired_records: int | None
 
 
 class InboxJson(TypedDict):

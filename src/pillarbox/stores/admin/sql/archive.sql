@@ -21,6 +21,15 @@ SELECT (SELECT count(*)
                  WHERE at <= {ago:audit}
                  LIMIT :most) AS audit)
 
+-- name: expired_inbox_records
+-- Count the inbox records past their retention period by consumer, among :most of them.
+SELECT consumer, count(*)
+  FROM (SELECT consumer FROM {inbox}
+         WHERE received_at <= {ago:inbox}
+         LIMIT :most) AS expired
+ GROUP BY consumer
+ ORDER BY consumer
+
 -- name: archive_read_history
 -- Read old history in full, in the order of recording, up to a number of rows and a sum of bytes. Sizes come first, so that the
 -- window holds no payloads.
