@@ -49,10 +49,9 @@ class AggregateEvents:
         """How many there are."""
         return Erased(pending=len(self.pending), history=len(self.history), dead_letters=len(self.dead_letters))
 
-    @property
-    def digest(self) -> str:
+    async def digest(self) -> str:
         """What identifies these events."""
-        return digest_of(self.event_ids)
+        return await digest_of(self.event_ids)
 
     @property
     def event_ids(self) -> list[str]:
