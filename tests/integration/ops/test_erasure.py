@@ -26,8 +26,9 @@ async def store(tmp_path: Path) -> AsyncIterator[AdminStore]:
     store = SqliteStore(tmp_path / "pillarbox.db")
     await store.schema.apply()
     with closing(sqlite3.connect(tmp_path / "pillarbox.db")) as connection, connection:
-        about = {"aggregate_type": "CUSTOMER", "aggregate_id": "42"}
-        Outbox().record(connection, Event("customer.changed", {"name": "Ada"}, **about))
+        Outbox().record(
+            connection, Event("customer.changed", {"name": "Ada"}, aggregate_type="CUSTOMER", aggregate_id="42")
+        )
     yield store
     await store.aclose()
 
