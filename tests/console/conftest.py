@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -32,6 +33,7 @@ __all__ = ["shop", "sqlite_url", "stock", "store_url", "with_dead_letters"]
 
 LOCAL = "http://127.0.0.1:8980"
 
+_CONFIRMED = re.compile(r'<input type="hidden" name="(count|selection)" value="([^"]+)">')
 _TOKEN = re.compile(r'<meta name="token" content="([^"]+)">')
 
 
@@ -57,6 +59,14 @@ class Visitor:
         """As a form of one of our own pages."""
         form = {"token": await self.token("/dead"), **fields}
         return await self.client.post(path, data=form, headers={"sec-fetch-site": "same-origin"})
+
+    async def confirmation(self, path: str, **asked: str) -> dict[str, str]:
+        """The count and the selection that the page for confirming shows."""
+        return dict(_CONFIRMED.findall(await self.page_text(f"{path}?{urlencode(asked)}")))
+
+    async def confirm(self, path: str, *, entered: Mapping[str, str] | None = None, **asked: str) -> httpx.Response:
+        """As the form of the page for confirming; entered: fields that its user adds or changes."""
+        return await self.post(path, **asked | await self.confirmation(path, **asked) | dict(entered or {}))
 
 
 def states(stock: Stock, *event_ids: str) -> list[str]:

@@ -33,7 +33,7 @@ async def test_a_bulk_action_is_confirmed_by_its_exact_count(visit: Visit, with_
     visitor = await visit(with_dead_letters)
     page = await visitor.page_text("/dead/decide?action=retry&key=k")
     assert "Retry 2" in page
-    answer = await visitor.post("/dead/decide", action="retry", key="k", count="2")
+    answer = await visitor.confirm("/dead/decide", action="retry", key="k")
     assert "2 dead letters retried." in await visitor.page_text(answer.headers["location"])
     assert states(with_dead_letters, "dead1", "dead2", "stuck") == ["PENDING", "PENDING", "FAILED"]
 
@@ -41,16 +41,34 @@ async def test_a_bulk_action_is_confirmed_by_its_exact_count(visit: Visit, with_
 async def test_a_count_that_differs_from_the_confirmed_one_changes_nothing(
     visit: Visit, with_dead_letters: Stock
 ) -> None:
-    answer = await (await visit(with_dead_letters)).post("/dead/decide", action="discard", key="k", count="1")
+    visitor = await visit(with_dead_letters)
+    answer = await visitor.confirm("/dead/decide", entered={"count": "1"}, action="discard", key="k")
     assert answer.status_code == 409
     assert "The number changed to 2." in answer.text
     assert states(with_dead_letters, "dead1", "dead2") == ["FAILED", "FAILED"]
 
 
+@pytest.mark.parametrize("path", ["/dead/decide", "/events/decide", "/keys/decide"])
+@pytest.mark.parametrize("left_out", ["count", "selection"])
+async def test_a_bulk_action_needs_the_whole_confirmation(
+    visit: Visit, with_dead_letters: Stock, path: str, left_out: str
+) -> None:
+    """A count alone is also that of other events."""
+    visitor = await visit(with_dead_letters)
+    asked = {"action": "discard"} | ({"status": "PENDING"} if path == "/events/decide" else {})
+    shown = await visitor.confirmation(path, **asked)
+    assert set(shown) == {"count", "selection"}
+    del shown[left_out]
+    answer = await visitor.post(path, **asked, **shown)
+    assert (answer.status_code, "The confirmation is missing" in answer.text) == (400, True)
+    assert states(with_dead_letters, "dead1", "dead2") == ["FAILED", "FAILED"]
+    assert with_dead_letters.ask("SELECT count(*) FROM outbox_request") == [(0,)]
+
+
 async def test_pending_events_are_requested(visit: Visit, with_dead_letters: Stock) -> None:
     visitor = await visit(with_dead_letters)
     assert "Reschedule 1" in await visitor.page_text("/events/decide?action=reschedule&status=PENDING")
-    await visitor.post("/events/decide", action="reschedule", status="PENDING", count="1", delay="10 min")
+    await visitor.confirm("/events/decide", entered={"delay": "10 min"}, action="reschedule", status="PENDING")
     asked = with_dead_letters.ask("SELECT action, event_id, delay, requested_by FROM outbox_request")
     assert asked == [("reschedule", "fresh", 600.0, "ada")]
 

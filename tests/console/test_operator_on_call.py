@@ -135,10 +135,10 @@ async def test_blocked_keys_are_grouped_and_skipped_in_bulk(visit: Visit, blocke
     assert "Skip the events that block <strong>3 keys</strong>?" in asked
     for stated in ("billing", "card &lt;n&gt; of Ada was declined", "first0", "order.placed"):
         assert stated in asked, stated
-    wrong = await visitor.post("/keys/decide", action="skip", group=groups[0]["group"], count="2")
+    wrong = await visitor.confirm("/keys/decide", entered={"count": "2"}, action="skip", group=groups[0]["group"])
     assert wrong.status_code == 409
     assert blocked.ask("SELECT count(*) FROM outbox_request") == [(0,)]
-    done = await visitor.post("/keys/decide", action="skip", group=groups[0]["group"], count="3")
+    done = await visitor.confirm("/keys/decide", action="skip", group=groups[0]["group"])
     assert done.status_code == 303
     found = blocked.ask("SELECT action, count(*) FROM outbox_request GROUP BY action")
     assert found == [("dead_letter", 3)]
@@ -147,8 +147,7 @@ async def test_blocked_keys_are_grouped_and_skipped_in_bulk(visit: Visit, blocke
 async def test_a_confirmation_is_for_the_events_that_it_showed(visit: Visit, blocked: Stock) -> None:
     """Not for as many others: while the operator reads, one event may be settled and another one may block."""
     visitor = await visit(blocked)
-    page = await visitor.page_text("/keys/decide?action=discard")
-    shown = dict(re.findall(r'<input type="hidden" name="(count|selection)" value="([^"]+)">', page))
+    shown = await visitor.confirmation("/keys/decide", action="discard")
     assert shown["count"] == "4"
     asked = {"action": "discard", "all": True}
     headers = {"x-csrf-token": await visitor.token("/keys")}

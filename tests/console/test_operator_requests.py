@@ -25,7 +25,7 @@ REQUESTS = "SELECT action, event_id, destination, delay FROM outbox_request ORDE
         (
             ("reschedule", "--in", "10m", "--type", "order.placed", "-y"),
             "/events/decide",
-            {"action": "reschedule", "delay": "10m", "type": "order.placed", "count": "1"},
+            {"action": "reschedule", "delay": "10m", "type": "order.placed"},
         ),
     ],
 )
@@ -34,7 +34,12 @@ async def test_a_command_and_a_button_add_the_same_request(
 ) -> None:
     done = pillarbox("events", *arguments, PILLARBOX_STORE=with_dead_letters.url)
     assert done.returncode == 0, done.stderr
-    await (await visit(with_dead_letters)).post(path, **fields)
+    visitor = await visit(with_dead_letters)
+    if path == "/events/decide":
+        asked = {name: value for name, value in fields.items() if name != "delay"}
+        await visitor.confirm(path, entered={"delay": fields["delay"]}, **asked)
+    else:
+        await visitor.post(path, **fields)
     by_command, by_button = with_dead_letters.ask(REQUESTS)
     assert by_command == by_button
 
@@ -51,9 +56,10 @@ def crowd(stock: Stock) -> Stock:
 async def test_all_matching_pending_events_are_requested(visit: Visit, crowd: Stock) -> None:
     visitor = await visit(crowd)
     assert f"Send now {MANY:,}" in await visitor.page_text("/events/decide?action=retry&type=order.placed")
-    answer = await visitor.post("/events/decide", action="retry", type="order.placed", count=str(MANY - 1))
+    few = {"count": str(MANY - 1)}
+    answer = await visitor.confirm("/events/decide", entered=few, action="retry", type="order.placed")
     assert (answer.status_code, crowd.ask(REQUESTS)) == (409, [])
-    answer = await visitor.post("/events/decide", action="retry", type="order.placed", count=str(MANY))
+    answer = await visitor.confirm("/events/decide", action="retry", type="order.placed")
     assert f"{MANY:,} events: requested from the relays" in await visitor.page_text(answer.headers["location"])
     assert crowd.ask(REQUESTS) == [("retry", f"e{n}", "", 0.0) for n in range(MANY)]
     [(what, subject, count, detail)] = crowd.ask("SELECT what, subject, count, detail FROM outbox_audit")

@@ -28,7 +28,9 @@ T = TypeVar("T")
 ROWS_SCANNED = 5_000
 """Rows of one table that are scanned for one page with a filter that no index answers."""
 
-_TYPE = re.compile(r"(?:\\:|[^:])*")
+_TYPE = re.compile(r"(?:\\[:\\]|[^:])*")
+_ESCAPED = re.compile(r"\\([:\\])")
+_TO_ESCAPE = re.compile(r"[:\\]")
 
 UNREADABLE = "(cannot be decoded)"
 """The name under which headers are shown that are too deep or too long to decode."""
@@ -60,10 +62,18 @@ class Position(NamedTuple):
         return position
 
 
-def split_aggregate(text: str) -> tuple[str, str]:
-    r"""Return type and id of TYPE:ID; a colon in the type is written as \:."""
+def split_aggregate(text: str) -> tuple[str, str | None]:
+    r"""Return type and id of TYPE:ID; id None: there is only a type. In the type, \: is a colon and \\ a backslash; any
+    other backslash stays."""
     kind: str = _TYPE.findall(text)[0]
-    return kind.replace(r"\:", ":"), text[len(kind) + 1 :]
+    one = text[len(kind) + 1 :] if len(kind) < len(text) else None
+    return _ESCAPED.sub(r"\1", kind), one
+
+
+def join_aggregate(kind: str, one: str) -> str:
+    """Return TYPE:ID with each colon and backslash of the type escaped, so that one aggregate has one text."""
+    escaped = _TO_ESCAPE.sub(r"\\\g<0>", kind)
+    return f"{escaped}:{one}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +117,7 @@ class EventFilter:
         if self.aggregate is not None:
             # An empty part, such as that of an unset variable of a script, would match more than was meant.
             kind, one = split_aggregate(self.aggregate)
-            if not kind or (not one and self.aggregate.endswith(":")):
+            if not kind or one == "":
                 raise ConfigurationError(
                     f"{self.aggregate!r} is not an aggregate: write its type, such as ORDER, or its type and its id, "
                     "such as ORDER:42"

@@ -96,6 +96,11 @@ class StoreUnavailableError(PillarboxError):
 
     retryable = True
 
+    def __init__(self, message: str, *, unreachable: bool = False) -> None:
+        super().__init__(message)
+        self.unreachable = unreachable
+        """Whether no connection could be opened: the server does not run, or the address is wrong."""
+
 
 class RowsRefusedError(StoreUnavailableError):
     """The database rejects the content of a row. A retry of this row is pointless; other rows are not affected."""

@@ -83,7 +83,8 @@ class ArchivedEvents:
 
     count: int
     unreadable: Sequence[int]
-    """Numbers of lines that are not JSON, such as the last one after a crash: their aggregate is not known."""
+    """Numbers of lines that are neither an event nor blank, such as the last one after a crash: their aggregate is not
+    known."""
 
 
 def events_of(path: Path, aggregate_type: str, aggregate_id: str) -> ArchivedEvents:
@@ -107,20 +108,27 @@ def erase_lines(path: Path, aggregate_type: str, aggregate_id: str) -> None:
     new = path.with_name(f".{path.name}.new")
     new.unlink(missing_ok=True)
     try:
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if path.suffix == ".gz" else nullcontext(file) as out:
-                for line in _lines(path):
-                    if not _is_of(line, aggregate_type, aggregate_id):
-                        out.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_without(new, path, aggregate_type, aggregate_id)
         os.replace(new, path)
-        _sync_folder(path)
-    except OSError as error:
+    except BaseException as error:
+        # A partial copy has personal data, and no later command would delete it.
         new.unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
         raise CommandError(
             f"{path} could not be rewritten ({error.strerror}): it is unchanged; free disk space, then erase again"
         ) from None
+    _sync_folder(path)
+
+
+def _write_without(new: Path, path: Path, aggregate_type: str, aggregate_id: str) -> None:
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if path.suffix == ".gz" else nullcontext(file) as out:
+            for line in _lines(path):
+                if not _is_of(line, aggregate_type, aggregate_id):
+                    out.write(line)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -136,7 +144,9 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _is_of(line: bytes, aggregate_type: str, aggregate_id: str) -> bool | None:
-    """Whether a line is an event of this aggregate; None: it is no event."""
+    """Whether a line is an event of this aggregate; None: it is neither an event nor blank."""
+    if not line.strip():
+        return False
     try:
         event: Any = json.loads(line)
     except (ValueError, RecursionError):

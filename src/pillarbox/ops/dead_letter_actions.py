@@ -37,10 +37,9 @@ class DeadLetterSelection:
     def count(self) -> int:
         return len(self.dead_letters) + len(self.blocked)
 
-    @property
-    def digest(self) -> str:
+    async def digest(self) -> str:
         """What identifies these dead letters and events."""
-        return digest_of([*self.dead_letters, *self.blocked])
+        return await digest_of([*self.dead_letters, *self.blocked])
 
 
 async def select(

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from pillarbox.admin.admin import AdminStore
-from pillarbox.admin.listing import EventDetail, EventFilter, Position, split_aggregate
+from pillarbox.admin.listing import EventDetail, EventFilter, Position, join_aggregate, split_aggregate
 from pillarbox.admin.states import EventState
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops import operator_requests
@@ -30,7 +30,7 @@ BATCH = 500
 PASSES = 3
 """Searches at most: an event that was pending during the first may be delivered during the next."""
 WAIT = 10.0
-"""Seconds to wait for the relays to delete pending events, in all searches together."""
+"""Seconds to wait for the relays to delete pending events; each search waits for its share."""
 _POLL = 0.2
 
 
@@ -49,10 +49,9 @@ class AggregateEvents:
         """How many there are."""
         return Erased(pending=len(self.pending), history=len(self.history), dead_letters=len(self.dead_letters))
 
-    @property
-    def digest(self) -> str:
+    async def digest(self) -> str:
         """What identifies these events."""
-        return digest_of(self.event_ids)
+        return await digest_of(self.event_ids)
 
     @property
     def event_ids(self) -> list[str]:
@@ -67,7 +66,7 @@ class Erased:
     history: int = 0
     dead_letters: int = 0
     requested: int = 0
-    """Pending messages that no relay has deleted yet."""
+    """Messages that are left: pending ones that no relay has deleted yet, and those that were retried meanwhile."""
 
 
 def check_aggregate(aggregate: str) -> tuple[str, str]:
@@ -75,15 +74,15 @@ def check_aggregate(aggregate: str) -> tuple[str, str]:
     kind, one = split_aggregate(aggregate)
     if not (kind and one):
         raise ConfigurationError(
-            f"{aggregate!r} is not one aggregate: write its type and its id, such as CUSTOMER:42; a colon in the type "
-            "is written as \\:"
+            f"{aggregate!r} is not one aggregate: write its type and its id, such as CUSTOMER:42; in the type, "
+            "write \\: for a colon and \\\\ for a backslash"
         )
     return kind, one
 
 
 def fingerprint_of(aggregate: str) -> str:
-    """Return the hash by which the audit names an aggregate."""
-    return sha256(aggregate.encode()).hexdigest()
+    """Return the hash by which the audit names an aggregate, however its type is escaped."""
+    return sha256(join_aggregate(*check_aggregate(aggregate)).encode()).hexdigest()
 
 
 async def find(store: AdminStore, aggregate: str) -> AggregateEvents:
@@ -117,23 +116,40 @@ async def erase(store: AdminStore, aggregate: str, found: AggregateEvents, *, ar
         "archived": archived,
     }
     entry = await store.admin.audit.add(WHAT, kind, count=0, detail=detail, by=by)
-    pending, history, dead_letters = len(found.pending), 0, 0
+    history = dead_letters = 0
+    was_pending: dict[tuple[str, str], bool] = {}
     requested: set[tuple[str, str]] = set()
-    until = time.monotonic() + WAIT
-    for _ in range(PASSES):
+    for searches_left in reversed(range(PASSES + 1)):
+        was_pending |= _states(found)
         history += await _erase_stored(store, found, entry)
         dead_letters += await _discard(store, found, entry, by=by)
-        if not found.pending:
-            break
-        missing = [pair for one in found.pending if (pair := (one.event_id, one.destination)) not in requested]
-        await operator_requests.add(store, "discard", missing, by=by, bulk_action=entry)
-        requested.update(missing)
-        await _wait(store, found, until=until)
+        if found.pending and searches_left:
+            missing = [pair for one in found.pending if (pair := (one.event_id, one.destination)) not in requested]
+            await operator_requests.add(store, "discard", missing, by=by, bulk_action=entry)
+            requested.update(missing)
+            await _wait(store, found, until=time.monotonic() + WAIT / PASSES)
+        # What was pending may be delivered or dead-lettered by now.
         found = await find(store, aggregate)
         if not found:
             break
-    left = len(found.pending)
-    return Erased(pending=max(0, pending - left), history=history, dead_letters=dead_letters, requested=left)
+    pending = _deleted(was_pending, left=_states(found))
+    return Erased(pending=pending, history=history, dead_letters=dead_letters, requested=len(found))
+
+
+def _states(found: AggregateEvents) -> dict[tuple[str, str], bool]:
+    """Event id and destination → whether it is pending."""
+    stored = {(one.event_id, one.destination): False for one in (*found.history, *found.dead_letters)}
+    return stored | {(one.event_id, one.destination): True for one in found.pending}
+
+
+def _deleted(was_pending: Mapping[tuple[str, str], bool], *, left: Container[tuple[str, str]]) -> int:
+    """Count the pending messages that relays deleted: those that were erased in another state are counted there."""
+    # A relay replaces a message without a destination by one for each destination.
+    routed = {event_id for event_id, destination in was_pending if destination}
+    return sum(
+        pending and pair not in left and (bool(pair[1]) or pair[0] not in routed)
+        for pair, pending in was_pending.items()
+    )
 
 
 async def _erase_stored(store: AdminStore, found: AggregateEvents, entry: int) -> int:

@@ -37,10 +37,9 @@ class Pending:
     def __len__(self) -> int:
         return len(self.events)
 
-    @property
-    def digest(self) -> str:
+    async def digest(self) -> str:
         """What identifies these events."""
-        return digest_of(self.events)
+        return await digest_of(self.events)
 
 
 async def select(store: AdminStore, wanted: EventFilter, *, group: str | None = None) -> Pending:

@@ -74,11 +74,17 @@ class Summary(NamedTuple):
 NOTHING_SELECTED: Final = Summary([])
 
 
-def digest_of(selected: Iterable[object]) -> str:
-    """Return what identifies selected events: a confirmation is for these, not for as many others."""
+async def digest_of(selected: Iterable[object]) -> str:
+    """Return what identifies selected events: a confirmation is for these, not for as many others. In a thread, because
+    many events would block the event loop."""
+    return await asyncio.to_thread(_digest_of, selected)
+
+
+def _digest_of(selected: Iterable[object]) -> str:
     digest = blake2b(digest_size=12)
     for text in sorted(map(repr, selected)):
-        digest.update(text.encode())
+        # No `repr` contains a newline: without a separator, 1 and 23 would equal 12 and 3.
+        digest.update(f"{text}\n".encode())
     return digest.hexdigest()
 
 

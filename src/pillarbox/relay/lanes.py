@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import math
 import platform
+import sys
 import threading
-from collections.abc import Iterable, Mapping
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -17,12 +20,32 @@ from typing import TYPE_CHECKING
 from pillarbox import failpoints
 from pillarbox.core.clock import Clock, seconds
 from pillarbox.core.errors import StoreUnavailableError
-from pillarbox.core.lane import Epochs, OwnedLane, RelayRegistration, Renewal
+from pillarbox.core.lane import Epochs, InFlightMessage, OwnedLane, RelayRegistration, Renewal
 from pillarbox.core.observations import LanesAcquired, LanesReleased, LeaseLost
 
 if TYPE_CHECKING:
     from pillarbox.relay.in_flight import InFlight
     from pillarbox.relay.relay import RelayContext
+
+
+@dataclass(slots=True)
+class HeartbeatState:
+    """What the relay's loop and the heartbeat share; plain assignments, safe between two threads."""
+
+    relay: str = ""
+    ticked: float = 0.0
+    in_flight: Sequence[InFlightMessage] = ()
+    breakers: Mapping[str, str] | None = None
+    stalled: str = ""
+    """Why the relay makes no progress although it could; "" while it does."""
+    joined: bool = False
+    """Whether there is a lease to renew."""
+    thread: int = field(default_factory=threading.get_ident)
+    """The thread of the relay's loop."""
+
+    def stack(self) -> str:
+        frame = sys._current_frames().get(self.thread)  # pyright: ignore[reportPrivateUsage]  # a documented function
+        return "".join(traceback.format_stack(frame, limit=20)) if frame is not None else "(its thread has ended)"
 
 
 class Ownership:

@@ -1,7 +1,8 @@
 """The heartbeat: renews the lease on a loop of its own, so that a blocked event loop does not lose the lanes.
 
 It renews only while the relay's loop has ticked within `stall_limit`: the lanes of a relay whose loop hangs go to
-others. The deadline it sets counts from before the renewal was sent.
+others. Time during which the heartbeat did not run either does not count: a process that was suspended has the rest of
+the limit to finish a statement on a dead connection. The deadline it sets counts from before the renewal was sent.
 
 With each renewal the stall detector checks whether the relay, which is alive, also makes progress.
 """
@@ -9,17 +10,15 @@ With each renewal the stall detector checks whether the relay, which is alive, a
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
-import traceback
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pillarbox.core.clock import seconds
 from pillarbox.core.errors import PillarboxError
-from pillarbox.core.lane import InFlightMessage, Renewal
+from pillarbox.core.lane import Renewal
 from pillarbox.core.observations import RelayStalled, RelayStallEnded
 from pillarbox.core.retry import Backoff
 from pillarbox.core.store import Store
@@ -35,26 +34,6 @@ RECONNECTS_WITHIN = 0.3
 """Seconds that a relay whose session ended has to begin another one before its lease is ended."""
 END_TIMEOUT = 5.0
 """Seconds that the heartbeat may take to end before the relay ends without it."""
-
-
-@dataclass(slots=True)
-class HeartbeatState:
-    """What the relay's loop and the heartbeat share; plain assignments, safe between two threads."""
-
-    relay: str = ""
-    ticked: float = 0.0
-    in_flight: Sequence[InFlightMessage] = ()
-    breakers: Mapping[str, str] | None = None
-    stalled: str = ""
-    """Why the relay makes no progress although it could; "" while it does."""
-    joined: bool = False
-    """Whether there is a lease to renew."""
-    thread: int = field(default_factory=threading.get_ident)
-    """The thread of the relay's loop."""
-
-    def stack(self) -> str:
-        frame = sys._current_frames().get(self.thread)  # pyright: ignore[reportPrivateUsage]  # a documented function
-        return "".join(traceback.format_stack(frame, limit=20)) if frame is not None else "(its thread has ended)"
 
 
 class HeartbeatListener(Protocol):
@@ -92,6 +71,7 @@ class Heartbeat:
         self._stall_limit = seconds(context.config.stall_limit)
         self._backoff = Backoff(context.rng, max_pause=self._interval)
         self._relays = 1
+        self._ticked = self._checked = self._silent = 0.0
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -114,19 +94,21 @@ class Heartbeat:
     async def _beat_on(self) -> None:
         while True:
             began = self._clock.monotonic()
-            if began - self._state.ticked > self._stall_limit and await self._stays_silent():
-                await self._release_lanes(self._clock.monotonic() - self._state.ticked)
+            if (silent := self._measure_silence(began)) > self._stall_limit:
+                await self._release_lanes(silent)
                 return
             pause = self._interval
             if self._state.joined and not await self._beat(began):
                 pause = self._backoff.next()
             await self._rest(max(0.0, pause - (self._clock.monotonic() - began)))
 
-    async def _stays_silent(self) -> bool:
-        """Whether the relay's loop does nothing while this one runs: both stand still in a suspended process."""
-        ticked = self._state.ticked
-        await self._clock.sleep(self._interval)
-        return self._state.ticked == ticked
+    def _measure_silence(self, now: float) -> float:
+        """Return for how long the relay's loop has not ticked while this one ran."""
+        # Between two checks this loop runs for an interval. Anything beyond that may be a suspension of the process.
+        passed, self._checked = min(now - self._checked, self._interval), now
+        silent = self._silent + passed if self._state.ticked == self._ticked else 0.0
+        self._ticked, self._silent = self._state.ticked, silent
+        return silent
 
     async def _rest(self, length: float) -> None:
         """Pause until the next renewal; half-way, search for relays that crashed."""

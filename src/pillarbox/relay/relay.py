@@ -30,8 +30,8 @@ from pillarbox.relay.fetch import Fetcher
 from pillarbox.relay.fetch_loop import FIRST_FETCH_PAUSE, FetchBarrier, FetchLoop, FetchSchedule, Wakeups
 from pillarbox.relay.guards import CrashGuard
 from pillarbox.relay.in_flight import InFlight, Item
-from pillarbox.relay.lanes import LaneBalancer, Ownership
-from pillarbox.relay.liveness import HeartbeatState, StallDetector
+from pillarbox.relay.lanes import HeartbeatState, LaneBalancer, Ownership
+from pillarbox.relay.liveness import StallDetector
 from pillarbox.relay.routing import Destination, Route, Routing
 from pillarbox.relay.send import Sender
 from pillarbox.relay.settle import Settlement

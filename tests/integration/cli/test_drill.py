@@ -78,8 +78,9 @@ def test_an_interrupted_drill_removes_tables_and_queues(
     assert (int(rabbitmq_server.evaluate(QUEUES)), int(rabbitmq_server.evaluate(EXCHANGES))) == (0, 0)
 
 
-def test_without_a_terminal_it_lists_what_it_would_create_and_needs_yes(shop: Stock) -> None:
-    done = pillarbox("drill", PILLARBOX_STORE=shop.url)
+@pytest.mark.parametrize("option", [(), ("--json",)])
+def test_without_a_terminal_it_lists_what_it_would_create_and_needs_yes(shop: Stock, option: tuple[str, ...]) -> None:
+    done = pillarbox("drill", *option, PILLARBOX_STORE=shop.url)
     assert (done.returncode, done.stdout) == (2, "")
     assert "The drill creates, and removes at the end:\n  file /" in done.stderr
     assert "pass --yes" in done.stderr

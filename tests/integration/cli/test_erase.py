@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import subprocess
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,7 @@ def test_all_events_of_an_aggregate_are_erased(url: str) -> None:
     }
     assert "ada@example.com" in asyncio.run(everything(url))
     left = pillarbox("events", "erase", "--aggregate", ADA, "--yes", PILLARBOX_STORE=url)
-    assert (left.returncode, "3 pending events left" in left.stderr) == (1, True), left.stderr
+    assert (left.returncode, "3 events left" in left.stderr) == (1, True), left.stderr
     assert "no relay is running" in left.stderr
     assert "erased 0 pending events, 1 delivered event, 1 dead letter" in left.stdout
     relay = pillarbox("relay", "--until-empty", PILLARBOX_STORE=url, PILLARBOX_TRANSPORT="stdout://")
@@ -138,6 +139,31 @@ def test_a_line_that_a_crash_cut_off_is_named(sqlite_url: str, tmp_path: Path) -
     assert path.read_text() == line[:-3]
 
 
+def test_an_archive_with_nothing_but_an_unreadable_line_is_not_confirmed_and_not_audited(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "old.ndjson"
+    path.write_text("not JSON\n")
+    command = ("events", "erase", "--aggregate", ADA, "--archive", str(path))
+    # Without --yes: there is no terminal for a confirmation.
+    done = pillarbox(*command, PILLARBOX_STORE=sqlite_url)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"pillarbox: {path}: line 1 is no event and kept")
+    assert "There is no terminal" not in done.stderr
+    assert pillarbox(*command, "--yes", PILLARBOX_STORE=sqlite_url).returncode == 1
+    audit = pillarbox("audit", "list", "--json", PILLARBOX_STORE=sqlite_url)
+    assert json.loads(audit.stdout)["audit"] == []
+
+
+def test_a_blank_line_of_an_archive_is_readable(sqlite_url: str, tmp_path: Path) -> None:
+    path = tmp_path / "old.ndjson"
+    line = json.dumps({"event_id": "1", "aggregate_type": "CUSTOMER", "aggregate_id": "ada@example.com"})
+    path.write_text(f"\n{line}\n\n")
+    done = erase_from(path, sqlite_url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (json.loads(done.stdout)["archived"], json.loads(done.stdout)["unreadable"]) == (1, 0)
+
+
 def test_a_broken_archive_is_refused_before_anything_is_erased(sqlite_url: str, tmp_path: Path) -> None:
     path = tmp_path / "old.ndjson.gz"
     whole = gzip.compress(b"x" * 10_000)
@@ -155,6 +181,17 @@ def test_a_colon_in_the_type_is_escaped(sqlite_url: str) -> None:
         assert json.loads(done.stdout)["pending"] == 1
         listed = pillarbox("events", "list", "--aggregate", text, "--json", PILLARBOX_STORE=sqlite_url)
         assert len(json.loads(listed.stdout)["events"]) == 1
+
+
+def test_the_audit_has_the_hash_of_the_escaped_text(sqlite_url: str) -> None:
+    event = ("customer.changed", "{}", "--aggregate-type", "App\\shop:CUSTOMER", "--aggregate-id", "9")
+    assert pillarbox("record", *event, PILLARBOX_STORE=sqlite_url).returncode == 0
+    erased = r"App\shop\:CUSTOMER:9"
+    pillarbox("events", "erase", "--aggregate", erased, "--yes", PILLARBOX_STORE=sqlite_url)
+    [entry] = json.loads(pillarbox("audit", "list", "--json", PILLARBOX_STORE=sqlite_url).stdout)["audit"]
+    escaped = r"App\\shop\:CUSTOMER:9"
+    assert entry["detail"]["aggregate_sha256"] == sha256(escaped.encode()).hexdigest()
+    assert fingerprint_of(erased) == fingerprint_of(escaped)
 
 
 @pytest.mark.parametrize("aggregate", ["CUSTOMER", "CUSTOMER:", ":42"])

@@ -133,8 +133,9 @@ async def test_a_frozen_server_is_an_error_and_the_store_reconnects() -> None:
         os.kill(server.pid, signal.SIGSTOP)
         try:
             await eventually(lambda: is_stopped(server.pid))
-            with pytest.raises(StoreUnavailableError, match="TimeoutError"):
+            with pytest.raises(StoreUnavailableError, match="TimeoutError") as raised:
                 await connection.fetch("SELECT 2")
+            assert not raised.value.unreachable
         finally:
             os.kill(server.pid, signal.SIGCONT)
         assert [tuple(row) for row in await connection.fetch("SELECT 3")] == [(3,)]

@@ -12,10 +12,10 @@ import pytest
 
 from pillarbox.admin.archive import Archive, Table
 from pillarbox.admin.listing import EventDetail, EventFilter
-from pillarbox.core.errors import CommandError, StoreUnavailableError
+from pillarbox.core.errors import CommandError, ConfigurationError, StoreUnavailableError
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import DELIVERED
-from pillarbox.ops.archive import BATCH, ArchiveFile, archive
+from pillarbox.ops.archive import BATCH, ArchiveFile, archive, erase_lines
 from pillarbox.record import Outbox
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.lane_owner import Owner
@@ -113,3 +113,37 @@ def test_an_archive_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "archive.ndjson.gz").stat().st_mode & 0o777 == 0o600
+
+
+def erasable(folder: Path) -> Path:
+    """An archive in a folder of its own, with events of two customers."""
+    folder.mkdir()
+    path = folder / "old.ndjson.gz"
+    lines = (json.dumps({"aggregate_type": "CUSTOMER", "aggregate_id": str(one % 2)}) for one in range(COUNT))
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    return path
+
+
+def test_a_partial_copy_is_deleted_if_the_archive_is_cut_off(tmp_path: Path) -> None:
+    path = erasable(tmp_path / "cut")
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(ConfigurationError, match="is cut off"):
+        erase_lines(path, "CUSTOMER", "1")
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
+def test_a_partial_copy_is_deleted_if_the_command_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interruption: type[BaseException]
+) -> None:
+    path = erasable(tmp_path / "interrupted")
+    before = path.read_bytes()
+
+    def interrupt(number: int) -> None:
+        raise interruption
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(interruption):
+        erase_lines(path, "CUSTOMER", "1")
+    assert list(path.parent.iterdir()) == [path]
+    assert path.read_bytes() == before

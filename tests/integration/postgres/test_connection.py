@@ -33,6 +33,13 @@ async def test_connection_errors_name_the_server_and_never_the_password(url: str
     assert CANARY not in str(raised.value) + repr(raised.value)
 
 
+@pytest.mark.parametrize("host", [f"127.0.0.1:{free_port()}", "nowhere.invalid", "127.0.0.1:1,127.0.0.1:2"])
+async def test_a_server_to_which_no_connection_can_be_opened_is_unreachable(host: str) -> None:
+    with pytest.raises(StoreUnavailableError) as raised:
+        await PostgresStore(f"postgresql://app@{host}/shop").schema.status()
+    assert raised.value.unreachable
+
+
 async def test_an_invalid_url_is_rejected_before_connecting() -> None:
     with pytest.raises(ConfigurationError, match="postgresql://"):
         PostgresStore("shop.db")
@@ -43,8 +50,9 @@ async def test_a_server_that_does_not_respond_is_an_error_and_the_store_reconnec
     [(pid,)] = await connection.fetch("SELECT pg_backend_pid()")
     os.kill(pid, signal.SIGSTOP)
     try:
-        with pytest.raises(StoreUnavailableError, match="TimeoutError"):
+        with pytest.raises(StoreUnavailableError, match="TimeoutError") as raised:
             await connection.fetch("SELECT 1")
+        assert not raised.value.unreachable
         [(another,)] = await connection.fetch("SELECT pg_backend_pid()")
     finally:
         os.kill(pid, signal.SIGCONT)

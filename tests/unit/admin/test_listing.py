@@ -12,6 +12,7 @@ from pillarbox.admin.listing import (
     ListedEvent,
     Position,
     event_page,
+    join_aggregate,
     rows_to_scan,
     split_aggregate,
 )
@@ -135,20 +136,33 @@ def test_an_invalid_position_is_rejected(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "one"),
     [
-        ("ORDER", "ORDER", ""),
+        ("ORDER", "ORDER", None),
         ("ORDER:42", "ORDER", "42"),
         ("ORDER:a:b", "ORDER", "a:b"),
         (r"shop\:ORDER:42", "shop:ORDER", "42"),
         (r"App\Order:42", r"App\Order", "42"),
         (r"ORDER:a\:b", "ORDER", r"a\:b"),
+        (r"C\\:1", "C\\", "1"),
+        (r"C\\\\:1", r"C\\", "1"),
+        (r"C\\\:D:1", r"C\:D", "1"),
+        (r"App\\Order:42", r"App\Order", "42"),
+        (r"ORDER\:", "ORDER:", None),
+        (r"ORDER\::42", "ORDER:", "42"),
+        ("C\\", "C\\", None),
     ],
 )
-def test_an_aggregate_is_a_type_and_an_id(text: str, kind: str, one: str) -> None:
+def test_an_aggregate_is_a_type_and_an_id(text: str, kind: str, one: str | None) -> None:
     assert split_aggregate(text) == (kind, one)
-    assert EventFilter(aggregate=text).aggregate_parts == (kind, one or None)
+    assert EventFilter(aggregate=text).aggregate_parts == (kind, one)
 
 
-@pytest.mark.parametrize("text", ["", ":", ":42", "ORDER:"])
+@pytest.mark.parametrize("kind", ["ORDER", "ORDER:", "C\\", r"a\:b", r"a\\b", ":", "\\:\\", r"App\Order"])
+@pytest.mark.parametrize("one", ["42", ":", "a:b", r"a\:b", "\\"])
+def test_every_aggregate_can_be_named(kind: str, one: str) -> None:
+    assert split_aggregate(join_aggregate(kind, one)) == (kind, one)
+
+
+@pytest.mark.parametrize("text", ["", ":", ":42", "ORDER:", "C\\\\:"])
 def test_an_empty_part_of_an_aggregate_is_refused(text: str) -> None:
     """Otherwise a script with an unset variable would discard all events."""
     with pytest.raises(ConfigurationError, match="is not an aggregate"):

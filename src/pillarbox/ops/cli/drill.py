@@ -139,7 +139,7 @@ def drill(
         if file is not None:
             _check_folder(file)
     target = DrillTarget.of(source.load(), name=new_name(), transport=transport)
-    if not as_json:
+    if not (as_json and yes):
         _announce(describe_objects(target), options)
     confirm("Run the drill?", yes=yes)
     with _folder(keep) as folder, _progress(target, options, as_json) as show:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "--aggregate",
     required=True,
     metavar="TYPE:ID",
-    help="The aggregate, such as CUSTOMER:42; a colon in the type is written as \\:.",
+    help="The aggregate, such as CUSTOMER:42; in the type, write \\: for a colon and \\\\ for a backslash.",
 )
 @click.option(
     "--archive",
@@ -37,7 +37,7 @@ def erase(aggregate: str, archives: tuple[Path, ...], dry_run: bool, yes: bool, 
 
     Pending events are deleted by the relays that own their lanes and are never sent: deliver an event that announces
     the erasure first. The audit names the aggregate by its type and a hash of TYPE:ID. Exits with 1 if something is
-    left: pending events, because no relay is running, or lines of an archive that are not JSON.
+    left: events, because no relay is running or they change meanwhile, or lines of an archive that are not JSON.
 
     \b
     Examples:
@@ -57,11 +57,11 @@ def erase(aggregate: str, archives: tuple[Path, ...], dry_run: bool, yes: bool, 
     total = sum(each.count for each in archived.values())
     unreadable = {path: each.unreadable for path, each in archived.items() if each.unreadable}
     if not (found or total or unreadable):
-        hint = "; a colon in the type is written as \\:" if aggregate.count(":") > 1 else ""
+        hint = "; write a colon in the type as \\:" if aggregate.count(":") > 1 else ""
         raise NotFoundError(f"{aggregate} has no events: pending, delivered, dead-lettered or archived{hint}")
     counted = found.counted()
     done: Erased | None = None
-    if not dry_run:
+    if not dry_run and (found or total):
         confirm(f"Erase {_describe(counted, total)} of {aggregate}? They cannot be restored.", yes=yes)
         done = with_shared_store(lambda store: erasure.erase(store, aggregate, found, archived=total, by=operator()))
         for path, each in archived.items():
@@ -80,7 +80,7 @@ def erase(aggregate: str, archives: tuple[Path, ...], dry_run: bool, yes: bool, 
                 "dry_run": dry_run,
             }
         )
-    else:
+    elif dry_run or done is not None:
         click.echo(f"{'would erase' if dry_run else 'erased'} {_describe(counts, total)} of {aggregate}")
     for path, lines in unreadable.items():
         click.echo(
@@ -89,14 +89,13 @@ def erase(aggregate: str, archives: tuple[Path, ...], dry_run: bool, yes: bool, 
             err=True,
         )
     if counts.requested:
-        left = plural(counts.requested, "pending event")
         click.echo(
-            f"pillarbox: {left} left, requested from the relays: erase again until nothing is left, because an event "
-            "that is just being sent is delivered",
+            f"pillarbox: {plural(counts.requested, 'event')} left, requested from the relays: erase again until "
+            "nothing is left, because an event that is just being sent is delivered",
             err=True,
         )
         warn_without_relay()
-    if done is not None and (done.requested or unreadable):
+    if not dry_run and (counts.requested or unreadable):
         raise SystemExit(FAILURE)
 
 

@@ -42,16 +42,12 @@ COMMANDS = {
 }
 
 
-_CANNOT_CONNECT = 2003
-"""The number of a MariaDB client's error."""
 _NEXT_STEP = "; check that the server runs, and the address in PILLARBOX_STORE or store.url"
 
 
 def is_unreachable(error: PillarboxError) -> bool:
     """Whether no connection to the store could be opened."""
-    cause = error.__cause__ or error.__context__
-    refused = isinstance(cause, OSError) or (cause is not None and cause.args[:1] == (_CANNOT_CONNECT,))
-    return isinstance(error, StoreUnavailableError) and refused
+    return isinstance(error, StoreUnavailableError) and error.unreachable
 
 
 class FriendlyGroup(LazyGroup):

@@ -25,8 +25,13 @@ async def with_count_timeout(work: Awaitable[T]) -> T:
         ) from None
 
 
-def check_confirmed(count: int, digest: str, posted: Mapping[str, object]) -> None:
-    """Raises RequestError if the number, or with the same number the events, differ from the confirmed ones."""
+def check_confirmed(count: int, digest: str, posted: Mapping[str, object], *, required: bool = False) -> None:
+    """Raises RequestError if the number, or with the same number the events, differ from the confirmed ones.
+
+    required: raise it also if the confirmation is missing.
+    """
+    if required and not {"count", "selection"} <= posted.keys():
+        raise RequestError(400, "The confirmation is missing: open this address, and post its form.")
     if "count" in posted and str(count) != str(posted["count"]):
         raise RequestError(409, f"The number changed to {count:,}. Go back and confirm it again.")
     if "selection" in posted and digest != posted["selection"]:

@@ -77,7 +77,8 @@ class DrillSampler:
     _began: float = field(default_factory=time.monotonic)
     _counted: float = 0.0
     """When the effects were counted."""
-    _effects: int = 0
+    _unhandled: int = 0
+    """Committed events that had no effect when the effects were counted."""
 
     async def run(self) -> None:
         """Show snapshots until cancelled."""
@@ -86,10 +87,9 @@ class DrillSampler:
         while True:
             committed.update()
             pending, owned = await self._read_store()
-            await self._count_effects()
-            unhandled = committed.events - self._effects if self.nemesis.queue is not None else 0
+            await self._count_unhandled(committed)
             self.fleet.throttle_writers(
-                pending is not None and (pending > self.most_pending or unhandled > MOST_UNHANDLED)
+                pending is not None and (pending > self.most_pending or self._unhandled > MOST_UNHANDLED)
             )
             self.show(self._snapshot(committed.events, received.update(), pending, owned))
             await asyncio.sleep(INTERVAL)
@@ -105,13 +105,16 @@ class DrillSampler:
         parts = [done.kind, done.victim, done.point, effect, "" if done.took_effect else "no effect"]
         self.add_activity(", ".join(part for part in parts if part))
 
-    async def _count_effects(self) -> None:
-        """Count the effects now and then: a count takes longer as they become more."""
+    async def _count_unhandled(self, committed: CommittedCount) -> None:
+        """Compare the effects with what is committed, now and then: a count takes longer as they become more."""
         if self.nemesis.queue is None or time.monotonic() - self._counted < COUNT_INTERVAL:
             return
+        # Both at one time: what is committed until the next count says nothing about the consumers.
+        committed.update()
+        before = committed.events
         with suppress(StoreUnavailableError):
             [(effects,)] = await self.nemesis.tables.read("count_effect_rows")
-            self._effects, self._counted = int(effects), time.monotonic()
+            self._unhandled, self._counted = before - int(effects), time.monotonic()
 
     async def _read_store(self) -> tuple[int | None, Counter[str]]:
         try:

@@ -106,10 +106,12 @@ class MariaDBStoreConnection:
     async def open(self) -> AsyncIterator[DriverConnection]:
         """The connection, for one caller at a time; what the driver raises inside becomes our error."""
         async with self._lock:
+            opening = True
             try:
                 if self._connection is None or not usable(self._connection):
                     self._drop()
                     self._connection = await self._connected()
+                opening = False
                 yield self._connection
             except asyncio.CancelledError:
                 # The statement may still run on the server: its connection is of no use to the next caller.
@@ -121,7 +123,7 @@ class MariaDBStoreConnection:
                 if number < _FIRST_OF_SERVER or number in _LOST or self._connection is None:
                     self._drop()
                 # The server's error would show values of rows in every traceback.
-                raise translated(error, self.address.where) from (None if number else error)
+                raise translated(error, self.address.where, opening=opening) from (None if number else error)
 
     async def _connected(self) -> DriverConnection:
         connection = await connect(self.address, binary_texts=self._binary_texts)
@@ -171,6 +173,7 @@ def check_version(server: str, where: str) -> None:
 
 
 _FIRST_OF_SERVER = 1000
+_CANNOT_CONNECT = 2003
 # Read-only, shut down, killed, gone.
 _LOST = {1053, 1290, 1792, 1836, 1927, *range(2000, 2100), 3169, 4031}
 _MISSING = {1146: "a table", 1054: "a column", 1305: "a function"}
@@ -181,8 +184,8 @@ _OURS = {1052}
 _REFUSED = {1048, 1264, 1265, 1292, 1364, 1366, 1406, 1442, 1526, 1644, 1690}
 
 
-def translated(error: BaseException, where: str) -> PillarboxError:
-    """Our error for a driver's."""
+def translated(error: BaseException, where: str, *, opening: bool) -> PillarboxError:
+    """Our error for a driver's. opening: whether a connection was being opened."""
     number, said = error_number(error), error_text(error)
     if number in _MISSING:
         return SchemaError(f"{_MISSING[number]} is missing in {where}: {said}; run `{SchemaError.command}`")
@@ -194,4 +197,5 @@ def translated(error: BaseException, where: str) -> PillarboxError:
     detail = f"{type(error).__name__}: {said}".rstrip(": ")
     if any(isinstance(layer, ssl.SSLError) for layer in (error, error.__cause__)) or "SSL" in said:
         return StoreUnavailableError(f"MariaDB at {where} cannot be trusted ({detail}): {tls.ADVICE}")
-    return StoreUnavailableError(f"MariaDB at {where} failed: {detail}")
+    unreachable = opening and (isinstance(error, OSError) or number == _CANNOT_CONNECT)
+    return StoreUnavailableError(f"MariaDB at {where} failed: {detail}", unreachable=unreachable)

@@ -132,9 +132,11 @@ class PostgresStoreConnection:
     async def open(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
         """The connection, for one caller at a time; what the driver raises inside becomes our error."""
         async with self._lock:
+            opening = True
             try:
                 if self._connection is None or self._connection.is_closed():
                     self._connection = await self._connected()
+                opening = False
                 yield self._connection
             except asyncio.CancelledError:
                 # The statement may still run on the server: its connection is of no use to the next caller.
@@ -146,7 +148,7 @@ class PostgresStoreConnection:
                     self._drop()
                 # The server's error would show its DETAIL in every traceback.
                 hidden = isinstance(error, asyncpg.PostgresError)
-                raise translated(error, self._servers.where) from (None if hidden else error)
+                raise translated(error, self._servers.where, opening=opening) from (None if hidden else error)
 
     async def _connected(self) -> asyncpg.Connection[asyncpg.Record]:
         hosts = self._servers.hosts
@@ -227,8 +229,11 @@ _REFUSE_ROWS = ("ExecWithCheckOptions", "exec_stmt_raise")
 _FACTS_ABOUT_SERVERS = ("08", "25", "40", "53", "55", "57", "58")
 
 
-def translated(error: Any, where: str) -> PillarboxError:
-    """Our error for a driver's, with the server's primary message only: DETAIL and CONTEXT show what is in rows."""
+def translated(error: Any, where: str, *, opening: bool) -> PillarboxError:
+    """Our error for a driver's, with the server's primary message only: DETAIL and CONTEXT show what is in rows.
+
+    opening: whether a connection was being opened.
+    """
     state = getattr(error, "sqlstate", None) or ""
     said = primary_message(error)
     if state in _SCHEMA_STATES:
@@ -241,7 +246,8 @@ def translated(error: Any, where: str) -> PillarboxError:
     detail = f"{type(error).__name__}: {said}".rstrip(": ")
     if isinstance(error, ssl.SSLError) or "rejected SSL upgrade" in said:
         return StoreUnavailableError(f"PostgreSQL at {where} cannot be trusted ({detail}): {tls.ADVICE}")
-    return StoreUnavailableError(f"PostgreSQL at {where} failed: {detail}")
+    unreachable = opening and isinstance(error, OSError)
+    return StoreUnavailableError(f"PostgreSQL at {where} failed: {detail}", unreachable=unreachable)
 
 
 def primary_message(error: BaseException) -> str:

@@ -61,7 +61,7 @@ async def _act_on_dead_letters(request: ConsoleRequest, action: DeadLetterAction
     if not (ids or asked or is_yes(body, "all")):
         raise ConfigurationError("no dead letters selected: give ids, a filter or all")
     selection = await selected(request, asked, ids)
-    check_confirmed(selection.count, digest := selection.digest, body)
+    check_confirmed(selection.count, digest := await selection.digest(), body)
     done = requested = 0
     dry_run = is_yes(body, "dry_run")
     if not dry_run:
@@ -109,7 +109,7 @@ async def act_on_events(request: ConsoleRequest) -> dict[str, Any]:
         raise ConfigurationError("no events selected: give a filter")
     delay = delay_of(body) if action == "reschedule" else 0
     waiting = await select_pending(request, asked)
-    check_confirmed(len(waiting), digest := waiting.digest, body)
+    check_confirmed(len(waiting), digest := await waiting.digest(), body)
     requested, dry_run = 0, is_yes(body, "dry_run")
     if not dry_run:
         scope = Scope(wanted=event_filter(asked))
@@ -141,7 +141,7 @@ async def act_on_keys(request: ConsoleRequest) -> dict[str, Any]:
     if not (asked or is_yes(body, "all")):
         raise ConfigurationError("no keys selected: give a filter, a group or all")
     pending = await selected_keys(request, asked)
-    check_confirmed(len(pending), digest := pending.digest, body)
+    check_confirmed(len(pending), digest := await pending.digest(), body)
     dry_run = is_yes(body, "dry_run")
     if not dry_run:
         await act_on_all(request, action, asked, pending)
@@ -153,7 +153,7 @@ async def erase(request: ConsoleRequest) -> dict[str, Any]:
     body = request.form
     aggregate = str(body.get("aggregate", ""))
     found = await with_count_timeout(erasure.find(request.store, aggregate))
-    check_confirmed(len(found), digest := found.digest, body)
+    check_confirmed(len(found), digest := await found.digest(), body)
     dry_run = is_yes(body, "dry_run")
     if not dry_run and found:
         done = await erasure.erase(request.store, aggregate, found, by=request.user.name)

@@ -79,7 +79,12 @@ async def confirm(request: ConsoleRequest) -> Response:
     asked, action = given(request.query, SELECTION_FIELDS), dead_letter_action_of(request.query.get("action", ""))
     selection = await selected(request, asked)
     return await request.render(
-        "confirm_dead_letters.html", action=action, asked=asked, selection=selection, command=command(asked, action)
+        "confirm_dead_letters.html",
+        action=action,
+        asked=asked,
+        selection=selection,
+        digest=await selection.digest(),
+        command=command(asked, action),
     )
 
 
@@ -89,7 +94,7 @@ async def decide(request: ConsoleRequest) -> Response:
     posted = {name: str(value) for name, value in request.form.items() if str(value).strip()}
     asked, action = given(posted, SELECTION_FIELDS), dead_letter_action_of(posted.get("action", ""))
     selection = await selected(request, asked)
-    check_confirmed(selection.count, selection.digest, {"count": None, **posted})
+    check_confirmed(selection.count, await selection.digest(), posted, required=True)
     done, requested = await dead_letter_actions.execute(request.store, action, selection, by=request.user.name)
     return request.redirect("/dead", await describe_result(request, action, selection, done, requested))
 

@@ -58,11 +58,13 @@ async def confirm(request: ConsoleRequest) -> Response:
     """Ask for confirmation, with the exact number of blocked keys."""
     check_names(request.query, (*KEY_FIELDS, "action"))
     asked, action = given(request.query, KEY_FIELDS), key_action_of(request.query.get("action", ""))
+    pending = await selected(request, asked)
     return await request.render(
         "confirm_keys.html",
         action=action,
         asked=asked,
-        pending=await selected(request, asked),
+        pending=pending,
+        digest=await pending.digest(),
         command=command(request, action, asked),
     )
 
@@ -73,7 +75,7 @@ async def decide(request: ConsoleRequest) -> Response:
     posted = {name: str(value) for name, value in request.form.items() if str(value).strip()}
     asked, action = given(posted, KEY_FIELDS), key_action_of(posted.get("action", ""))
     pending = await selected(request, asked)
-    check_confirmed(len(pending), pending.digest, {"count": None, **posted})
+    check_confirmed(len(pending), await pending.digest(), posted, required=True)
     return request.redirect("/keys", await act_on_all(request, action, asked, pending))
 
 

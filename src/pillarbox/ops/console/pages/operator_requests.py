@@ -59,7 +59,9 @@ async def confirm_pending(request: ConsoleRequest) -> Response:
     check_names(request.query, (*EVENT_FIELDS, "action"))
     asked, action = given(request.query, EVENT_FIELDS), action_of(request.query.get("action", ""))
     waiting = await select_pending(request, asked)
-    return await request.render("confirm_pending.html", action=action, asked=asked, pending=waiting)
+    return await request.render(
+        "confirm_pending.html", action=action, asked=asked, pending=waiting, digest=await waiting.digest()
+    )
 
 
 async def decide_pending(request: ConsoleRequest) -> Response:
@@ -69,7 +71,7 @@ async def decide_pending(request: ConsoleRequest) -> Response:
     asked, action = given(posted, EVENT_FIELDS), action_of(posted.get("action", ""))
     delay = delay_of(posted) if action == "reschedule" else 0
     waiting = await select_pending(request, asked)
-    check_confirmed(len(waiting), waiting.digest, {"count": None, **posted})
+    check_confirmed(len(waiting), await waiting.digest(), posted, required=True)
     scope = Scope(wanted=event_filter(asked))
     done = await operator_requests.request_all(request.store, action, waiting, scope, delay=delay, by=request.user.name)
     said = f"{formatting.plural(done, 'event')}: requested from the relays that own their lanes."
