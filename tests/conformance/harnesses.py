@@ -83,15 +83,15 @@ class PostgresHarness(_Harness[PostgresStore]):
         return self._keep(PostgresStore(self._make_empty())) if self._make_empty else None
 
 
-class FloorsHarness(PostgresHarness):
-    """Every fetch counts as slow, so that the next one begins at floors."""
+class LowWaterMarksHarness(PostgresHarness):
+    """Every fetch counts as slow, so that the next one begins at low-water marks."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self.store.messages.floors.slow = -1
+        self.store.messages.low_water_marks.slow = -1
 
     def _keep(self, store: PostgresStore) -> PostgresStore:
-        store.messages.floors.slow = -1
+        store.messages.low_water_marks.slow = -1
         return super()._keep(store)
 
 

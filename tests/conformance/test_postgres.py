@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from pillarbox.stores.postgres import floors
+from pillarbox.stores.postgres import low_water_marks
 from pillarbox.testing.conformance import AdminConformance, StoreConformance
 from pillarbox.testing.conformance.fetch import FetchConformance
 from pillarbox.testing.conformance.in_flight import InFlightConformance
@@ -15,7 +15,7 @@ from pillarbox.testing.conformance.ordering_under_faults import OrderingUnderFau
 from pillarbox.testing.conformance.parked import ParkedConformance
 from pillarbox.testing.conformance.settlement import SettlementConformance
 from pillarbox.testing.conformance.split import SplitConformance
-from tests.conformance.harnesses import FloorsHarness, PostgresHarness
+from tests.conformance.harnesses import LowWaterMarksHarness, PostgresHarness
 from tests.databases import cloned
 from tests.servers.postgres import PostgresServer
 
@@ -29,7 +29,7 @@ class TestPostgresStore(StoreConformance, AdminConformance):
             await harness.aclose()
 
 
-class TestPostgresStoreFromFloors(
+class TestPostgresStoreFromLowWaterMarks(
     FetchConformance,
     InFlightConformance,
     KeyOrderConformance,
@@ -40,11 +40,11 @@ class TestPostgresStoreFromFloors(
     SettlementConformance,
     SplitConformance,
 ):
-    """What concerns fetches, with a search for floors before every fetch."""
+    """What concerns fetches, with a search for low-water marks before every fetch."""
 
     @pytest.fixture
-    async def harness(self, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FloorsHarness]:
-        monkeypatch.setattr(floors, "SEARCH_EVERY", 0.0)
-        harness = FloorsHarness(postgres_url)
+    async def harness(self, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[LowWaterMarksHarness]:
+        monkeypatch.setattr(low_water_marks, "SEARCH_EVERY", 0.0)
+        harness = LowWaterMarksHarness(postgres_url)
         yield harness
         await harness.aclose()

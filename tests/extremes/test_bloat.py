@@ -58,19 +58,19 @@ async def pages(url: str) -> int:
             before = number(url, read)
             assert len(await store.messages.fetch(wanted)) == BATCH
             return number(url, read) - before
-    return await pages_of_postgres(url, floors=True)
+    return await pages_of_postgres(url, marks=True)
 
 
-async def pages_of_postgres(url: str, *, floors: bool) -> int:
-    """floors: as by a relay whose last fetches were slow."""
+async def pages_of_postgres(url: str, *, marks: bool) -> int:
+    """marks: as by a relay whose last fetches were slow."""
     bounds = [LANES, BATCH, BATCH, *BYTES, [], []]
     known: tuple[object, ...] | None = None
     async with aclosing(PostgresStore(url)) as store:
-        for _ in range(3 if floors else 0):
-            await store.messages.floors.search(LANES)
-        known = await store.messages.floors.known(LANES)
-    assert (known is not None) == floors
-    fetch = STATEMENTS.get("fetch_ready", *(["from_floors"] if known else []))
+        for _ in range(3 if marks else 0):
+            await store.messages.low_water_marks.search(LANES)
+        known = await store.messages.low_water_marks.known(LANES)
+    assert (known is not None) == marks
+    fetch = STATEMENTS.get("fetch_ready", *(["from_low_water_marks"] if known else []))
     cost = await Explainer(url).cost(fetch, *bounds, *(known or ()), prepare=PLANNED_AS_KEPT)
     assert cost.returned == BATCH
     return cost.pages
@@ -111,17 +111,17 @@ async def test_a_fetch_reads_at_most_three_times_the_pages(scene: Scene) -> None
     assert after <= TIMES * before
 
 
-async def test_without_floors_a_fetch_of_postgresql_reads_more(postgres_url: str) -> None:
+async def test_without_low_water_marks_a_fetch_of_postgresql_reads_more(postgres_url: str) -> None:
     rows(postgres_url, RECORD.format(PENDING))
     clean(postgres_url)
-    before = await pages_of_postgres(postgres_url, floors=False)
+    before = await pages_of_postgres(postgres_url, marks=False)
     with long_transaction(postgres_url):
         rows(postgres_url, RECORD.format(DELIVERED))
         rows(postgres_url, "DELETE FROM outbox_message")
         rows(postgres_url, RECORD.format(PENDING))
         clean(postgres_url)
-        assert await pages_of_postgres(postgres_url, floors=False) > TIMES * before
-        assert await pages_of_postgres(postgres_url, floors=True) <= TIMES * before
+        assert await pages_of_postgres(postgres_url, marks=False) > TIMES * before
+        assert await pages_of_postgres(postgres_url, marks=True) <= TIMES * before
 
 
 async def test_an_event_of_a_long_writer_is_delivered(scene: Scene, rabbitmq_server: RabbitMQServer) -> None:

@@ -154,16 +154,16 @@ async def almost_empty(request: pytest.FixtureRequest, postgres_url: str, sql: S
     await long_transaction.close()
 
 
-@pytest.mark.parametrize("floors", [False, True])
+@pytest.mark.parametrize("marks", [False, True])
 @pytest.mark.usefixtures("almost_empty")
 async def test_a_fetch_planned_for_an_empty_table_stays_near_its_batch(
-    postgres_url: str, sql: Sql, floors: bool
+    postgres_url: str, sql: Sql, marks: bool
 ) -> None:
     plans = Plans()
     async with aclosing(PostgresStore(postgres_url)) as store:
         lanes = list(await owned(store))
         # Every fetch is slow, or none is.
-        store.messages.floors.slow = -1 if floors else math.inf
+        store.messages.low_water_marks.slow = -1 if marks else math.inf
         await plans.listen(store.messages._connection)
 
         async def waiting() -> None:
@@ -199,7 +199,7 @@ async def test_a_fetch_planned_for_an_empty_table_stays_near_its_batch(
                     assert len(found) == BATCH
                     assert not {message.position for message in found} & set(in_flight[:flying])
                     check(plans, rows=MOST_ROWS + flying, compared=MOST_COMPARED + 4 * flying)
-            assert (await store.messages.floors.known(lanes) is not None) == floors
+            assert (await store.messages.low_water_marks.known(lanes) is not None) == marks
             await waiting()
 
 

@@ -73,21 +73,21 @@ async def test_a_fetch_of_ready_messages(explain: Explainer) -> None:
     assert cost.pages <= MOST_PAGES, cost
 
 
-async def test_a_fetch_from_floors(explain: Explainer, bad_day: str) -> None:
+async def test_a_fetch_from_low_water_marks(explain: Explainer, bad_day: str) -> None:
     async with aclosing(PostgresStore(bad_day)) as store:
-        await store.messages.floors.search(LANES)
-        known = await store.messages.floors.known(LANES)
+        await store.messages.low_water_marks.search(LANES)
+        known = await store.messages.low_water_marks.known(LANES)
     assert known is not None
-    fetch = STATEMENTS.get("fetch_ready", "from_floors")
+    fetch = STATEMENTS.get("fetch_ready", "from_low_water_marks")
     cost = await explain.cost(fetch, LANES, 2 * BATCH // HOT_KEYS, BATCH, *BYTES, [], [], *known)
     assert cost.returned == BATCH
     assert cost.rows <= MOST_ROWS, cost
     assert cost.pages <= MOST_PAGES, cost
 
 
-async def test_a_search_for_floors(explain: Explainer) -> None:
+async def test_a_search_for_low_water_marks(explain: Explainer) -> None:
     ends = [1 << 62] * len(LANES)
-    cost = await explain.cost(STATEMENTS.get("find_floors"), LANES, [1] * len(LANES), ends)
+    cost = await explain.cost(STATEMENTS.get("find_low_water_marks"), LANES, [1] * len(LANES), ends)
     assert cost.returned == len(LANES)
     assert cost.rows <= len(LANES), cost
 

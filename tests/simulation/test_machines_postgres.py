@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox.testing.conformance import StoreHarness
 from pillarbox.testing.machines import LaneOwnership, MessageLifecycle, StoreMachine, run_machine
-from tests.conformance.harnesses import FloorsHarness, PostgresHarness
+from tests.conformance.harnesses import LowWaterMarksHarness, PostgresHarness
 from tests.databases import cloned
 from tests.servers.postgres import PostgresServer
 from tests.simulation.bounds import BOUNDED
@@ -17,7 +17,7 @@ from tests.simulation.bounds import BOUNDED
 
 @pytest.mark.parametrize(
     ("machine", "make_harness"),
-    [(MessageLifecycle, PostgresHarness), (MessageLifecycle, FloorsHarness), (LaneOwnership, PostgresHarness)],
+    [(MessageLifecycle, PostgresHarness), (MessageLifecycle, LowWaterMarksHarness), (LaneOwnership, PostgresHarness)],
 )
 def test_a_random_walk_agrees_with_the_model(
     machine: type[StoreMachine],

@@ -90,6 +90,11 @@ class SchemaError(PillarboxError):
     """The command that creates and upgrades the tables. An integration with a framework that has migrations of its own
     names that of the framework, for the whole process."""
 
+    def __init__(self, *args: object, forbidden: bool = False) -> None:
+        super().__init__(*args)
+        self.forbidden = forbidden
+        """Whether the role of the connection lacks a privilege."""
+
 
 class StoreUnavailableError(PillarboxError):
     """The database cannot be reached or took too long."""

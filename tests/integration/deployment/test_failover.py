@@ -70,7 +70,7 @@ def promote(replica: PostgresServer) -> None:
 
 
 @pytest.mark.contrib
-async def test_floors_end_with_their_server() -> None:
+async def test_low_water_marks_end_with_their_server() -> None:
     ready, sequence = Ready(lanes=range(64)), "pg_get_serial_sequence('outbox_message', 'id')"
     with replicated() as (primary, replica):
         async with aclosing(PostgresStore(both(primary, replica))) as store:
@@ -79,13 +79,13 @@ async def test_floors_end_with_their_server() -> None:
                 record(primary, number)
             with psycopg.connect(primary.url("shop")) as connection:
                 connection.execute("DELETE FROM outbox_message")
-            await store.messages.floors.search(ready.lanes)
-            assert set(store.messages.floors._floors.values()) == {6}
+            await store.messages.low_water_marks.search(ready.lanes)
+            assert set(store.messages.low_water_marks._marks.values()) == {6}
             replayed(primary, replica)
             # A replica does not show the locks of its primary, so it cannot tell what is decided.
             async with aclosing(PostgresStore(replica.url("shop"))) as reader:
-                await reader.messages.floors.search(ready.lanes)
-                assert reader.messages.floors._floors == {}
+                await reader.messages.low_water_marks.search(ready.lanes)
+                assert reader.messages.low_water_marks._marks == {}
             primary.kill()
             promote(replica)
             # As if the replica had not received the last commits: their sequences are drawn again.

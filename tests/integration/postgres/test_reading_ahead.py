@@ -50,6 +50,6 @@ async def test_fetching_from_a_position_would_break_the_order(
 ) -> None:
     not_in_flight = PostgresStatements(Names(schema="public")).render("{not_in_flight}")
     assert not_in_flight in store.messages._ready.plain
-    store.messages.floors.slow = math.inf  # the next fetch is this statement again
+    store.messages.low_water_marks.slow = math.inf  # the next fetch is this statement again
     store.messages._ready.plain = store.messages._ready.plain.replace(not_in_flight, FROM_A_POSITION)
     assert await read_around_a_late_commit(store, sql, other_session) == ["other-1", "ship-2"]

@@ -92,12 +92,21 @@ class PostgresStoreConnection:
         async with self.open() as connection, asyncio.timeout(self._answer_within):
             return await connection.fetch(sql, *arguments)
 
-    async def transact(self, steps: Generator[tuple[Any, ...], Sequence[Any], T]) -> T:
+    @property
+    def is_open(self) -> bool:
+        """Whether the next statement needs no new connection, as far as this side knows."""
+        return self._connection is not None and not self._connection.is_closed()
+
+    async def transact(
+        self, steps: Generator[tuple[Any, ...], Sequence[Any], T], *, answer_within: float | None = None
+    ) -> T:
         """Run the statements of a generator in one transaction; each `yield` returns rows.
 
-        A statement is its text and its arguments. Raises StoreUnavailableError, SchemaError or RowsRefusedError.
+        A statement is its text and its arguments. answer_within: seconds for all of them, instead of those of the
+        connection. Raises StoreUnavailableError, SchemaError or RowsRefusedError.
         """
-        async with self.open() as connection, asyncio.timeout(self._answer_within):
+        longest = self._answer_within if answer_within is None else answer_within
+        async with self.open() as connection, asyncio.timeout(longest):
             transaction = connection.transaction()
             await transaction.start()
             # A cancelled call does not roll back, because that would wait for a server that may be frozen: `open` ends
@@ -242,7 +251,8 @@ def translated(error: Any, where: str, *, opening: bool) -> PillarboxError:
     if state[:2] in _FACTS_ABOUT_ROWS or refused:
         return RowsRefusedError(f"PostgreSQL at {where} refuses a row: {said}")
     if state == "42501":
-        return SchemaError(f"permission denied in {where}: {said}; see `pillarbox schema sql --roles` for the grants")
+        grants = "see `pillarbox schema sql --roles` for the grants"
+        return SchemaError(f"permission denied in {where}: {said}; {grants}", forbidden=True)
     detail = f"{type(error).__name__}: {said}".rstrip(": ")
     if isinstance(error, ssl.SSLError) or "rejected SSL upgrade" in said:
         return StoreUnavailableError(f"PostgreSQL at {where} cannot be trusted ({detail}): {tls.ADVICE}")

@@ -1,6 +1,6 @@
 """Fetches messages. Fetches lock nothing, scan no messages on hold, and never continue from a position.
 
-A floor is no position: nothing can appear below it.
+A low-water mark is no position: nothing can appear below it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pillarbox.core.fetch import Bounds, Due, Fetched, FetchQuery, NextInQueues,
 from pillarbox.core.message import EarlierQuery, KeyQueue, message_of
 from pillarbox.stores.postgres.arrays import literal
 from pillarbox.stores.postgres.connection import PostgresStoreConnection
-from pillarbox.stores.postgres.floors import Floors
+from pillarbox.stores.postgres.low_water_marks import LowWaterMarks
 from pillarbox.stores.postgres.statements import PostgresStatements
 
 _BEFORE_ALL = KeyQueue(-1, "", "")
@@ -41,11 +41,13 @@ class _Read:
 class PostgresMessages:
     """See `pillarbox.core.fetch.Messages`. Its connection keeps one plan for each statement."""
 
-    def __init__(self, connection: PostgresStoreConnection, statements: PostgresStatements) -> None:
+    def __init__(
+        self, connection: PostgresStoreConnection, statements: PostgresStatements, *, statement_timeout: float
+    ) -> None:
         self._connection = connection
-        self.floors = Floors(connection, statements)
+        self.low_water_marks = LowWaterMarks(connection, statements, statement_timeout=statement_timeout)
         self._ready = _Read(statements, "fetch_ready")
-        self._ready_from_floors = statements.get("fetch_ready", "from_floors")
+        self._ready_from_marks = statements.get("fetch_ready", "from_low_water_marks")
         self._due = _Read(statements, "fetch_due")
         self._parked = _Read(statements, "fetch_parked")
         self._waiting = _Read(statements, "fetch_waiting")
@@ -75,15 +77,15 @@ class PostgresMessages:
         sql, more = self._ready.within(bounds)
         if more:
             return await self._fetch(sql, lanes, bounds, *more)
-        if (floors := await self.floors.known(lanes)) is not None:
-            sql, more = self._ready_from_floors, floors
+        if (marks := await self.low_water_marks.known(lanes)) is not None:
+            sql, more = self._ready_from_marks, marks
         began = time.monotonic()
         try:
             found = await self._fetch(sql, lanes, bounds, *more)
         except StoreUnavailableError:
-            self.floors.fetched((), seconds=time.monotonic() - began)
+            self.low_water_marks.fetched((), seconds=time.monotonic() - began)
             raise
-        self.floors.fetched(found, seconds=time.monotonic() - began)
+        self.low_water_marks.fetched(found, seconds=time.monotonic() - began)
         return found
 
     async def _read(self, read: _Read, lanes: Sequence[int], bounds: Bounds, *more: object) -> Fetched:

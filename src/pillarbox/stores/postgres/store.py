@@ -93,7 +93,7 @@ class PostgresStore:
         )
         self._connections = (reading, writing, coordination, listening, listing, diagnosis_1, diagnosis_2)
         self.lanes = PostgresLanes(coordination, statements)
-        self.messages = PostgresMessages(reading, statements)
+        self.messages = PostgresMessages(reading, statements, statement_timeout=longest)
         self.writes = PostgresWrites(writing, statements, history=history, ledger=ledger is True)
         self.ledger = ledger_of(ledger, history=history, reading=reading, writing=writing, statements=statements)
         self.destinations = PostgresDestinations(coordination, statements)

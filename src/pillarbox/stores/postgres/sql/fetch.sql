@@ -2,10 +2,10 @@
 -- Fetch events that are ready: per lane, in order, without those in flight, within a number and a sum of bytes.
 -- with: given_lanes=lanes_as_given
 -- variant in_range: outside=outside_range in_range=in_range after=$8::timestamptz before=$9::timestamptz
--- variant from_floors: given_lanes=lanes_with_floors floor=floor_of_lane in_range=from_floor
+-- variant from_low_water_marks: given_lanes=lanes_with_marks mark=mark_of_lane in_range=from_mark
 WITH lanes AS MATERIALIZED (
   -- Most lanes have nothing waiting: ask once per lane instead of once per message.
-  SELECT l.lane,{floor}
+  SELECT l.lane,{mark}
          EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND ({holds_queue:h.}) OFFSET 0)
          OR EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND h.held = 'waiting' OFFSET 0)
          OR EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND h.held IS NULL AND h.available_at <= now() OFFSET 0) AS waiting
@@ -114,11 +114,17 @@ SELECT DISTINCT a.destination
    SELECT destination FROM step WHERE destination IS NOT NULL
  ) AS a
 
+-- name: limit_statement_time
+-- Set for how long the next statements of this transaction may run.
+SELECT set_config('statement_timeout', $1::text, true)
+
 -- name: find_writers
 -- Read the last sequence that was drawn for a message, and after it the transactions that may write to the message table: an
 -- INSERT locks the table before it draws a sequence, and keeps the lock until its transaction ends. Of a sequence that is drawn
--- in another order, or that this role must not read, the last one is 0.
-WITH drawn AS MATERIALIZED (
+-- in another order, or that this role must not read, the last one is 0. The session gets a name, unless it has one.
+WITH session AS MATERIALIZED (
+  SELECT set_config('pillarbox.session', coalesce(nullif({session_name}, ''), gen_random_uuid()::text), false) AS name
+), drawn AS MATERIALIZED (
   -- A standby does not show the locks of its primary.
   SELECT CASE WHEN NOT pg_is_in_recovery() AND EXISTS (SELECT FROM pg_sequence
                            WHERE seqrelid = pg_get_serial_sequence('{message}', 'id')::regclass
@@ -126,19 +132,19 @@ WITH drawn AS MATERIALIZED (
               THEN ({recorded_so_far}) ELSE 0 END AS last
 )
 -- The condition on d.last makes PostgreSQL read the locks once it has read the sequence.
-SELECT d.last, {generation} AS generation,
+SELECT d.last, concat_ws(' ', s.name, {files}) AS generation,
        ARRAY(SELECT CASE WHEN l.pid IS NULL THEN 'prepared ' ELSE '' END || l.virtualtransaction FROM pg_locks l
              WHERE d.last > 0 AND l.locktype = 'relation' AND l.relation = '{message}'::regclass
                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
                AND l.mode = 'RowExclusiveLock' AND l.granted) AS writers
-FROM drawn d
+FROM session s CROSS JOIN drawn d
 
--- name: find_floors
+-- name: find_low_water_marks
 -- Find the first ready message of each lane ($1) from one sequence ($2) up to another ($3); without one, the sequence after it.
 SELECT l.lane, coalesce((
   SELECT y.id FROM {message} y
   WHERE y.lane = l.lane AND y.held IS NULL AND y.available_at IS NULL AND y.id >= l.first AND y.id <= l.last
-  ORDER BY y.id LIMIT 1), l.last + 1) AS floor
+  ORDER BY y.id LIMIT 1), l.last + 1) AS mark
 FROM unnest($1::text::smallint[], $2::text::bigint[], $3::text::bigint[]) AS l(lane, first, last)
 
 -- fragment: fields
@@ -260,24 +266,32 @@ AND coalesce(y.id < CASE y.destination
 -- The lanes of a fetch.
 unnest($1::text::smallint[]) AS l(lane)
 
--- fragment: lanes_with_floors
--- The lanes of a fetch, each with its floor: no ready message has a lower sequence.
-unnest($1::text::smallint[], $8::text::bigint[]) AS l(lane, floor)
+-- fragment: lanes_with_marks
+-- The lanes of a fetch, each with its low-water mark: no ready message has a lower sequence.
+unnest($1::text::smallint[], $8::text::bigint[]) AS l(lane, mark)
 
--- fragment: floor_of_lane
--- The floor of a lane, unless sequences may have been drawn again since the floors were found: $9 tells the generation, $10 the
--- last sequence below all floors.
- CASE WHEN {generation} = $9::text AND ({recorded_so_far}) >= $10::bigint THEN l.floor ELSE 0 END AS floor,
+-- fragment: mark_of_lane
+-- The low-water mark of a lane, unless sequences may have been drawn again since the marks were found: $9 tells the generation,
+-- $10 the last sequence below any mark.
+ CASE WHEN {generation} = $9::text AND ({recorded_so_far}) >= $10::bigint THEN l.mark ELSE 0 END AS mark,
 
--- fragment: from_floor
--- Whether y is not below the floor of its lane: without it, a fetch skips every delivered row that the server has to keep.
-AND y.id >= l.floor
+-- fragment: from_mark
+-- Whether y is not below the low-water mark of its lane: without it, a fetch skips every delivered row that the server has to keep.
+AND y.id >= l.mark
 
 -- fragment: generation
--- What changes when sequences may be drawn again: the server was restored or another one took over, the table was emptied or its
--- sequence restarted.
-(SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), pg_relation_filenode('{message}'::regclass),
-                  pg_relation_filenode(pg_get_serial_sequence('{message}', 'id')::regclass)))
+-- What changes when sequences may be drawn again. The session is another one: a server that crashed, was restored, or took over
+-- may draw those again that it had not written to disk. Or the table was emptied, or its sequence restarted: their files changed.
+(SELECT concat_ws(' ', {session_name}, {files}))
+
+-- fragment: session_name
+-- The name that find_writers gave to this session; NULL or '': none. A server that crashes ends all sessions, and a pooler may
+-- run each statement in another one.
+current_setting('pillarbox.session', true)
+
+-- fragment: files
+-- The files of the message table and of its sequence.
+pg_relation_filenode('{message}'::regclass), pg_relation_filenode(pg_get_serial_sequence('{message}', 'id')::regclass)
 
 -- fragment: same_row
 -- Whether m is the row that a names, at the same sequence: another row with the same event id and destination is left alone.

@@ -1,6 +1,6 @@
 """Producers with transactions that overlap, a relay and an operator, step by step in a random order.
 
-After every step a store that fetches from floors finds what a store without floors finds.
+After every step a store that fetches from low-water marks finds what a store without marks finds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OUTCOMES.append(Dead(error="no", block=True))
 
 
 class EventHiddenError(AssertionError):
-    """A fetch from floors did not find what a fetch without floors found."""
+    """A fetch from low-water marks did not find what a fetch without marks found."""
 
 
 @dataclass
@@ -46,10 +46,10 @@ class Producer:
 
 @dataclass
 class Walk:
-    """See the module. `with_floors` searches for floors only when told to."""
+    """See the module. `with_marks` searches for marks only when told to."""
 
     random: Random
-    with_floors: PostgresStore
+    with_marks: PostgresStore
     without: PostgresStore
     sql: Sql
     producers: list[Producer]
@@ -61,7 +61,7 @@ class Walk:
     async def compare(self) -> list[Message]:
         bounds = Bounds(limit=10_000, quota=10_000, in_flight=[message.position for message in self.in_flight])
         query = Ready(lanes=LANES, bounds=bounds)
-        found, all_ready = [await store.messages.fetch(query) for store in (self.with_floors, self.without)]
+        found, all_ready = [await store.messages.fetch(query) for store in (self.with_marks, self.without)]
         if found != all_ready:
             raise EventHiddenError({message.id for message in all_ready} - {message.id for message in found})
         return found
@@ -127,7 +127,7 @@ class Walk:
     # What the relay does.
 
     async def search(self) -> None:
-        await self.with_floors.messages.floors.search(LANES)
+        await self.with_marks.messages.low_water_marks.search(LANES)
 
     async def fetch(self) -> None:
         found = await self.compare()
@@ -185,14 +185,14 @@ async def walking(url: str, seed: int) -> AsyncIterator[Walk]:
     """A walk on this database."""
     connections = [await asyncpg.connect(url) for _ in range(PRODUCERS + 1)]
     try:
-        async with aclosing(PostgresStore(url)) as with_floors, aclosing(PostgresStore(url)) as without:
-            without.messages.floors.slow = math.inf
-            # Floors stay, however fast the fetches are.
-            with_floors.messages.floors.slow = -1
+        async with aclosing(PostgresStore(url)) as with_marks, aclosing(PostgresStore(url)) as without:
+            without.messages.low_water_marks.slow = math.inf
+            # Marks stay, however fast the fetches are.
+            with_marks.messages.low_water_marks.slow = -1
             await without.lanes.join(RelayRegistration(id="a"), lease=600)
             epochs = epochs_of(await without.lanes.acquire("a", limit=len(LANES)))
             sql, *producers = connections
-            yield Walk(Random(seed), with_floors, without, sql, [Producer(one) for one in producers], epochs)
+            yield Walk(Random(seed), with_marks, without, sql, [Producer(one) for one in producers], epochs)
     finally:
         for name in await connections[0].fetch("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"):
             await connections[0].execute(f"ROLLBACK PREPARED '{name['gid']}'")

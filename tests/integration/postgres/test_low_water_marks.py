@@ -1,4 +1,4 @@
-"""Fetches from floors never hide an event, whatever transactions overlap and whatever an operator does."""
+"""Fetches from low-water marks never hide an event, whatever transactions overlap and whatever an operator does."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pillarbox.core.fetch import Ready
 from pillarbox.core.lane import RelayRegistration, epochs_of
 from pillarbox.core.outcome import DELIVERED, Decision
 from pillarbox.statements import Names
-from pillarbox.stores.postgres import PostgresStore
-from pillarbox.stores.postgres.floors import DecidedSequences
+from pillarbox.stores.postgres import PostgresStore, low_water_marks
+from pillarbox.stores.postgres.low_water_marks import DecidedSequences
 from pillarbox.stores.postgres.statements import PostgresStatements
 from pillarbox.testing.waiting import eventually
 from tests.databases import Sql
-from tests.integration.postgres.floors import LANES, RECORD, EventHiddenError, walking
+from tests.integration.postgres.random_walk import LANES, RECORD, EventHiddenError, walking
 
 STEPS = 250
 READY = Ready(lanes=LANES)
@@ -31,7 +31,7 @@ WHERE datname = current_database() AND wait_event_type = 'Lock' AND clock_timest
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_a_fetch_from_floors_finds_what_a_fetch_without_them_finds(postgres_url: str, seed: int) -> None:
+async def test_a_fetch_from_low_water_marks_finds_what_a_fetch_without_them_finds(postgres_url: str, seed: int) -> None:
     async with walking(postgres_url, seed) as walk:
         for _ in range(STEPS):
             await walk.step()
@@ -42,10 +42,10 @@ async def test_a_fetch_from_floors_finds_what_a_fetch_without_them_finds(postgre
         await walk.search()
         await walk.search()
         await walk.compare()
-        assert walk.with_floors.messages.floors._floors.keys() == set(LANES)
+        assert walk.with_marks.messages.low_water_marks._marks.keys() == set(LANES)
 
 
-async def test_floors_over_undecided_sequences_would_hide_an_event(
+async def test_low_water_marks_over_undecided_sequences_would_hide_an_event(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def see(decided: DecidedSequences, last: int, _: Collection[str]) -> None:
@@ -69,40 +69,40 @@ async def delivered(store: PostgresStore) -> list[str]:
 
 @pytest.fixture
 async def relay(store: PostgresStore) -> PostgresStore:
-    """A store whose relay delivered an event. It searches for floors only when told to, and keeps them."""
+    """A store whose relay delivered an event. It searches for marks only when told to, and keeps them."""
     await store.lanes.join(RelayRegistration(id="a"), lease=600)
-    store.messages.floors.slow = -1
+    store.messages.low_water_marks.slow = -1
     return store
 
 
-def floor(store: PostgresStore) -> int:
-    """The lowest floor; 0: a lane has none."""
-    return min(store.messages.floors._floors.get(lane, 0) for lane in LANES)
+def lowest(store: PostgresStore) -> int:
+    """The lowest mark; 0: a lane has none."""
+    return min(store.messages.low_water_marks._marks.get(lane, 0) for lane in LANES)
 
 
 async def search(store: PostgresStore, *, times: int = 3) -> None:
     for _ in range(times):
-        await store.messages.floors.search(LANES)
+        await store.messages.low_water_marks.search(LANES)
 
 
-async def test_a_fetch_of_lanes_without_floors_begins_at_their_start(relay: PostgresStore, sql: Sql) -> None:
+async def test_a_fetch_of_lanes_without_low_water_marks_begins_at_their_start(relay: PostgresStore, sql: Sql) -> None:
     await sql.execute(RECORD, "event", "key")
-    await relay.messages.floors.search(LANES[:32])
-    assert await relay.messages.floors.known([]) is None
+    await relay.messages.low_water_marks.search(LANES[:32])
+    assert await relay.messages.low_water_marks.known([]) is None
     found = [await relay.messages.fetch(Ready(lanes=lanes)) for lanes in ([], LANES[:32], LANES[32:])]
     assert [message.event_id for messages in found for message in messages] == ["event"]
 
 
-async def test_floors_rise_behind_a_long_reader(relay: PostgresStore, sql: Sql, other_session: Sql) -> None:
+async def test_low_water_marks_rise_behind_a_long_reader(relay: PostgresStore, sql: Sql, other_session: Sql) -> None:
     await other_session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM outbox_message")
     for number in range(3):
         await sql.execute(RECORD, f"event-{number}", "key")
         assert await delivered(relay) == [f"event-{number}"]
         await search(relay)
-        assert floor(relay) == number + 2
+        assert lowest(relay) == number + 2
 
 
-async def test_floors_stay_below_what_a_long_writer_may_commit(
+async def test_low_water_marks_stay_below_what_a_long_writer_may_commit(
     relay: PostgresStore, sql: Sql, other_session: Sql
 ) -> None:
     await sql.execute(RECORD, "before", "key")
@@ -114,13 +114,13 @@ async def test_floors_stay_below_what_a_long_writer_may_commit(
         await sql.execute(RECORD, f"event-{number}", "other key")
         assert await delivered(relay) == [f"event-{number}"]
         await search(relay)
-    assert floor(relay) == 2
+    assert lowest(relay) == 2
     await other_session.execute("COMMIT")
     await sql.execute(RECORD, "after", "key")
     await search(relay)
     assert await delivered(relay) == ["late", "after"]
     await search(relay)
-    assert floor(relay) == 7
+    assert lowest(relay) == 7
 
 
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
@@ -137,12 +137,12 @@ async def test_a_transaction_that_is_prepared_meanwhile_is_still_undecided(
     try:
         assert await delivered(relay) == ["before", "other"]
         await search(relay)
-        assert floor(relay) <= 2
+        assert lowest(relay) <= 2
     finally:
         await sql.execute(f"{end} PREPARED '{name}'")
     assert await delivered(relay) == (["prepared"] if end == "COMMIT" else [])
     await search(relay)
-    assert floor(relay) == 4
+    assert lowest(relay) == 4
 
 
 async def test_the_sequence_is_read_before_the_locks(sql: Sql) -> None:
@@ -176,7 +176,7 @@ async def test_sequences_that_are_drawn_again_are_fetched_in_order(relay: Postgr
         await sql.execute(RECORD, f"before-{number}", "key")
     await delivered(relay)
     await search(relay)
-    assert floor(relay) == 6
+    assert lowest(relay) == 6
     await sql.execute(reset)
     for number in range(3):
         await sql.execute(RECORD, f"event-{number}", "key")
@@ -186,36 +186,38 @@ async def test_sequences_that_are_drawn_again_are_fetched_in_order(relay: Postgr
     assert await delivered(relay) == [f"event-{number}" for number in range(10)]
 
 
-async def test_a_role_without_the_right_to_read_the_sequence_does_without_floors(
+async def test_a_role_without_the_right_to_read_the_sequence_does_without_low_water_marks(
     postgres_url: str, sql: Sql, roles: dict[str, str]
 ) -> None:
     async with aclosing(PostgresStore(postgres_url.replace("postgres@", f"{roles['relay']}@"))) as store:
         await store.lanes.join(RelayRegistration(id="a"), lease=600)
         await sql.execute(RECORD, "event", "key")
         await search(store)
-        assert floor(store) == 1
+        assert lowest(store) == 1
         await sql.execute(f'REVOKE ALL ON SEQUENCE outbox_message_id_seq FROM "{roles["relay"]}"')
         assert await delivered(store) == ["event"]
         await search(store)
-        assert floor(store) == 0
+        assert lowest(store) == 0
         await sql.execute(RECORD, "later event", "key")
         assert await delivered(store) == ["later event"]
 
 
-async def test_a_role_that_must_not_read_the_locks_does_without_floors(
-    postgres_url: str, sql: Sql, roles: dict[str, str]
+async def test_a_role_that_must_not_read_the_locks_does_without_low_water_marks(
+    postgres_url: str, sql: Sql, roles: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(low_water_marks, "FORBIDDEN_FOR", math.inf)
     await sql.execute("REVOKE SELECT ON pg_locks FROM PUBLIC")
     async with aclosing(PostgresStore(postgres_url.replace("postgres@", f"{roles['relay']}@"))) as store:
         await store.lanes.join(RelayRegistration(id="a"), lease=600)
-        store.messages.floors.slow = -1
+        store.messages.low_water_marks.slow = -1
         for number in range(3):
             await sql.execute(RECORD, f"event-{number}", "key")
             assert await delivered(store) == [f"event-{number}"]
-        assert floor(store) == 0
+        assert lowest(store) == 0
+        assert store.messages.low_water_marks._next_search == math.inf
 
 
-async def test_a_sequence_that_sessions_cache_gives_no_floors(
+async def test_a_sequence_that_sessions_cache_gives_no_low_water_marks(
     relay: PostgresStore, sql: Sql, other_session: Sql
 ) -> None:
     await sql.execute("ALTER TABLE outbox_message ALTER id SET CACHE 10")
@@ -234,34 +236,34 @@ async def test_what_is_made_ready_by_hand_is_found_by_a_check(relay: PostgresSto
     await sql.execute(RECORD, "event", "other key")
     assert await delivered(relay) == ["event"]
     await search(relay)
-    floors = relay.messages.floors
-    floors._next_check = math.inf
+    marks = relay.messages.low_water_marks
+    marks._next_check = math.inf
     await sql.execute("UPDATE outbox_message SET held = NULL")
     assert await delivered(relay) == []
-    floors._next_search = math.inf
+    marks._next_search = math.inf
     for _ in LANES:
-        await floors.check()
+        await marks.check()
     assert await delivered(relay) == ["held"]
 
 
-async def test_a_slow_fetch_leads_to_floors_and_fast_checks_to_none(
+async def test_a_slow_fetch_leads_to_low_water_marks_and_fast_checks_to_none(
     store: PostgresStore, sql: Sql, other_session: Sql
 ) -> None:
     await store.lanes.join(RelayRegistration(id="a"), lease=600)
     await sql.execute(RECORD, "event", "key")
     assert await delivered(store) == ["event"]
-    floors = store.messages.floors
-    floors._took = 0.0
+    marks = store.messages.low_water_marks
+    marks._took = 0.0
     async with other_session.transaction():
         await other_session.execute("LOCK outbox_message IN ACCESS EXCLUSIVE MODE")
         fetch = asyncio.create_task(store.messages.fetch(READY))
         await eventually(lambda: sql.fetchval(WAITS_FOR_LONG))
     assert await fetch == []
-    assert floor(store) == 0
+    assert lowest(store) == 0
     await store.messages.fetch(READY)
-    assert floor(store) == 2
-    floors.slow = math.inf
+    assert lowest(store) == 2
+    marks.slow = math.inf
     for _ in LANES:
-        if floors._floors:
-            await floors.check()
-    assert floor(store) == 0
+        if marks._marks:
+            await marks.check()
+    assert lowest(store) == 0
