@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests.console.serving import chromium
 from tests.frameworks.conftest import MakeEnvironment
-from tests.frameworks.test_django import PROJECT, Project, copied
+from tests.frameworks.test_django import PROJECT, VERSION, Project, copied
 from tests.servers.availability import available
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def address(environment: MakeEnvironment, tmp_path: Path) -> Iterator[str]:
     """A server with a few events of every kind."""
-    project = Project(environment("django"), copied(PROJECT, tmp_path), {"DEBUG": "1"})
+    project = Project(environment(f"django{VERSION}"), copied(PROJECT, tmp_path), {"DEBUG": "1"})
     project.manage("migrate")
     project.manage(
         "createsuperuser", "--noinput", "--username", "ada", "--email", "a@example.org", DJANGO_SUPERUSER_PASSWORD="pw"
