@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-input --quiet
 # No index address may reach a lock: they must install from any mirror.
-COMPILE := $(BIN)/pip-compile --quiet --upgrade --generate-hashes --strip-extras --no-header \
+COMPILE_OPTIONS := --quiet --upgrade --generate-hashes --strip-extras --no-header \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+COMPILE := $(BIN)/pip-compile $(COMPILE_OPTIONS)
 
 .DEFAULT_GOAL := help
 .PHONY: help venv packages demo demo-notifications demo-ingestion test bench test-kafka test-large test-sdist test-extremes versions check soak drills faults fmt docs image servers lock clean
@@ -63,7 +64,7 @@ test-extremes: venv packages ## test clock jumps, full disks, low limits, huge b
 	@$(BIN)/python -m tests.extremes.packages
 	@$(BIN)/python -m pytest tests/extremes $(ARGS)
 
-versions: venv packages ## run the tests with other versions of the servers and of Python; ARGS=postgres18 for one
+versions: venv packages ## run the tests with other versions of the servers, of Django and of Python; ARGS=postgres18 for one
 	@$(BIN)/python -m tests.versions $(ARGS)
 
 fmt: venv ## format the code and apply safe lint fixes
@@ -91,7 +92,9 @@ lock: venv ## write the newest versions into requirements/*.txt
 		--output-file sqlalchemy20.txt sqlalchemy20.in
 	cd requirements && ../$(COMPILE) --output-file pyright.txt pyright.in
 	cd requirements && for name in mysqlclient nats postgres16 postgres18; do ../$(COMPILE) --output-file $$name.txt $$name.in || exit; done
-	cd requirements/frameworks && for name in *.in; do ../../$(COMPILE) --output-file $${name%.in}.txt $$name || exit; done
+	cd requirements/frameworks && for name in $$(ls *.in | grep -v _newest); do \
+		../../$(COMPILE) --output-file $${name%.in}.txt $$name || exit; done
+	@$(BIN)/python -m tests.frameworks.newest_locks $(COMPILE_OPTIONS)
 	cd apps/ingestion && ../../$(COMPILE) --output-file requirements.txt requirements.in
 
 clean: ## remove the environment, caches and build products

@@ -1,8 +1,9 @@
-"""`python -m tests.versions [NAME …]`: run the tests with other versions of the servers and of Python.
+"""`python -m tests.versions [NAME …]`: run the tests with other versions of the servers, of Django and of Python.
 
 Servers come from packages with a hashed lock each. Every Python that is installed beside this one gets an environment
 as `make venv` builds it, and runs every tier but `check`, whose tools read the code for one version of Python. All of
-it lives in a temporary folder.
+it lives in a temporary folder. The newest Django needs a newer Python than the oldest that Pillarbox supports, and has
+locks of its own.
 """
 
 import os
@@ -15,10 +16,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeAlias
 
 from tests.servers.debian import SERVERS
 from tests.tiers import TIERS
 
+DJANGO = "DJANGO"
+"""The variable that, if it is `newest`, lets the tests of Django use the newest one on every database."""
 ROOT = Path(__file__).resolve().parents[1]
 REQUIREMENTS = ROOT / "requirements"
 
@@ -37,6 +41,7 @@ NATS_TESTS = (
     "tests/integration/nats",
     "tests/integration/doctor/test_nats.py",
 )
+DJANGO_TESTS = ("tests/frameworks/test_django.py", "tests/frameworks/test_django_admin.py")
 PYTHON_TIERS = tuple(tier.name for tier in TIERS if tier.name != "check")
 
 
@@ -75,8 +80,20 @@ class PythonVersion:
         return _run(str(folder / "bin" / "python"), "-m", "tests.tiers", *PYTHON_TIERS)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestDjango:
+    """The newest Django, in the environments that tests/frameworks makes of `requirements/frameworks/*_newest.txt`."""
+
+    name: str
+
+    def run(self, folder: Path) -> int:
+        return _run(sys.executable, "-m", "pytest", "-q", *DJANGO_TESTS, **{DJANGO: "newest"})
+
+
 _PIP = ("-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet")
 _NOT_CONTRIB = "not contrib"
+_NEWEST_DJANGO_NEEDS = 12
+"""The minor version of the oldest Python with which Django 6.1 can be installed."""
 SERVER_VERSIONS = (
     ServerVersion(name="nats2.15", lock="nats.txt", programs="bin", tests=NATS_TESTS),
     ServerVersion(
@@ -96,6 +113,16 @@ SERVER_VERSIONS = (
 )
 
 
+Version: TypeAlias = ServerVersion | PythonVersion | NewestDjango
+
+
+def newer_pythons() -> list[str]:
+    """The interpreters on which the newest Django runs, this one included if it does; the oldest first."""
+    found = {int(version.name.partition(".")[2]): version.executable for version in python_versions()}
+    found[sys.version_info.minor] = sys.executable
+    return [executable for minor, executable in sorted(found.items()) if minor >= _NEWEST_DJANGO_NEEDS]
+
+
 def python_versions() -> Iterator[PythonVersion]:
     """The supported Pythons beside this one, one of each minor version."""
     found: dict[str, str] = {}
@@ -111,7 +138,9 @@ def python_versions() -> Iterator[PythonVersion]:
 
 
 def main(names: Sequence[str]) -> int:
-    versions: list[ServerVersion | PythonVersion] = [*SERVER_VERSIONS, *python_versions()]
+    versions: list[Version] = [*SERVER_VERSIONS, *python_versions()]
+    if newer_pythons():
+        versions.append(NewestDjango(name="django-newest"))
     known = {version.name: version for version in versions}
     if unknown := [name for name in names if name not in known]:
         print(f"no such version: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)

@@ -17,29 +17,32 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-_LOCKS = ROOT / "requirements" / "frameworks"
+LOCKS = ROOT / "requirements" / "frameworks"
+NEWEST = "_newest"
+"""How the names of locks end whose packages need a newer Python than the oldest that Pillarbox supports."""
 _FOLDER = Path(sys.prefix) / "frameworks"
 _ASSIGNMENT = re.compile(r"[A-Z_]+=")
 
 
 class Environment:
-    """A virtual environment with the packages of one lock."""
+    """A virtual environment with the packages of one lock, on this Python or another one."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, python: str = sys.executable) -> None:
         self._folder = _FOLDER / name
-        self._lock = _LOCKS / f"{name}.txt"
+        self._lock = LOCKS / f"{name}.txt"
+        self._python = python
 
     @property
     def bin(self) -> Path:
         return self._folder / "bin"
 
     def prepare(self, wheel: Path) -> None:
-        """Create the environment unless it has the packages of the lock, then install the wheel."""
+        """Create the environment unless it has this Python and the packages of the lock, then install the wheel."""
         stamp = self._folder / "lock.sha256"
-        digest = hashlib.sha256(self._lock.read_bytes()).hexdigest()
+        digest = hashlib.sha256(self._lock.read_bytes() + self._python.encode()).hexdigest()
         if not stamp.exists() or stamp.read_text() != digest:
             shutil.rmtree(self._folder, ignore_errors=True)
-            subprocess.run([sys.executable, "-m", "venv", str(self._folder)], check=True)
+            subprocess.run([self._python, "-m", "venv", str(self._folder)], check=True)
             self._pip("--require-hashes", "-r", str(self._lock))
             stamp.write_text(digest)
         self._pip("--no-deps", "--force-reinstall", str(wheel))

@@ -1,6 +1,7 @@
 """The Django application: its suites on every database, its migrations, and the example from an empty folder."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -18,26 +19,30 @@ from pika.exceptions import ChannelClosedByBroker
 from pillarbox import open_store
 from tests.docs.pages import ROOT, blocks
 from tests.frameworks.conftest import MakeEnvironment
-from tests.frameworks.environment import Environment, copy_example
+from tests.frameworks.environment import NEWEST, Environment, copy_example
 from tests.frameworks.programs import running
 from tests.integration.rabbitmq.consumer import channel, publish_confirmed
 from tests.servers.ports import free_port, is_open
 from tests.servers.rabbitmq import RabbitMQServer
 from tests.servers.waiting import wait_until
+from tests.versions import DJANGO
 
 PROJECT = Path(__file__).parent / "django_project"
 BOUND = 600
 """Seconds that a suite may take on a busy machine."""
 
+VERSION = NEWEST if os.environ.get(DJANGO) == "newest" else ""
+"""`make versions ARGS=django-newest` runs everything with the newest Django."""
 ENGINES = {
-    "sqlite": ("django", {}),
-    "psycopg": ("django", {}),
-    "psycopg2": ("django_psycopg2", {"PREFIX": "shop_outbox_", "SCHEMA": "Events"}),
-    "mariadb": ("django", {"PREFIX": "Shop_"}),
+    "sqlite": (f"django{VERSION}", {}),
+    "psycopg": (f"django{VERSION}", {}),
+    "psycopg2": (f"django_psycopg2{VERSION}", {"PREFIX": "shop_outbox_", "SCHEMA": "Events"}),
+    "mariadb": (f"django{VERSION}", {"PREFIX": "Shop_"}),
+    "psycopg, newest Django": ("django_newest", {}),
 }
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=[name for name in ENGINES if not (VERSION and "newest" in name)])
 def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -46,9 +51,9 @@ def engine(request: pytest.FixtureRequest) -> str:
 def project(engine: str, environment: MakeEnvironment, tmp_path: Path, request: pytest.FixtureRequest) -> "Project":
     """The project in an empty folder, on an empty database of each engine."""
     name, variables = ENGINES[engine]
-    fixture = {"psycopg": "empty_postgres_url", "psycopg2": "empty_postgres_url", "mariadb": "empty_mariadb_url"}
-    if engine in fixture:
-        variables = {"DATABASE_URL": request.getfixturevalue(fixture[engine]), **variables}
+    if engine != "sqlite":
+        server = "mariadb" if engine == "mariadb" else "postgres"
+        variables = {"DATABASE_URL": request.getfixturevalue(f"empty_{server}_url"), **variables}
     return Project(environment(name), copied(PROJECT, tmp_path), variables)
 
 
@@ -191,7 +196,7 @@ def test_a_consumer_of_a_broker_commits_the_inbox_with_the_models_and_stops_on_a
     vhost = f"django-{uuid.uuid4().hex[:8]}"
     rabbitmq_server.add_vhosts(vhost)
     url = rabbitmq_server.url(vhost)
-    project = Project(environment("django"), copied(PROJECT, tmp_path), {"AMQP_URL": url})
+    project = Project(environment(f"django{VERSION}"), copied(PROJECT, tmp_path), {"AMQP_URL": url})
     project.manage("migrate")
 
     def notes() -> str:
@@ -221,7 +226,7 @@ class TestExample:
         variables: dict[str, str] = {}
         if request.param == "psycopg":
             variables["DATABASE_URL"] = request.getfixturevalue("empty_postgres_url")
-        return Project(environment("django"), copy_example("django_shop", tmp_path), variables)
+        return Project(environment(f"django{VERSION}"), copy_example("django_shop", tmp_path), variables)
 
     def test_the_commands_of_its_readme_work_in_an_empty_folder(self, shop: Project) -> None:
         [first, second] = blocks(ROOT / "examples/django_shop/README.md", "")

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests.console.serving import chromium
 from tests.frameworks.conftest import MakeEnvironment
-from tests.frameworks.test_django import PROJECT, Project, copied
+from tests.frameworks.test_django import PROJECT, VERSION, Project, copied
 from tests.servers.availability import available
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def address(environment: MakeEnvironment, tmp_path: Path) -> Iterator[str]:
     """A server with a few events of every kind."""
-    project = Project(environment("django"), copied(PROJECT, tmp_path), {"DEBUG": "1"})
+    project = Project(environment(f"django{VERSION}"), copied(PROJECT, tmp_path), {"DEBUG": "1"})
     project.manage("migrate")
     project.manage(
         "createsuperuser", "--noinput", "--username", "ada", "--email", "a@example.org", DJANGO_SUPERUSER_PASSWORD="pw"
@@ -130,6 +130,7 @@ def test_pages_fit(page: Page, width: int, scheme: str) -> None:
     for url in (EVENTS, DEAD):
         page.goto(url)
         check_width(page, width)
+        check_arrangement(page, width)
         page.click("#result_list tbody th a >> nth=0")
         page.wait_for_selector(".pillarbox-detail")
         check_width(page, width)
@@ -138,6 +139,17 @@ def test_pages_fit(page: Page, width: int, scheme: str) -> None:
     page.select_option("select[name=action]", "discard")
     page.click("button[name=index]")
     check_width(page, width)
+
+
+def check_arrangement(page: Page, width: int) -> None:
+    """The filter is beside the list, or below it on a phone, and the breadcrumbs have the colours of the admin."""
+    rows, choices = (page.locator(name).bounding_box() for name in ("#result_list", "#changelist-filter"))
+    assert rows is not None
+    assert choices is not None
+    assert choices["x" if width > 767 else "y"] > rows["x" if width > 767 else "y"]
+    assert (choices["y"] < rows["y"] + rows["height"]) == (width > 767)
+    colour = page.locator(".breadcrumbs").evaluate("element => getComputedStyle(element).backgroundColor")
+    assert colour != "rgba(0, 0, 0, 0)"
 
 
 def check_width(page: Page, width: int) -> None:

@@ -42,9 +42,14 @@ class BaselineRelease:
         [site] = (self._folder / "venv" / "lib").glob("python*/site-packages")
         (site / "development.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
 
+    @property
+    def python(self) -> str:
+        """The interpreter of its environment."""
+        return str(self._python)
+
     def command(self, *arguments: str) -> list[str]:
         """A command line of its `pillarbox`."""
-        return [str(self._python), "-m", "pillarbox", *arguments]
+        return [self.python, "-m", "pillarbox", *arguments]
 
 
 def _python(*arguments: str) -> None:

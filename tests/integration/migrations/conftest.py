@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.migrations.release import Release
 from tests.tiers import NOT_SUPPORTED
 from tests.upgrades.baseline import has_commit, is_whole_repository, read_baseline
 from tests.upgrades.release import BaselineRelease
+
+ENGINES = ("postgres", "mariadb", "sqlite")
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +29,22 @@ def folder(tmp_path: Path) -> Path:
     made = tmp_path / "shop"
     made.mkdir()
     return made
+
+
+@pytest.fixture(params=ENGINES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each engine."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'shop.db'}"
+    empty: str = request.getfixturevalue(f"empty_{request.param}_url")
+    return empty
+
+
+@pytest.fixture
+def old(url: str, folder: Path, baseline: BaselineRelease) -> Release:
+    return Release(url, folder, baseline)
+
+
+@pytest.fixture
+def new(url: str, folder: Path) -> Release:
+    return Release(url, folder)

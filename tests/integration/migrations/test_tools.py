@@ -15,6 +15,7 @@ import pytest
 
 from tests.integration.migrations.catalog import catalog
 from tests.integration.migrations.database import ALIASES, printed, status
+from tests.integration.migrations.django_project import DjangoProject
 
 
 def with_psql(url: str, script: str) -> None:
@@ -82,62 +83,24 @@ def before_upgrade(script: str) -> str:
     return first + limit
 
 
-SETTINGS = """
-SECRET_KEY = "x"
-INSTALLED_APPS = ["shop"]
-USE_TZ = True
-DATABASES = {{
-    "default": {{"ENGINE": "{engine}", "NAME": "{name}", "HOST": "{host}", "PORT": "{port}", "USER": "{user}"}}
-}}
-DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-"""
-MODELS = """
-from django.db import models
-
-class Order(models.Model):
-    note = models.CharField(max_length=50)
-"""
-
-
-@pytest.mark.parametrize("engine", ["postgresql", "sqlite3", "mysql"])
+@pytest.mark.parametrize("engine", ["postgres", "mariadb", "sqlite"])
 def test_a_printed_django_migration_migrates_up_and_down(
     engine: str, request: pytest.FixtureRequest, tmp_path: Path, folder: Path
 ) -> None:
     url = f"sqlite:///{tmp_path / 'shop.db'}"
-    name, host, port, user = str(tmp_path / "shop.db"), "", "", ""
-    if engine != "sqlite3":
-        url = request.getfixturevalue("empty_postgres_url" if engine == "postgresql" else "empty_mariadb_url")
-        address, _, name = url.rpartition("/")
-        user, _, server = address.partition("://")[2].partition("@")
-        host, _, port = server.partition(":")
-    backend = f"django.db.backends.{engine}"
-    (folder / "config.py").write_text(SETTINGS.format(engine=backend, name=name, host=host, port=port, user=user))
-    if engine == "mysql":
-        (folder / "sitecustomize.py").write_text("import pymysql\npymysql.install_as_MySQLdb()\n")
-    (folder / "shop" / "migrations").mkdir(parents=True)
-    (folder / "shop" / "models.py").write_text(MODELS)
-    for package in ("shop", "shop/migrations"):
-        (folder / package / "__init__.py").touch()
-
-    def django(*arguments: str) -> subprocess.CompletedProcess[str]:
-        variables = {**os.environ, "DJANGO_SETTINGS_MODULE": "config", "PYTHONPATH": str(folder)}
-        command = [sys.executable, "-m", "django", *arguments]
-        return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
-
-    def must(*arguments: str) -> None:
-        ran = django(*arguments)
-        assert ran.returncode == 0, ran.stderr
-
-    must("makemigrations", "shop")
+    if engine != "sqlite":
+        url = request.getfixturevalue(f"empty_{engine}_url")
+    project = DjangoProject(folder, url)
+    project.manage("makemigrations", "shop")
     text = printed(url, "--format", "django", "--after", "shop.0001_initial")
-    (folder / "shop" / "migrations" / "0002_outbox.py").write_text(text, encoding="utf-8")
-    must("migrate")
+    (project.migrations / "0002_outbox.py").write_text(text, encoding="utf-8")
+    project.manage("migrate")
     assert status(url).ok
     # Django compares its own models only: it has nothing to add.
-    must("makemigrations", "--check", "shop")
-    must("migrate", "shop", "0001")
+    project.manage("makemigrations", "--check", "shop")
+    project.manage("migrate", "shop", "0001")
     assert status(url).version == 0
-    must("migrate")
+    project.manage("migrate")
     assert status(url).ok
 
 
