@@ -11,7 +11,7 @@ from tests.faults.drilling import drilled
 from tests.faults.mutants import Guard
 from tests.servers.rabbitmq import RabbitMQServer
 
-LONG = 60.0
+LONG = 180.0
 """Seconds after which a drill ends if fewer faults were possible; a busy machine needs them."""
 
 
@@ -34,7 +34,7 @@ def test_a_drill_with_every_guard_passes(
         folder, monkeypatch, *kinds, store=postgres_url, transport=rabbitmq_server.url(), seconds=LONG, faults=9
     )
     assert (result.conclusion, result.violations) == ("passed", [])
-    assert result.effective["kill"] > 0
+    assert [kind for kind in kinds if not result.effective[kind]] == []
 
 
 def test_without_waiting_for_the_confirm_the_drill_fails(
@@ -82,3 +82,4 @@ def test_without_the_fence_the_drill_fails(
 def test_a_drill_without_an_effective_fault_is_void(folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str) -> None:
     result = drilled(folder, monkeypatch, "kill", store=sqlite, seconds=0.01)
     assert (result.conclusion, result.violations) == ("void", [])
+    assert result.void_reasons in (["no event was committed"], ["no fault took effect"])

@@ -49,6 +49,8 @@ class ExecutedFault:
     """When the recovery begins: at the kill or the freeze, or at the end of an outage or of a pause."""
     took_effect: bool = False
     in_flight: int = 0
+    """Messages that the victim had fetched and not settled. It reports them before each send, so that it cannot have
+    sent more."""
     victim: str = ""
     point: str = ""
     note: str = ""
@@ -131,7 +133,6 @@ class Nemesis:
 
     async def _kill(self, planned: PlannedFault, done: ExecutedFault) -> None:
         member = await self._stopped(planned, done, planned.point)
-        done.in_flight = member.control.in_flight
         self._kill_member(member, done)
         done.took_effect = done.in_flight > 0
         self.fleet.start_relay()
@@ -221,6 +222,7 @@ class Nemesis:
     def _kill_member(self, member: Member, done: ExecutedFault) -> None:
         member.process.kill()
         done.recovers_from = time.monotonic()
+        done.in_flight = max(done.in_flight, member.control.in_flight)  # until it was killed, it may have sent more
         self.fleet.forget(member)
 
     async def _lanes_lost(self, member: Member) -> bool:
