@@ -70,11 +70,24 @@ def test_without_mandatory_the_drill_fails(
     assert result.findings.lost
 
 
-@pytest.mark.parametrize(("guard", "kind"), [("epoch", "stale-settlement"), ("lane-lock", "blocked-settlement")])
+@pytest.mark.parametrize(
+    ("database", "guard", "kind"),
+    [
+        ("postgres_url", "epoch", "stale-settlement"),
+        ("sqlite", "epoch", "stale-settlement"),
+        ("postgres_url", "lane-lock", "blocked-settlement"),
+    ],
+)
 def test_without_the_fence_the_drill_fails(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, postgres_url: str, guard: Guard, kind: FaultKind
+    request: pytest.FixtureRequest,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    database: str,
+    guard: Guard,
+    kind: FaultKind,
 ) -> None:
-    result = drilled(folder, monkeypatch, kind, store=postgres_url, seconds=LONG, faults=2, without=guard)
+    store = request.getfixturevalue(database)
+    result = drilled(folder, monkeypatch, kind, store=store, seconds=LONG, faults=2, without=guard)
     assert result.conclusion == "failed"
     assert result.findings.stale
 

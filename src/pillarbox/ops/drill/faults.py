@@ -138,7 +138,7 @@ class Nemesis:
         self.fleet.start_relay()
 
     async def _freeze(self, planned: PlannedFault, done: ExecutedFault) -> None:
-        member = await self._stopped(planned, done, planned.point or "before-settle")
+        member = await self._frozen(planned, done, planned.point or "before-settle")
         done.recovers_from = time.monotonic()
         lost = member.process.frozen and await self._lanes_lost(member)
         done.took_effect = lost and done.in_flight > 0
@@ -146,7 +146,7 @@ class Nemesis:
 
     async def _stale_settlement(self, planned: PlannedFault, done: ExecutedFault) -> None:
         """Nothing but the settlement of the frozen relay could remove a pending event while every send is paused."""
-        member = await self._stopped(planned, done, "before-settle")
+        member = await self._frozen(planned, done, "before-settle")
         if not member.process.frozen:
             return
         async with self._paused():
@@ -184,6 +184,18 @@ class Nemesis:
         await member.process.stop(within=STOP_TIMEOUT)
         self.fleet.forget(member)
         done.took_effect = True
+
+    async def _frozen(self, planned: PlannedFault, done: ExecutedFault, point: str) -> Member:
+        """As `_stopped`, and without a lock on the SQLite file: a handler in another thread of the relay may hold it,
+        and then no other relay could take over. Such a relay continues to the point again."""
+        until = time.monotonic() + POINT_TIMEOUT
+        while True:
+            member = await self._stopped(planned, done, point)
+            if not member.process.frozen or not await self.tables.is_locked():
+                return member
+            member.process.thaw()
+            if time.monotonic() > until:
+                return member
 
     async def _stopped(self, planned: PlannedFault, done: ExecutedFault, point: str) -> Member:
         """Let a relay that owns lanes freeze itself at a point with messages in flight; it may not get there in time.
