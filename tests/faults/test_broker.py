@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
 
 from tests.faults.relays import MAX_IN_FLIGHT
 from tests.faults.scenarios import kill_a_silent_broker, unbind_the_queue, wait_for_outage
@@ -20,6 +22,16 @@ def low_on_memory(broker: RabbitMQServer) -> Iterator[None]:
         yield
     finally:
         broker.ctl("set_vm_memory_high_watermark", "0.4")
+
+
+@contextmanager
+def low_on_disk(broker: RabbitMQServer) -> Iterator[None]:
+    """The broker wants more free space than any disk has."""
+    broker.ctl("set_disk_free_limit", "1000000000MB")
+    try:
+        yield
+    finally:
+        broker.ctl("set_disk_free_limit", "50MB")
 
 
 def assert_waited_for(stage: Stage, *, because: str) -> None:
@@ -50,17 +62,25 @@ def test_a_killed_broker_uses_up_no_attempts(stage_with_broker: Stage, victim: R
     assert_sound(findings, duplicates=range(MAX_IN_FLIGHT + 1))
 
 
-def test_the_relay_waits_out_a_memory_alarm(stage_with_broker: Stage, victim: RabbitMQServer) -> None:
+@pytest.mark.parametrize(
+    ("alarm", "reason"), [(low_on_memory, "low on memory"), (low_on_disk, "low on disk")], ids=["memory", "disk"]
+)
+def test_the_relay_waits_out_an_alarm(
+    stage_with_broker: Stage,
+    victim: RabbitMQServer,
+    alarm: Callable[[RabbitMQServer], AbstractContextManager[None]],
+    reason: str,
+) -> None:
     relay = stage_with_broker.start()
     with stage_with_broker.under_load():
         stage_with_broker.freeze_unsettled(relay)
     stage_with_broker.write(EVENTS)
-    with low_on_memory(victim):
+    with alarm(victim):
         relay.thaw()
         wait_for_outage(stage_with_broker, probes=1)
         assert stage_with_broker.waiting() > 0
     stage_with_broker.wait_drained()
-    assert_waited_for(stage_with_broker, because="is blocked (low on memory)")
+    assert_waited_for(stage_with_broker, because=f"is blocked ({reason})")
     assert_sound(stage_with_broker.check(), duplicates=range(MAX_IN_FLIGHT + 1))
 
 
