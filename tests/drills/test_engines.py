@@ -21,7 +21,6 @@ from tests.soak.outages import HookSocket, ServerOutages, Way
 
 LONG = 180.0
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
-WAYS: tuple[Way, ...] = ("stop", "freeze")
 
 
 @pytest.fixture
@@ -69,8 +68,9 @@ def broker(request: pytest.FixtureRequest) -> Iterator[NatsServer | RedisServer]
 
 
 @pytest.fixture
-def hooks(tmp_path: Path, broker: NatsServer | RedisServer) -> Iterator[HookSocket]:
-    outages = ServerOutages(broker, random.Random(SEED), *WAYS)
+def hooks(request: pytest.FixtureRequest, tmp_path: Path, broker: NatsServer | RedisServer) -> Iterator[HookSocket]:
+    ways: tuple[Way, ...] = getattr(request, "param", ("stop", "freeze"))
+    outages = ServerOutages(broker, random.Random(SEED), *ways)
     with closing(HookSocket(tmp_path, {"broker": outages})) as running:
         yield running
 
@@ -99,6 +99,7 @@ def test_a_drill_on_streams_passes(
     assert [kind for kind in ("kill", "kill-consumer", "cut-broker") if not result.effective[kind]] == []
 
 
+@pytest.mark.parametrize("hooks", [("stop",)], indirect=True, ids=["stop"])
 def test_without_waiting_for_the_confirm_a_drill_on_streams_fails(
     folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str, broker: NatsServer | RedisServer, hooks: HookSocket
 ) -> None:
