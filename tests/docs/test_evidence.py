@@ -62,6 +62,6 @@ def test_the_page_says_if_the_plan_is_not_reached(report: dict[str, Any]) -> Non
 
 
 def test_a_void_run_counts_for_nothing(report: dict[str, Any]) -> None:
-    assert "1 runs, 0 of them failed; 1,999,999 events" in page(
+    assert "1 run, 0 of them failed; 1,999,999 events" in page(
         {"long": report, "void": report | {"conclusion": "void"}}
     )

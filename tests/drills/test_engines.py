@@ -59,7 +59,7 @@ def test_a_drill_on_kafka_passes(
     assert [kind for kind in ("kill", "drain", "kill-consumer") if not result.effective[kind]] == []
 
 
-@pytest.fixture(params=["nats", "redis"])
+@pytest.fixture(params=["nats", "redis"], ids=["nats_server", "redis_server"])
 def broker(request: pytest.FixtureRequest) -> Iterator[NatsServer | RedisServer]:
     """A server for one test, to be stopped and frozen. Redis writes its log at every message."""
     server = NatsServer() if request.param == "nats" else RedisServer(settings=DURABLE)
