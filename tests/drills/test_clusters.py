@@ -60,4 +60,6 @@ def test_a_killed_leader_and_a_killed_follower_lose_nothing(
             restore_broker=hooks.command("broker", "restore"),
         )
     assert (result.conclusion, result.violations) == ("passed", [])
+    assert result.effective["kill"] > 0
+    assert result.effective["cut-broker"] > 0
     assert {"leader", "follower"} <= set(outages.kinds)

@@ -67,6 +67,7 @@ def test_a_synchronous_failover_loses_nothing(
             restore_database=hooks.command("database", "restore"),
         )
     assert (result.conclusion, result.violations) == ("passed", [])
+    assert result.effective["kill"] > 0
     assert result.effective["cut-database"] > 0
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.extremes.linked import SERVERS, STORES, Linked, port_of, received
+from tests.extremes.links import FaultyProxy
 from tests.extremes.scene import Scene
 
 MakeScene = Callable[..., Scene]
@@ -27,6 +30,21 @@ def make_scene(tmp_path: Path) -> Iterator[MakeScene]:
 
     yield make
     for scene in made:
+        scene.close()
+
+
+@pytest.fixture(params=SERVERS)
+def linked(request: pytest.FixtureRequest, make_scene: MakeScene) -> Iterator[Linked]:
+    """A relay's link to each broker and to each database; writers and receivers do not use it."""
+    is_store = request.param in STORES
+    broker = request.getfixturevalue(f"{'rabbitmq' if is_store else request.param}_server")
+    store = request.getfixturevalue(f"{request.param if is_store else 'postgres'}_url")
+    straight = store if is_store else broker.url()
+    with closing(FaultyProxy(port_of(straight))) as link:
+        linked_url = straight.replace(f":{port_of(straight)}", f":{link.port}")
+        ways = {"STORE": linked_url} if is_store else {"TRANSPORT": linked_url}
+        scene = make_scene(store=store, **({"TRANSPORT": broker.url()} | ways))
+        yield Linked(scene, link, lambda: received(broker, scene.event_type))
         scene.close()
 
 

@@ -30,8 +30,8 @@ class Condition:
     """Bytes per second; 0: no limit."""
     slice: int = 1 << 16
     """Bytes per write."""
-    hole: Literal["", "there", "back"] = ""
-    """Hold back everything to the server, or everything from it."""
+    hole: Literal["", "there", "back", "both"] = ""
+    """Hold back everything to the server, everything from it, or both."""
 
 
 HEALTHY = Condition()
@@ -55,6 +55,22 @@ def postgres_message(data: bytes) -> int:
     return size if len(data) >= max(size, 5) else 0
 
 
+def postgres_request(data: bytes) -> int:
+    """Return how many bytes the first message of a client has, 0 if it is not complete."""
+    if data[:1] != b"\x00":
+        return postgres_message(data)
+    size = int.from_bytes(data[:4])  # what opens a session has no type
+    return size if len(data) >= max(size, 4) else 0
+
+
+def is_commit_request(message: bytes) -> bool:
+    return message[:1] == b"Q" and message[5:] == b"COMMIT\x00"
+
+
+def is_commit_reply(message: bytes) -> bool:
+    return message[:1] == b"C" and message[5:] == b"COMMIT\x00"
+
+
 def is_settlement(message: bytes) -> bool:
     """Return whether it is the row that answers a settlement; the server sends it after the commit."""
     return message[:1] == b"D" and message[5:7] == b"\x00\x03"
@@ -62,13 +78,14 @@ def is_settlement(message: bytes) -> bool:
 
 @dataclass(slots=True)
 class Loss:
-    """Which messages of the server to lose, and how many of them."""
+    """Which messages of the server, or of its clients, to lose, and how many of them."""
 
     size: Callable[[bytes], int]
     chosen: Callable[[bytes], bool]
     left: int = 0
     resets: bool = False
     """The connection ends where the message was."""
+    of_clients: bool = False
 
 
 class _ConditionedProxy(Proxy):
@@ -83,14 +100,14 @@ class _ConditionedProxy(Proxy):
         buffered = b""
         with suppress(OSError):
             while data := await source.read(_CHUNK if self.condition.rate else 1 << 16):
-                if spoken and self.loss is not None:
+                if self.loss is not None and spoken != self.loss.of_clients:
                     data, buffered, is_cut = self._without_lost(buffered + data, self.loss)
                     if is_cut:
                         return
                 await self._pass(data, target, "back" if spoken else "there")
 
     async def _pass(self, data: bytes, target: asyncio.StreamWriter, direction: str) -> None:
-        while self.condition.hole == direction:
+        while self.condition.hole in (direction, "both"):
             self.held += len(data)
             await self.changed.wait()
         condition = self.condition
@@ -142,6 +159,20 @@ class FaultyProxy:
             yield
         finally:
             self._run(self._change(HEALTHY))
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return self._link.connections
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        """Break every connection and refuse new ones while the block is open."""
+        self._run(self._link.cut())
+        try:
+            yield
+        finally:
+            self._run(self._link.heal())
 
     def reset(self) -> None:
         """Break every connection; accept new ones."""

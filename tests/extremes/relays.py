@@ -56,7 +56,7 @@ class RelayProcess:
             process = subprocess.Popen(
                 [*limited, sys.executable, "-m", "pillarbox", "relay", "--name", self.name],
                 cwd=folder,
-                env={"PATH": os.defpath, **variables, **(environment or {})},
+                env={"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path), **variables, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -101,6 +101,19 @@ class RelayProcess:
 
     def said(self, words: str) -> bool:
         return words in self.story()
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU time that it has used, on all cores."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def descriptors(self) -> int:
+        """Return the number of its open file descriptors."""
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    def threads(self) -> int:
+        """Return the number of its threads."""
+        return len(list(Path(f"/proc/{self.pid}/task").iterdir()))
 
     def peak_memory(self) -> int:
         """Return the most resident bytes that it has had."""

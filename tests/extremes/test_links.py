@@ -1,66 +1,35 @@
-"""Slow and lossy links to each broker and to the database: nothing is lost, and events flow again."""
+"""Slow and lossy links to each broker and to each database: nothing is lost, and events flow again."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator
 from contextlib import closing
+from typing import Literal
 
+import psycopg
 import pytest
 
 from tests.extremes.conftest import MakeScene
-from tests.extremes.links import Condition, FaultyProxy, Loss, amqp_frame, is_confirm, is_settlement, postgres_message
-from tests.extremes.receiving import from_queue
+from tests.extremes.linked import QUICK, Linked, port_of, received
+from tests.extremes.links import (
+    Condition,
+    FaultyProxy,
+    Loss,
+    amqp_frame,
+    is_commit_reply,
+    is_commit_request,
+    is_confirm,
+    is_settlement,
+    postgres_message,
+    postgres_request,
+)
 from tests.extremes.relays import MAX_IN_FLIGHT
 from tests.extremes.scene import Scene
-from tests.integration.nats.streams import stored_ids
-from tests.integration.redis.reading import ids as entry_ids
-from tests.servers.nats import NatsServer
 from tests.servers.rabbitmq import RabbitMQServer
-from tests.servers.redis import RedisServer
 
 EVENTS = 200
 FEW = 20
 RESETS = 5
 LOST = 3
-QUICK = {
-    "RELAY__LEASE": "6s",
-    "RELAY__SEND_TIMEOUT": "2s",
-    "RELAY__HEARTBEAT_INTERVAL": "500ms",
-    "STORE__STATEMENT_TIMEOUT": "3s",
-}
-"""Settings of a relay that soon notices a silent server."""
-
-
-class Linked:
-    """A scene with a link to one of its servers."""
-
-    def __init__(self, scene: Scene, link: FaultyProxy, receive: Callable[[], list[str]]) -> None:
-        self.scene = scene
-        self.link = link
-        self.receive = receive
-
-
-@pytest.fixture(params=["rabbitmq", "postgres", "nats", "redis"])
-def linked(request: pytest.FixtureRequest, make_scene: MakeScene, postgres_url: str) -> Iterator[Linked]:
-    """A relay's link to each broker and to the database; writers and receivers do not use it."""
-    broker = request.getfixturevalue(f"{'rabbitmq' if request.param == 'postgres' else request.param}_server")
-    straight = postgres_url if request.param == "postgres" else broker.url()
-    server = int(straight.partition("@")[2].partition(":")[2].partition("/")[0]) if "@" in straight else broker.port
-    with closing(FaultyProxy(server)) as link:
-        linked_url = straight.replace(f":{server}", f":{link.port}")
-        ways = {"STORE": linked_url} if request.param == "postgres" else {"TRANSPORT": linked_url}
-        scene = make_scene(store=postgres_url, **({"TRANSPORT": broker.url()} | ways))
-        yield Linked(scene, link, lambda: received(broker, scene.event_type))
-        scene.close()
-
-
-def received(broker: RabbitMQServer | NatsServer | RedisServer, name: str) -> list[str]:
-    if isinstance(broker, RabbitMQServer):
-        return from_queue(broker.url(), name)
-    if isinstance(broker, NatsServer):
-        return asyncio.run(stored_ids(broker.url(), name))
-    return entry_ids(broker, name)
 
 
 def finish(linked: Linked, *, duplicates: int) -> None:
@@ -89,13 +58,21 @@ def test_a_slow_link_repeats_nothing(linked: Linked, condition: Condition) -> No
 
 
 @pytest.mark.parametrize("direction", ["there", "back"])
-def test_a_link_that_is_silent_in_one_direction(linked: Linked, direction: str) -> None:
+def test_a_link_that_is_silent_in_one_direction(linked: Linked, direction: Literal["there", "back"]) -> None:
+    fall_silent(linked, Condition(hole=direction))
+
+
+def test_a_link_that_is_silent_in_both_directions(linked: Linked) -> None:
+    fall_silent(linked, Condition(hole="both"))
+
+
+def fall_silent(linked: Linked, silence: Condition) -> None:
     scene = linked.scene
     relay = scene.start(QUICK)
     scene.write(FEW)
     scene.wait_drained()
     warnings = relay.story().count(" WARNING ")
-    with linked.link.condition(Condition(hole=direction)):  # type: ignore[arg-type] # one of both
+    with linked.link.condition(silence):
         scene.write(EVENTS)
         scene.wait_until(lambda: relay.story().count(" WARNING ") > warnings, what="the relay notices the silence")
         assert linked.link.held > 0
@@ -137,6 +114,33 @@ def test_a_settlement_whose_answer_is_lost_repeats_nothing(
         lose(scene, loss)
         assert scene.relays[0].said("store failed")
         finish(Linked(scene, link, lambda: received(rabbitmq_server, scene.event_type)), duplicates=0)
+
+
+@pytest.mark.parametrize("lost", ["request", "reply"])
+def test_a_producer_whose_commit_is_not_answered(
+    make_scene: MakeScene, postgres_url: str, rabbitmq_server: RabbitMQServer, lost: str
+) -> None:
+    """What the database committed arrives once, and the rest never, although the producer sees the same error."""
+    if lost == "request":
+        loss = Loss(size=postgres_request, chosen=is_commit_request, resets=True, of_clients=True)
+    else:
+        loss = Loss(size=postgres_message, chosen=is_commit_reply, resets=True)
+    server = port_of(postgres_url)
+    with closing(FaultyProxy(server, loss)) as link:
+        producers = postgres_url.replace(f":{server}/", f":{link.port}/")
+        scene = make_scene(store=producers, transport=rabbitmq_server.url(), STORE=postgres_url)
+        scene.start()
+        for _ in range(LOST):
+            scene.write(FEW)
+            loss.left = 1
+            with pytest.raises(psycopg.OperationalError):
+                scene.write(FEW)
+            assert loss.left == 0, "no message was lost"
+        scene.write(FEW)
+        scene.wait_drained()
+        scene.stop()
+        assert scene.ledger.count == (LOST + 1) * FEW + (LOST * FEW if lost == "reply" else 0)
+        scene.assert_sound(received(rabbitmq_server, scene.event_type))
 
 
 def lose(scene: Scene, loss: Loss) -> None:

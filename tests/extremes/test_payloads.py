@@ -17,6 +17,7 @@ from pillarbox import ConfigurationError, Outbox, RecordError
 from pillarbox.core.event import Event
 from pillarbox.schemes import open_store
 from tests.databases import make_mariadb_tables, mariadb_database
+from tests.extremes import handling
 from tests.extremes.conftest import MakeScene
 from tests.extremes.databases import connected
 from tests.extremes.receiving import WebhookReceiver
@@ -84,11 +85,15 @@ def deliver(scene: Scene, body: bytes) -> list[str]:
     return ids
 
 
-@pytest.mark.parametrize("database", ["postgres", "roomy_mariadb", "sqlite"])
+@pytest.fixture(params=["postgres", "roomy_mariadb", "sqlite"])
+def any_roomy_store(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(f"{request.param}_url"))
+
+
 def test_10_mb_from_every_store(
-    request: pytest.FixtureRequest, make_scene: MakeScene, database: str, rabbitmq_server: RabbitMQServer, body: bytes
+    make_scene: MakeScene, any_roomy_store: str, rabbitmq_server: RabbitMQServer, body: bytes
 ) -> None:
-    scene = make_scene(store=request.getfixturevalue(f"{database}_url"), transport=rabbitmq_server.url())
+    scene = make_scene(store=any_roomy_store, transport=rabbitmq_server.url())
     ids = deliver(scene, body)
     taken = take_all(rabbitmq_server.url(), scene.event_type)
     assert [one.properties.message_id for one in taken] == ids
@@ -142,6 +147,15 @@ def test_10_mb_to_a_webhook(make_scene: MakeScene, postgres_url: str, tmp_path: 
         scene = make_scene(store=postgres_url, CONFIG=str(settings))
         ids = deliver(scene, body)
     assert receiver.received == list(zip(ids, [b"before", body, b"after"], strict=True))
+
+
+def test_10_mb_to_handlers_in_the_process_of_the_relay(
+    make_scene: MakeScene, any_roomy_store: str, tmp_path: Path, body: bytes
+) -> None:
+    scene = make_scene(store=any_roomy_store, transport="handlers:tests.extremes.handling:keeping")
+    ids = deliver(scene, body)
+    assert (tmp_path / handling.ARRIVALS).read_text().split() == ids
+    assert [(tmp_path / f"{one}.payload").read_bytes() for one in ids] == [b"before", body, b"after"]
 
 
 @pytest.mark.parametrize("limit", ["1 MiB", LARGEST])

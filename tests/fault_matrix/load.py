@@ -66,7 +66,7 @@ LOAD = Section(
                 "extremes/test_bloat.py::test_a_fetch_reads_at_most_three_times_the_pages[postgres]",
                 "extremes/test_bloat.py::test_an_event_of_a_long_writer_is_delivered[postgres]",
                 "extremes/test_bloat.py::test_nothing_is_lost_and_fetches_recover[postgres]",
-                "integration/postgres/test_floors.py",
+                "integration/postgres/test_low_water_marks.py",
             ),
             mariadb=partly(
                 "as many delivered rows as in minutes of load, not an hour",

@@ -19,6 +19,8 @@ from pillarbox.ops.drill.target import DrillTarget, SettingsSource, new_name
 from tests.faults.mutants import Guard
 
 SEED = 16
+ENOUGH = 100
+"""Events that arrive before a drill is stopped: the first fault may come before the first event."""
 
 
 def drilled(
@@ -37,7 +39,7 @@ def drilled(
     cut_broker: str = "",
     restore_broker: str = "",
 ) -> DrillResult:
-    """Run a drill until that many faults were executed and one took effect, or three times as many were executed.
+    """Run a drill until that many faults were executed and one of each kind took effect, or three times as many.
 
     name: of its queue; empty: a new one. pooler: URL of the store for writers and consumers. The report is in
     report.json, in the folder of the test.
@@ -68,7 +70,8 @@ def drilled(
         def show(snapshot: DrillSnapshot) -> None:
             if faults is not None:
                 executed = snapshot.executed.total()
-                if executed >= 3 * faults or (executed >= faults and snapshot.effective):
+                done = executed >= faults and set(kinds) <= snapshot.effective.keys()
+                if snapshot.received >= ENOUGH and (done or executed >= 3 * faults):
                     drill.stop()
 
         drill = DrillRun(source, target, options, folder=folder, show=show)

@@ -16,8 +16,11 @@ from pillarbox.core.lane import LANES, Epochs
 from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.stores.mariadb.writes import MariaDBWrites
+from pillarbox.stores.sqlite.writes import SqliteWrites
 from pillarbox.transports.handlers import HandlerTransport
+from pillarbox.transports.nats import NatsTransport
 from pillarbox.transports.rabbitmq import RabbitMQTransport, publisher
+from pillarbox.transports.redis import RedisTransport
 
 Guard = Literal["mandatory", "confirm", "epoch", "lane-lock", "held-back"]
 
@@ -30,7 +33,7 @@ def without_mandatory() -> None:
 
 def without_confirm() -> None:
     """Settle a message as soon as it is sent."""
-    send, stream = RabbitMQTransport.send, HandlerTransport.stream
+    stream = HandlerTransport.stream
     on_their_way: set[asyncio.Task[object]] = set()
 
     def begin(work: Coroutine[Any, Any, object]) -> None:
@@ -38,9 +41,12 @@ def without_confirm() -> None:
         on_their_way.add(task)
         task.add_done_callback(on_their_way.discard)
 
-    async def send_and_hope(self: RabbitMQTransport, batch: Sequence[Outgoing]) -> list[SendResult]:
-        begin(send(self, batch))
-        return [None] * len(batch)
+    def hoping(send: Callable[[Any, Sequence[Outgoing]], Coroutine[Any, Any, object]]) -> object:
+        async def send_and_hope(self: object, batch: Sequence[Outgoing]) -> list[SendResult]:
+            begin(send(self, batch))
+            return [None] * len(batch)
+
+        return send_and_hope
 
     async def stream_and_hope(
         self: HandlerTransport, batch: Sequence[Outgoing]
@@ -52,7 +58,8 @@ def without_confirm() -> None:
         begin(call())
         yield [(position, None) for position in range(len(batch))]
 
-    _replace(RabbitMQTransport, "send", send_and_hope)
+    for transport in (RabbitMQTransport, NatsTransport, RedisTransport):
+        _replace(transport, "send", hoping(transport.send))
     _replace(HandlerTransport, "stream", stream_and_hope)
 
 
@@ -64,7 +71,12 @@ def without_epoch() -> None:
     def in_all_lanes(self: MariaDBWrites, _: Epochs, *arguments: Any, **more: Any) -> Any:
         return in_own_lanes(self, dict.fromkeys(range(LANES), ANY), *arguments, **more)
 
+    async def nothing_at_once(self: SqliteWrites, epoch: int | None, decisions: object) -> int:
+        return 0
+
     _replace(MariaDBWrites, "_in_own_lanes", in_all_lanes)
+    _replace(SqliteWrites, "_owns", lambda *_: True)
+    _replace(SqliteWrites, "_deliver", nothing_at_once)  # its one statement compares the epoch itself
 
 
 def without_lane_lock() -> None:

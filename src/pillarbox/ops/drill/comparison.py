@@ -15,10 +15,11 @@ from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.core.clock import timestamp
 from pillarbox.ops.drill.checker import check
 from pillarbox.ops.drill.faults import ExecutedFault, Nemesis
-from pillarbox.ops.drill.ledger import INTERRUPTIONS, LineCount, read_arrivals, read_writings
+from pillarbox.ops.drill.interruptions import read_interruptions, unplanned
+from pillarbox.ops.drill.ledger import read_arrivals, read_writings
 from pillarbox.ops.drill.options import DrillOptions
 from pillarbox.ops.drill.recovery import DeliveryTimes
-from pillarbox.ops.drill.result import DrillResult
+from pillarbox.ops.drill.result import DrillResult, Remainder
 from pillarbox.ops.drill.target import DrillTarget
 
 PAGE = 1000
@@ -32,7 +33,7 @@ async def compare(
     faults: Sequence[ExecutedFault],
     *,
     began: float,
-    stuck: int,
+    remainder: Remainder,
 ) -> DrillResult:
     """Compare what was committed with what was received and applied. Raises StoreUnavailableError."""
     tables, queue = nemesis.tables, nemesis.queue
@@ -48,6 +49,7 @@ async def compare(
     )
     times = DeliveryTimes(writings.committed_at, arrivals)
     broker_was_cut = any(fault.kind == "cut-broker" for fault in faults)
+    interruptions = read_interruptions(folder)
     last = max((arrival.at for arrival in arrivals), default=began)
     return DrillResult(
         setup=await _setup(target, options, nemesis),
@@ -58,11 +60,12 @@ async def compare(
         received=len(arrivals),
         findings=findings,
         order_is_known=queue is None or queue.redelivers_in_order or not broker_was_cut,
-        stuck=stuck,
+        remainder=remainder,
         dead_letters=len(dead),
         faults=faults,
         recoveries=[times.recovery(fault.recovers_from) for fault in faults],
-        interruptions=LineCount(folder / INTERRUPTIONS).update(),
+        interruptions=len(interruptions),
+        unplanned_interruptions=len(unplanned(interruptions, faults)),
         max_in_flight=target.max_in_flight,
         relays=options.relays + options.spared,
         began=began,

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager
 from typing import Any
 
 from pillarbox import connections, dialects, schemes
@@ -20,6 +20,8 @@ from pillarbox.stores.sqlite.store import path_of
 
 CONCURRENCY = 10
 """Connections of a consumer."""
+LOCK_TIMEOUT = 0.5
+"""Seconds after which a SQLite file counts as locked by a frozen process; less than its lease."""
 BUSY_TIMEOUT = 30.0
 """Seconds that a consumer on SQLite waits for other writers."""
 
@@ -76,6 +78,19 @@ class DrillTables:
         """Run a statement in a transaction of its own. Raises StoreUnavailableError."""
         async with aclosing(self.producer()) as producer, producer.transaction() as connection:
             return await self.arun(connection, name, *parameters)
+
+    async def is_locked(self) -> bool:
+        """Whether a process locks out all other writers for longer than a transaction takes; only on SQLite."""
+        return self.dialect == "sqlite" and await asyncio.to_thread(self._is_file_locked)
+
+    def _is_file_locked(self) -> bool:
+        with closing(sqlite3.connect(path_of(self._url), timeout=LOCK_TIMEOUT, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+            connection.execute("ROLLBACK")
+            return False
 
     def consumer_transactions(self) -> Transactions:
         """Open the transactions of a consumer, several at a time where the driver is awaited."""

@@ -51,6 +51,8 @@ class ExecutedFault:
     """When the recovery begins: at the kill or the freeze, or at the end of an outage or of a pause."""
     took_effect: bool = False
     in_flight: int = 0
+    """Messages that the victim had fetched and not settled. It reports them before each send, so that it cannot have
+    sent more."""
     victim: str = ""
     point: str = ""
     note: str = ""
@@ -133,13 +135,12 @@ class Nemesis:
 
     async def _kill(self, planned: PlannedFault, done: ExecutedFault) -> None:
         member = await self._stopped(planned, done, planned.point)
-        done.in_flight = member.control.in_flight
         self._kill_member(member, done)
         done.took_effect = done.in_flight > 0
         self.fleet.start_relay()
 
     async def _freeze(self, planned: PlannedFault, done: ExecutedFault) -> None:
-        member = await self._stopped(planned, done, planned.point or "before-settle")
+        member = await self._frozen(planned, done, planned.point or "before-settle")
         done.recovers_from = time.monotonic()
         lost = member.process.frozen and await self._lanes_lost(member)
         done.took_effect = lost and done.in_flight > 0
@@ -147,7 +148,7 @@ class Nemesis:
 
     async def _stale_settlement(self, planned: PlannedFault, done: ExecutedFault) -> None:
         """Nothing but the settlement of the frozen relay could remove a pending event while every send is paused."""
-        member = await self._stopped(planned, done, "before-settle")
+        member = await self._frozen(planned, done, "before-settle")
         if not member.process.frozen:
             return
         async with self._paused():
@@ -186,6 +187,18 @@ class Nemesis:
         self.fleet.forget(member)
         done.took_effect = True
 
+    async def _frozen(self, planned: PlannedFault, done: ExecutedFault, point: str) -> Member:
+        """As `_stopped`, and without a lock on the SQLite file: a handler in another thread of the relay may hold it,
+        and then no other relay could take over. Such a relay continues to the point again."""
+        until = time.monotonic() + POINT_TIMEOUT
+        while True:
+            member = await self._stopped(planned, done, point)
+            if not member.process.frozen or not await self.tables.is_locked():
+                return member
+            member.process.thaw()
+            if time.monotonic() > until:
+                return member
+
     async def _stopped(self, planned: PlannedFault, done: ExecutedFault, point: str) -> Member:
         """Let a relay that owns lanes freeze itself at a point with messages in flight; it may not get there in time.
 
@@ -223,6 +236,7 @@ class Nemesis:
     def _kill_member(self, member: Member, done: ExecutedFault) -> None:
         member.process.kill()
         done.recovers_from = time.monotonic()
+        done.in_flight = max(done.in_flight, member.control.in_flight)  # until it was killed, it may have sent more
         self.fleet.forget(member)
 
     async def _lanes_lost(self, member: Member) -> bool:

@@ -98,13 +98,18 @@ class Fleet:
         for member in self.members:
             member.process.check()
 
-    async def stop(self, members: list[Member]) -> None:
-        """Stop these processes in their own time. Raises CommandError if one does not end with 0."""
+    async def stop(self, members: list[Member]) -> int:
+        """Stop these processes in their own time; return how many messages they had in flight when they ended.
+
+        Raises CommandError if one does not end with 0.
+        """
         for member in members:
             member.process.thaw()
         await asyncio.gather(*(member.process.stop(within=STOP_TIMEOUT) for member in members))
+        in_flight = sum(member.control.in_flight for member in members)
         for member in list(members):
             self.forget(member)
+        return in_flight
 
     def forget(self, member: Member) -> None:
         """Forget a process that has ended."""

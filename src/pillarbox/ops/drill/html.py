@@ -25,6 +25,7 @@ def page(report: dict[str, Any]) -> str:
     """Return the page; report: from `DrillResult.as_json`."""
     text, _ = conclusion(report)
     violations = "".join(f"<li>{escape(violation)}</li>" for violation in report["violations"])
+    warnings = "".join(f"<li>warning: {escape(warning)}</li>" for warning in report["warnings"])
     rows = "".join(f"<tr><th>{escape(label)}</th><td>{escape(value)}</td></tr>" for label, value in facts(report))
     head = "".join(f"<th>{escape(column)}</th>" for column in FAULT_COLUMNS)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in faults(report))
@@ -40,6 +41,7 @@ def page(report: dict[str, Any]) -> str:
 <h1>Pillarbox drill</h1>
 <p class="{report["conclusion"]}"><strong>{escape(text)}</strong></p>
 <ul class="failed">{violations}</ul>
+<ul class="void">{warnings}</ul>
 <table>{rows}</table>
 <h2>Longest latency from commit to arrival, and faults</h2>
 {plot(report)}

@@ -15,12 +15,11 @@ from typing import Any
 
 from pillarbox import failpoints
 from pillarbox.core.errors import RelayFailedError
-from pillarbox.core.observations import BreakerChanged, LeaseLost, Observation, TransportFailed
 from pillarbox.core.transport import Transport
 from pillarbox.ops.child_process import on_parent_exit, read_job
 from pillarbox.ops.drill.control import Control
 from pillarbox.ops.drill.handler import make_handlers
-from pillarbox.ops.drill.ledger import INTERRUPTIONS, AppendedFile
+from pillarbox.ops.drill.interruptions import InterruptionLog
 from pillarbox.ops.drill.target import DrillJob, DrillTarget
 from pillarbox.ops.wiring import open_store
 from pillarbox.relay.relay import Relay
@@ -38,18 +37,7 @@ _KILL_WITH_PARENT = 1
 async def run_relay(job: DrillJob) -> int:
     """Run until the parent stops it; return the exit code."""
     target = job.target()
-    interruptions = AppendedFile(job.folder / INTERRUPTIONS)
-
-    def observe(observation: Observation) -> None:
-        """Count what lets a relay send again what it had in flight, besides a crash."""
-        match observation:
-            case LeaseLost() | TransportFailed():
-                interruptions.append(f"{job.role} {type(observation).__name__}")
-            case BreakerChanged(state="open"):
-                interruptions.append(f"{job.role} {observation.destination} is unavailable")
-            case _:
-                return
-
+    interruptions = InterruptionLog(job.folder, job.role)
     async with AsyncExitStack() as opened:
         store = open_store(target.settings.store, ledger=target.settings.store.ledger)
         opened.push_async_callback(store.aclose)
@@ -60,7 +48,7 @@ async def run_relay(job: DrillJob) -> int:
             retry=RETRY,
             config=target.settings.relay.config,
             name=job.role,
-            observers=[RelayLog(), observe],
+            observers=[RelayLog(), interruptions.observe],
             **routing,
         )
         _watch(relay, Control(job.folder / f"{job.role}.control"))

@@ -12,13 +12,15 @@ from rich.text import Text
 CONCLUSIONS = {
     "passed": ("passed: every guarantee held", "bold green"),
     "failed": ("FAILED", "bold red"),
-    "void": ("void: no fault took effect, so that this run proves nothing; run it for longer", "bold yellow"),
+    "void": ("void: {reasons}, so that this run proves nothing; run it for longer", "bold yellow"),
 }
 
 
 def conclusion(report: dict[str, Any]) -> tuple[str, str]:
     """Return the conclusion as a sentence, with the faults that did not take effect, and its style."""
     text, style = CONCLUSIONS[report["conclusion"]]
+    if report["conclusion"] == "void":
+        text = text.format(reasons=", and ".join(report["void_reasons"]))
     missing = [kind for kind, counts in report["faults"].items() if not counts["effective"]]
     if report["conclusion"] == "passed" and missing:
         text = f"{text}; not exercised: {', '.join(missing)}; run it for longer"
@@ -28,7 +30,7 @@ def conclusion(report: dict[str, Any]) -> tuple[str, str]:
 def facts(report: dict[str, Any]) -> list[tuple[str, str]]:
     """Return label and value of each line; report: from `DrillResult.as_json`."""
     order = report["order_violations"]
-    bound = f"{report['duplicates_per_crash']:g} per crash, at most {report['max_duplicates_per_crash']} possible"
+    bound = f"at most {report['max_duplicates']:,} possible; {report['duplicates_per_crash']:g} per crash"
     found = [
         ("path", f"{report['store']} {report['store_version']} → relays → {report['transport']}"),
         ("seed", str(report["seed"])),
@@ -72,4 +74,5 @@ def table(report: dict[str, Any]) -> RenderableType:
         happened.add_row(*row)
     text, style = conclusion(report)
     violations = [Text(violation, style="red") for violation in report["violations"]]
-    return Group(lines, happened, Text(text, style=style), *violations)
+    warnings = [Text(f"warning: {warning}", style="yellow") for warning in report["warnings"]]
+    return Group(lines, happened, Text(text, style=style), *violations, *warnings)

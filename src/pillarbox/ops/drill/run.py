@@ -14,7 +14,7 @@ from pillarbox.ops.drill.fleet import Fleet
 from pillarbox.ops.drill.ledger import ARRIVALS, CommittedCount, LineCount
 from pillarbox.ops.drill.objects import create_queue, create_tables
 from pillarbox.ops.drill.options import DrillOptions
-from pillarbox.ops.drill.result import DrillResult
+from pillarbox.ops.drill.result import DrillResult, Remainder
 from pillarbox.ops.drill.sampling import DrillSampler, ShowDrill
 from pillarbox.ops.drill.schedule import FaultKind, schedule
 from pillarbox.ops.drill.target import DrillJob, DrillTarget, SettingsSource
@@ -79,10 +79,10 @@ class DrillRun:
             try:
                 began = await self._load(fleet, nemesis, sampler)
                 sampler.phase = "draining"
-                stuck = await self._drain(fleet, nemesis)
+                remainder = await self._drain(fleet, nemesis)
                 sampler.phase = "comparing"
                 return await compare(
-                    self._target, self._options, self._folder, nemesis, sampler.faults, began=began, stuck=stuck
+                    self._target, self._options, self._folder, nemesis, sampler.faults, began=began, remainder=remainder
                 )
             finally:
                 sampling.cancel()
@@ -143,17 +143,17 @@ class DrillRun:
             await asyncio.wait_for(self._stopping.wait(), min(seconds, until - time.monotonic()))
         return not self._stopping.is_set() and time.monotonic() < until
 
-    async def _drain(self, fleet: Fleet, nemesis: Nemesis) -> int:
-        """Wait until everything is delivered and handled; returns how many events are still pending."""
+    async def _drain(self, fleet: Fleet, nemesis: Nemesis) -> Remainder:
+        """Wait until everything is delivered and handled, and stop all processes; returns what is left."""
         until = time.monotonic() + DRAIN_TIMEOUT
-        while (pending := (await nemesis.overview()).backlog) and time.monotonic() < until:
+        while (await nemesis.overview()).backlog and time.monotonic() < until:
             fleet.check()
             await asyncio.sleep(0.2)
         if nemesis.queue is not None:
             await self._until_read(fleet, nemesis, until=until)
-        await fleet.stop(fleet.relays)
+        in_flight = await fleet.stop(fleet.relays)
         await fleet.stop(fleet.readers)
-        return pending
+        return Remainder(stuck=(await nemesis.overview()).backlog, in_flight=in_flight)
 
     async def _until_read(self, fleet: Fleet, nemesis: Nemesis, *, until: float) -> None:
         """Wait until the readers have everything, or nothing more arrives."""

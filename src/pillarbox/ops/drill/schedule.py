@@ -32,6 +32,10 @@ DESCRIPTIONS: dict[FaultKind, str] = {
 }
 WEIGHTS: dict[FaultKind, int] = {"kill": 4, "drain": 2}
 """How often a kind occurs in a round; others once."""
+CRASHES: tuple[FaultKind, ...] = ("kill", "freeze", "stale-settlement", "blocked-settlement")
+"""Faults after which one relay may send again what it had in flight."""
+OUTAGES: tuple[FaultKind, ...] = ("cut-database", "cut-broker")
+"""Faults after which every relay may."""
 POINTS = (
     "before-fetch",
     "after-fetch",

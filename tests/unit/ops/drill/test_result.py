@@ -15,7 +15,7 @@ from pillarbox.ops.drill.faults import ExecutedFault
 from pillarbox.ops.drill.html import page
 from pillarbox.ops.drill.recovery import DeliveryTimes, LatencyPoint, percentile
 from pillarbox.ops.drill.report import table
-from pillarbox.ops.drill.result import DrillResult
+from pillarbox.ops.drill.result import LONGEST_RECOVERY, DrillResult, Remainder
 
 SETUP = {
     "seed": 7,
@@ -29,8 +29,17 @@ SETUP = {
 }
 
 
-def fault(kind: str = "kill", *, effective: bool = True) -> ExecutedFault:
-    return ExecutedFault(kind=kind, began=1.0, ended=2.0, took_effect=effective, in_flight=3)  # type: ignore[arg-type]
+def fault(
+    kind: str = "kill", *, effective: bool = True, in_flight: int = 3, began: float = 1.0, victim: str = ""
+) -> ExecutedFault:
+    return ExecutedFault(
+        kind=kind,  # type: ignore[arg-type] # one of them
+        began=began,
+        ended=began + 1,
+        took_effect=effective,
+        in_flight=in_flight,
+        victim=victim,
+    )
 
 
 def result(findings: Findings = SOUND, faults: Sequence[ExecutedFault] = ()) -> DrillResult:
@@ -43,11 +52,12 @@ def result(findings: Findings = SOUND, faults: Sequence[ExecutedFault] = ()) -> 
         received=100,
         findings=findings,
         order_is_known=True,
-        stuck=0,
+        remainder=Remainder(),
         dead_letters=0,
         faults=faults,
         recoveries=[0.5] * len(faults),
         interruptions=0,
+        unplanned_interruptions=0,
         max_in_flight=200,
         relays=3,
         began=0.0,
@@ -60,6 +70,15 @@ def test_a_run_without_an_effective_fault_is_void() -> None:
     assert result(faults=[fault()]).conclusion == "passed"
 
 
+def test_a_kind_that_was_executed_often_and_never_took_effect_makes_a_run_void() -> None:
+    idle = [fault("freeze", effective=False)] * 2
+    assert result(faults=[fault(), *idle]).void_reasons == []
+    found = result(faults=[fault(), *idle, *idle])
+    assert (found.conclusion, found.void_reasons) == ("void", ["freeze was executed 4 times and never took effect"])
+    assert result(faults=[fault(), *idle, *idle, fault("freeze")]).conclusion == "passed"
+    assert "void: freeze was executed 4 times and never took effect, so that" in page(found.as_json())
+
+
 @pytest.mark.parametrize("field", ["lost", "phantom", "out_of_order", "stale", "wrong_effects"])
 def test_any_finding_is_a_violation_also_in_a_void_run(field: str) -> None:
     found = result(Findings(**SOUND._asdict() | {field: ["x"]}))
@@ -68,15 +87,33 @@ def test_any_finding_is_a_violation_also_in_a_void_run(field: str) -> None:
 
 
 def test_stuck_events_and_dead_letters_are_violations() -> None:
-    assert replace(result(), stuck=1).conclusion == replace(result(), dead_letters=1).conclusion == "failed"
+    assert replace(result(), remainder=Remainder(stuck=1)).conclusion == "failed"
+    assert replace(result(), dead_letters=1).conclusion == "failed"
+
+
+def test_messages_in_flight_at_the_end_are_a_violation() -> None:
+    found = replace(result(), remainder=Remainder(in_flight=2))
+    assert found.violations == ["2 messages were in flight when the relays had drained"]
+
+
+def test_a_late_recovery_is_a_warning_because_a_busy_machine_may_be_the_reason() -> None:
+    found = replace(result(faults=[fault(), fault()]), recoveries=[0.5, LONGEST_RECOVERY + 0.1])
+    warning = "the recovery from kill took up to 19.1 s; 19 s are expected at most"
+    assert (found.conclusion, found.warnings) == ("passed", [warning])
+    assert warning in page(found.as_json())
+    assert result(faults=[fault()]).warnings == []
 
 
 def test_duplicates_are_bounded_by_what_each_crash_can_have_had_in_flight() -> None:
-    twice = SOUND._replace(duplicates=200)
-    assert result(twice, [fault()]).conclusion == "passed"
-    assert result(twice, [fault("drain")]).conclusion == "failed"
-    assert result(twice._replace(duplicates=201), [fault()]).conclusion == "failed"
-    assert replace(result(twice._replace(duplicates=201), [fault()]), interruptions=1).conclusion == "passed"
+    def bound(*faults: ExecutedFault) -> int:
+        return result(faults=faults).max_duplicates
+
+    assert (bound(fault(in_flight=3), fault("freeze", in_flight=500)), bound(fault("drain"))) == (3 + 200, 0)
+    assert bound(fault("cut-broker"), fault("kill-consumer"), fault("unroutable")) == 4 * 200
+    repeated = result(SOUND._replace(duplicates=4), [fault(in_flight=3)])
+    assert (repeated.conclusion, repeated.violations) == ("failed", ["4 duplicates, but at most 3 possible"])
+    assert replace(repeated, unplanned_interruptions=1).conclusion == "passed"
+    assert replace(repeated, interruptions=1).conclusion == "failed"
 
 
 def test_an_order_that_is_not_known_is_reported_as_such() -> None:

@@ -1,0 +1,50 @@
+"""A scene whose relays reach one of their servers through a link that tests can slow down, silence and cut."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from tests.extremes.links import FaultyProxy
+from tests.extremes.receiving import from_queue
+from tests.extremes.scene import Scene
+from tests.integration.nats.streams import stored_ids
+from tests.integration.redis.reading import ids as entry_ids
+from tests.servers.nats import NatsServer
+from tests.servers.rabbitmq import RabbitMQServer
+from tests.servers.redis import RedisServer
+
+STORES = ("postgres", "mariadb")
+SERVERS = ("rabbitmq", "nats", "redis", *STORES)
+QUICK = {
+    "RELAY__LEASE": "6s",
+    "RELAY__SEND_TIMEOUT": "2s",
+    "RELAY__HEARTBEAT_INTERVAL": "500ms",
+    "STORE__STATEMENT_TIMEOUT": "3s",
+}
+"""Settings of a relay that soon notices a silent server."""
+
+
+class Linked:
+    """A scene with a link to one of its servers."""
+
+    def __init__(self, scene: Scene, link: FaultyProxy, receive: Callable[[], list[str]]) -> None:
+        self.scene = scene
+        self.link = link
+        self.receive = receive
+
+
+def port_of(url: str) -> int:
+    """Return the port of a server's address."""
+    port = urlsplit(url).port
+    assert port is not None, url
+    return port
+
+
+def received(broker: RabbitMQServer | NatsServer | RedisServer, name: str) -> list[str]:
+    if isinstance(broker, RabbitMQServer):
+        return from_queue(broker.url(), name)
+    if isinstance(broker, NatsServer):
+        return asyncio.run(stored_ids(broker.url(), name))
+    return entry_ids(broker, name)
