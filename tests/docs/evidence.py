@@ -125,7 +125,7 @@ def _details(reports: dict[str, dict[str, Any]]) -> list[str]:
         )
         lines += [
             f"### {name}\n",
-            f"- {one['conclusion']}, ended {one['ended_at']}, {one['seconds']:,.0f} s; Pillarbox {one['pillarbox']}, "
+            f"- {one['conclusion']}, ended {one['ended_at']}, {one['seconds']:,.0f} s; Pillarbox {one['pillarbox']}{_commit(one)}, "
             f"Python {one['python']}, {_store(one)}, {_transport(one)}; {one['options']['relays']} relays, "
             f"{one['options']['rate']:g} events/s at most{_cores(one)}.",
             f"- Faults that took effect: {faults}.",
@@ -142,6 +142,10 @@ def _details(reports: dict[str, dict[str, Any]]) -> list[str]:
             lines.append(f"- {told}.")
         lines.append("")
     return lines
+
+
+def _commit(report: dict[str, Any]) -> str:
+    return f" at {report['commit']}" if report.get("commit") else ""
 
 
 def _cores(report: dict[str, Any]) -> str:
