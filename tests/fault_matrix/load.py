@@ -23,11 +23,12 @@ LOAD = Section(
                 "plans/test_reads_and_writes.py::test_a_fetch_of_due_messages",
             ),
             mariadb=partly(
-                "statements over 100,000 rows; no relay drains millions",
-                "plans/test_mariadb.py",
+                "statements over tens of thousands of rows; no relay drains millions",
+                "plans/test_mariadb.py::test_a_fetch_of_ready_messages",
+                "plans/test_mariadb.py::test_a_fetch_of_due_messages",
             ),
             sqlite=partly(
-                "statements over a small table",
+                "statements over 20,000 rows; no relay drains millions",
                 "integration/sqlite/test_work.py::test_fetches_do_not_scan_the_backlog",
             ),
             rabbitmq=_OF_THE_STORE,
@@ -45,9 +46,9 @@ LOAD = Section(
                 "plans/test_reads_and_writes.py::test_a_fetch_from_a_queue_of_100000",
                 "plans/test_reads_and_writes.py::test_a_fetch_of_one_lane_whose_key_is_blocked",
             ),
-            mariadb=partly("a fetch beside waiting events of another shape", "plans/test_mariadb.py"),
+            mariadb=partly("20,000 events", "plans/test_mariadb.py::test_a_fetch_from_a_queue_of_20000"),
             sqlite=partly(
-                "a smaller queue",
+                "20,000 events",
                 "integration/sqlite/test_work.py::test_fetching_more_of_a_queue_costs_only_the_batch",
             ),
             rabbitmq=_OF_THE_STORE,
