@@ -266,7 +266,8 @@ class KafkaPlugin(TransportPlugin):
 
         given = {name: value for name, value in options.items() if name in KafkaOptions.__dataclass_fields__}
         ours = {name: one for name, one in addresses.items() if isinstance(one, KafkaAddress)}
-        return KafkaDiagnosis(url, addresses=ours, **tls_grouped(given))
+        largest = {name: options[name] for name in ("max_payload",) if name in options}
+        return KafkaDiagnosis(url, addresses=ours, **tls_grouped(given), **largest)
 
     def source(self, url: str, name: str, group: str, options: Mapping[str, Any]) -> Source:
         from pillarbox.transports.kafka.source import KafkaSource
