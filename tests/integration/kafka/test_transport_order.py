@@ -20,7 +20,7 @@ ONE_IN_FLIGHT = SMALL_REQUESTS | {"max.in.flight.requests.per.connection": 1, "l
 """The mock does not check sequence numbers: it would store what a broker refuses after a refused request. Requests are
 full: behind one of fewer than 5 messages, librdkafka has the next one ready and sends it after the refusal."""
 TOO_LARGE, FORBIDDEN, OUT_OF_SEQUENCE, OLD_EPOCH, UNKNOWN_PRODUCER, INVALID = 10, 29, 45, 47, 59, 87
-BEHIND = 4
+FOLLOWING = 4
 """Requests that librdkafka sends while one of one message is unconfirmed."""
 
 
@@ -83,16 +83,16 @@ async def test_a_refused_message_in_the_middle_fails_alone_and_the_others_stay_i
     assert f"event {refused} of" in str(results[at])
 
 
-@pytest.mark.parametrize("behind", [OUT_OF_SEQUENCE, OLD_EPOCH, UNKNOWN_PRODUCER])
+@pytest.mark.parametrize("follow_up", [OUT_OF_SEQUENCE, OLD_EPOCH, UNKNOWN_PRODUCER])
 async def test_the_culprit_is_found_although_requests_behind_it_were_on_their_way(
-    mock: KafkaServer, make: MakeTransport, topic: str, monkeypatch: pytest.MonkeyPatch, behind: int
+    mock: KafkaServer, make: MakeTransport, topic: str, monkeypatch: pytest.MonkeyPatch, follow_up: int
 ) -> None:
     """A broker refuses them because of their sequence numbers, which the mock does not check."""
     # librdkafka sends a request only while fewer than 5 messages of its partition are unconfirmed.
     transport = make(client={"batch.num.messages": 1})
     assert await transport.send([of_key("e0", topic)]) == [None]
     mock.tell("rtt", 1000)  # in this time, the client sends the requests behind the first
-    mock.fail_requests(PRODUCE, TOO_LARGE, *[behind] * BEHIND)
+    mock.fail_requests(PRODUCE, TOO_LARGE, *[follow_up] * FOLLOWING)
     opened = KafkaTransport._opened
 
     def heal_before_the_search(self: KafkaTransport, *, singly: bool = False) -> ProducerSession:

@@ -23,7 +23,7 @@ URL = "kafka://127.0.0.1:1"
 TOPIC = "orders"
 CULPRIT = 1
 TOO_LARGE, INVALID, PURGED = KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError._PURGE_QUEUE
-BEHIND = [
+FOLLOW_UPS = [
     KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
     KafkaError.INVALID_PRODUCER_EPOCH,
     KafkaError.UNKNOWN_PRODUCER_ID,
@@ -72,19 +72,19 @@ async def sent(codes: Mapping[int, int]) -> tuple[list[SendResult], list[int]]:
 
 
 @pytest.mark.parametrize("code", [TOO_LARGE, INVALID])
-@pytest.mark.parametrize("behind", BEHIND)
+@pytest.mark.parametrize("follow_up", FOLLOW_UPS)
 @pytest.mark.parametrize("order", list(permutations([CULPRIT, 2, 4])))
 async def test_the_culprit_is_found_in_any_order_of_the_reports(
-    code: int, behind: int, order: tuple[int, int, int]
+    code: int, follow_up: int, order: tuple[int, int, int]
 ) -> None:
-    codes = {CULPRIT: code, 2: behind, 4: PURGED}
-    results, stored = await sent({0: 0} | {position: codes[position] for position in order} | {3: behind})
+    codes = {CULPRIT: code, 2: follow_up, 4: PURGED}
+    results, stored = await sent({0: 0} | {position: codes[position] for position in order} | {3: follow_up})
     assert [type(result) for result in results] == [type(None), PermanentError, *[type(None)] * 3]
     assert stored == [0, 2, 3, 4]
 
 
-@pytest.mark.parametrize("behind", BEHIND)
-async def test_a_producer_that_the_broker_rejects_without_a_refused_message_is_unavailable(behind: int) -> None:
-    results, stored = await sent({0: 0, 1: behind, 2: behind, 3: PURGED, 4: PURGED})
+@pytest.mark.parametrize("follow_up", FOLLOW_UPS)
+async def test_a_producer_that_the_broker_rejects_without_a_refused_message_is_unavailable(follow_up: int) -> None:
+    results, stored = await sent({0: 0, 1: follow_up, 2: follow_up, 3: PURGED, 4: PURGED})
     assert [type(result) for result in results] == [type(None), *[UnavailableError] * 4]
     assert stored == [0]
