@@ -1,4 +1,4 @@
-"""A cluster of three brokers, one of which is away in the middle of a batch: everything arrives, in the order of each
+"""A cluster of three brokers, one of which is down in the middle of a batch: everything arrives, in the order of each
 key."""
 
 import asyncio
@@ -26,7 +26,7 @@ def cluster() -> Iterator[KafkaServer]:
 
 
 @pytest.mark.parametrize("broker", [1, 2, 3])
-async def test_a_broker_that_is_away_in_the_middle_of_a_batch_delays_its_partitions(
+async def test_a_broker_that_is_down_in_the_middle_of_a_batch_delays_its_partitions(
     cluster: KafkaServer, broker: int
 ) -> None:
     topic = new_topic()
