@@ -15,7 +15,7 @@ from benchmarks.cells import QUICK, WHOLE
 from benchmarks.draining import private_servers
 from benchmarks.harness import Harness, OnProgress
 from benchmarks.processes import ROOT
-from benchmarks.reporting import page, plots, tables
+from benchmarks.reporting import page, plots, tables, transports
 from benchmarks.results import Run
 
 
@@ -64,7 +64,7 @@ def report(file: Path) -> None:
     """Write the documentation's page of benchmarks and the comparison in the README from a run's JSON."""
     run = Run.read(file)
     run.write(ROOT / "docs" / "reference" / "benchmarks.json")
-    (ROOT / "docs" / "reference" / "benchmarks.md").write_text(page.page(run))
+    (ROOT / "docs" / "reference" / "benchmarks.md").write_text(page.page(run, transports.stored()))
     readme = ROOT / "README.md"
     readme.write_text(page.readme(run, readme.read_text()))
     pictures = ROOT / "docs" / "pictures"

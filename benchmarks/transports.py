@@ -1,4 +1,4 @@
-"""`python -m benchmarks.transports [EVENTS] [ROUNDS] [KIND …]`: a relay on each transport beside its own client.
+"""`python -m benchmarks.transports [EVENTS] [ROUNDS] [KIND …] [--report FILE]`: a relay beside clients.
 
 Each round measures, one after the other: what the client of a transport publishes at most, and how fast a relay drains
 PostgreSQL into it; and how fast a relay drains PostgreSQL and MariaDB if every send is confirmed at once. The last
@@ -8,14 +8,17 @@ columns say what share of the smaller of the two a relay reaches. Kafka is librd
 from __future__ import annotations
 
 import asyncio
-import statistics
+import os
+import platform
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
+import click
 import psycopg
 import pymysql
 
@@ -23,34 +26,14 @@ from benchmarks.draining import SETTINGS
 from benchmarks.engines import EngineUnderTest, engines
 from benchmarks.events import EVENT_TYPE, FILL, KEYS, payload
 from benchmarks.processes import cpu_seconds, workers
-from benchmarks.reporting.tables import significant, table
+from benchmarks.reporting.transports import Drained, Row, TransportRun, table_of
 from pillarbox import open_store
 from tests.servers.mariadb import MariaDBServer
 from tests.servers.postgres import PostgresServer
 
 RELAY = "benchmarks.workers.engine_relay"
 ONE_KEY = {"keys": 1, "destination": {"ordering": "pipelined"}}
-STORES = ("PostgreSQL", "MariaDB")
 INSERT_MARIADB = "INSERT INTO outbox_message (event_type, payload, ordering_key) VALUES (%s, %s, %s)"
-
-
-class Drained(NamedTuple):
-    """One backlog, drained once."""
-
-    rate: float
-    python: float
-    """µs of CPU per event of the relay."""
-    database: float
-    """µs of CPU per event of the database."""
-
-
-@dataclass(slots=True)
-class Row:
-    """The samples of one line of the table."""
-
-    raw: list[float] = field(default_factory=list)
-    client: list[float] = field(default_factory=list)
-    drained: list[Drained] = field(default_factory=list)
 
 
 class Backlogs:
@@ -137,50 +120,31 @@ def measure(backlogs: Backlogs, servers: list[EngineUnderTest], rows: dict[str, 
             assert server.arrived() == events, f"{name}: {server.arrived()} of {events} events arrived"
 
 
-def report(rows: dict[str, Row]) -> str:
-    alone = statistics.median(one.rate for one in rows["PostgreSQL"].drained)
-    lines = []
-    for name, row in rows.items():
-        rates = [one.rate for one in row.drained]
-        rate, raw = statistics.median(rates), statistics.median(row.raw) if row.raw else 0.0
-        lines.append(
-            [
-                f"{name}, sends confirmed at once" if name in STORES else name,
-                f"{significant(raw):,}" if raw else "",
-                f"{statistics.median(row.client):.0f}" if raw else "",
-                f"{significant(rate):,} ({significant(min(rates)):,} to {significant(max(rates)):,})",
-                f"{statistics.median(one.python for one in row.drained):.0f}",
-                f"{statistics.median(one.database for one in row.drained):.0f}",
-                f"{rate / raw:.2f}" if raw else "",
-                f"{rate / min(raw, alone):.2f}" if raw else "",
-            ]
-        )
-    heads = [
-        "",
-        "client alone/s",
-        "its µs",
-        "relay, events/s",
-        "Python µs",
-        "database µs",
-        "of client",
-        "of the smaller",
-    ]
-    return table(heads, lines)
-
-
-def main() -> None:
-    events = int(sys.argv[1]) if len(sys.argv) > 1 else 30_000
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
-    rows: dict[str, Row] = {}
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("events", type=click.IntRange(1), default=30_000)
+@click.argument("rounds", type=click.IntRange(1), default=3)
+@click.argument("kinds", nargs=-1, metavar="[KIND]…")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    help="Write the samples to this file, too: docs/reference/transports.json is a section of the benchmarks' page.",
+)
+def main(events: int, rounds: int, kinds: tuple[str, ...], report: Path | None) -> None:
+    """Measure a relay on each transport beside the client of that transport."""
+    machine = {"cores": len(os.sched_getaffinity(0)), "python": platform.python_version(), "system": platform.system()}
+    started = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    run = TransportRun(machine=machine, started=started, events=events, rounds=rounds)
     with (
         PostgresServer(durable=True, settings=SETTINGS) as postgres,
         MariaDBServer(durable=True) as mariadb,
-        engines(sys.argv[3:]) as servers,
+        engines(list(kinds)) as servers,
     ):
         for number in range(rounds):
             print(f"round {number + 1} of {rounds}", file=sys.stderr)
-            measure(Backlogs(postgres, mariadb), servers, rows, events)
-    print(report(rows))
+            measure(Backlogs(postgres, mariadb), servers, run.rows, events)
+    if report is not None:
+        run.write(report)
+    print(table_of(run.rows))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from string import Template
 
-from benchmarks.reporting import plots, tables
+from benchmarks.reporting import plots, tables, transports
+from benchmarks.reporting.transports import TransportRun
 from benchmarks.results import Cell, Run, Spread
 
 TEMPLATE = Path(__file__).with_name("page.md")
@@ -14,11 +15,15 @@ PICTURES = "../pictures"
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 
 
-def page(run: Run) -> str:
+def page(run: Run, beside_clients: TransportRun | None) -> str:
     """`docs/reference/benchmarks.md`."""
     parts = {name.replace(" ", "_").replace(",", ""): _part(run, name) for name in _CELLS}
     return Template(TEMPLATE.read_text()).substitute(
-        parts, machine=machine(run), latency=_latency(run), record=_record(run)
+        parts,
+        machine=machine(run),
+        latency=_latency(run),
+        record=_record(run),
+        transports=transports.section(beside_clients),
     )
 
 

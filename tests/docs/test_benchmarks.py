@@ -12,7 +12,8 @@ from benchmarks.cells import QUICK
 from benchmarks.harness import Harness
 from benchmarks.peers import FOLDER, PEERS, call
 from benchmarks.processes import WorkerFailed
-from benchmarks.reporting import page, plots, tables
+from benchmarks.reporting import page, plots, tables, transports
+from benchmarks.reporting.transports import Drained, Row, TransportRun
 from benchmarks.results import Cell, Contender, Latency, Run, Sample
 from tests.docs.pages import ROOT
 
@@ -53,7 +54,25 @@ def small_run() -> Run:
 
 
 def test_the_page_is_made_of_the_stored_run() -> None:
-    assert (REFERENCE / "benchmarks.md").read_text() == page.page(STORED)
+    assert (REFERENCE / "benchmarks.md").read_text() == page.page(STORED, transports.stored())
+
+
+def test_a_run_of_transports_is_stored_and_becomes_a_section_of_the_page(tmp_path: Path) -> None:
+    rows = {
+        "PostgreSQL": Row(drained=[Drained(20_000, 30, 20), Drained(40_000, 32, 22), Drained(30_000, 31, 21)]),
+        "kafka": Row([100_000, 120_000, 110_000], [6, 6, 7], [Drained(15_000, 50, 25)] * 3),
+    }
+    run = TransportRun(
+        machine={"cores": 2, "python": "3.11.7"}, started="2026-11-16 12:00 UTC", events=20_000, rounds=3, rows=rows
+    )
+    run.write(tmp_path / "transports.json")
+    read = TransportRun.read(tmp_path / "transports.json")
+    assert read == run
+    shown = page.page(STORED, read)
+    assert "Measured on 2026-11-16 (2 cores, Python 3.11.7): 20,000 events, the median of 3 rounds." in shown
+    assert "| PostgreSQL, sends confirmed at once |  |  | 30,000 (20,000 to 40,000) | 31 | 21 |  |  |" in shown
+    assert "| kafka | 110,000 | 6 | 15,000 (15,000 to 15,000) | 50 | 25 | 0.14 | 0.50 |" in shown
+    assert "Not measured yet." in page.page(STORED, None)
 
 
 def test_the_comparison_in_the_readme_is_made_of_the_stored_run() -> None:
@@ -94,7 +113,7 @@ def test_latency_of_several_rounds_has_its_spread() -> None:
 
 
 def test_cells_that_did_not_run_are_named_as_such() -> None:
-    assert page.page(small_run()).count("Not part of this run.") == 8
+    assert page.page(small_run(), None).count("Not part of this run.") == 8
 
 
 def test_the_comparison_has_every_contender() -> None:

@@ -172,7 +172,7 @@ def test_the_plugin_of_pytest_is_registered(wheel: Path) -> None:
 def test_the_source_distribution_has_every_file_of_the_repository(sdist: Path, pytestconfig: pytest.Config) -> None:
     listed = run(["git", "ls-files"], pytestconfig.rootpath)
     if listed.returncode != 0:
-        pytest.skip("not a clone: an unpacked source distribution has no list to compare with")
+        pytest.skip("not supported: an unpacked source distribution is no clone, and has no list to compare with")
     with tarfile.open(sdist) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     assert [name for name in listed.stdout.splitlines() if name not in packed] == []

@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +73,15 @@ class KafkaServer(Server):
             self._started = None
         processes.remove_folder(self.folder)
 
-    def create_topic(self, name: str, partitions: int = 1) -> None:
+    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+        """`config` is the configuration of the topic on a real broker, such as `max.message.bytes`."""
         if self.is_mock:
+            if config:
+                raise processes.ServerFailed(f"the mock cluster has no configuration of topics: {config}")
             self.tell("create", name, partitions, 1)
             return
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        for created in admin.create_topics([NewTopic(name, partitions, 1)]).values():
+        for created in admin.create_topics([NewTopic(name, partitions, 1, config=dict(config or {}))]).values():
             created.result(60)
 
     def down(self, *brokers: int) -> None:

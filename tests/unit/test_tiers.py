@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,10 +59,36 @@ def test_a_failed_test_fails_its_tier_and_is_not_counted_as_passed(tmp_path: Pat
     assert (report.result, report.counts.passed) == (Result.FAILED, 1)
 
 
-def test_the_summary_warns_of_skipped_tests() -> None:
+def test_the_summary_warns_of_skipped_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "IN_CI", False)
     lines = list(summary([report_of(Counter({"there is no server": 2}))], seconds=1.0))
     assert "WARNING: 2 tests were skipped" in lines[-2]
     assert lines[-1].split() == ["some", "2", "×", "there", "is", "no", "server"]
+
+
+@pytest.mark.parametrize(
+    ("in_ci", "reason", "status"),
+    [
+        ("true", "there is no server", 1),
+        ("", "there is no server", 0),
+        ("true", f"{NOT_SUPPORTED}this store has a single lane", 0),
+    ],
+)
+def test_an_unexpected_skip_fails_the_run_in_ci(tmp_path: Path, in_ci: str, reason: str, status: int) -> None:
+    (tmp_path / "test_some.py").write_text(
+        f"import pytest\n\ndef test_passes():\n    pass\n\ndef test_skips():\n    pytest.skip({reason!r})\n"
+    )
+    script = f"from tests import tiers; tiers.TIERS = (tiers.Tier(name='some', folder={str(tmp_path)!r}),); "
+    ran = subprocess.run(
+        [sys.executable, "-c", script + "raise SystemExit(tiers.main([]))"],
+        env=os.environ | {"CI": in_ci},
+        cwd=tiers.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == status, ran.stdout + ran.stderr
+    assert ("ERROR: 1 tests were skipped" in ran.stdout) == (status == 1)
 
 
 def test_the_summary_does_not_warn_of_missing_capabilities() -> None:

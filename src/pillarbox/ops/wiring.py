@@ -146,7 +146,8 @@ def open_transport_diagnosis(settings: Settings, name: str) -> TransportDiagnosi
     """
     with installed(), _naming_setting(settings, "transports", name):
         given = settings.transports[name]
-        options = _options(settings, given) | ({"retry_horizon": _retry_horizon(settings)} if given.has_own else {})
+        facts = {"retry_horizon": _retry_horizon(settings), "max_payload": settings.store.max_payload}
+        options = _options(settings, given) | (facts if given.has_own else {})
         return given.plugin.diagnosis(given.url or "", options, _addresses(settings, name))
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from pillarbox.admin.diagnosis import CheckResult
+from pillarbox.core.errors import PermanentError
+from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.nats import NatsTransport, Stream
 from pillarbox.transports.nats.diagnosis import NatsDiagnosis
@@ -117,6 +119,31 @@ async def test_a_duplicate_window_shorter_than_the_retries_of_a_relay_is_a_warni
     found = await asked("transport.duplicates", url, addresses=to, retry_horizon=42.0)
     assert (found.result, 'duplicate_window = "42s"' in found.fix) == ("warn", True)
     assert (await asked("transport.duplicates", url, addresses=to, retry_horizon=5.0)).result == "pass"
+
+
+async def test_a_server_that_takes_smaller_messages_than_the_outbox_is_a_warning(url: str, name: str) -> None:
+    found = await asked("transport.sizes", url)  # the defaults of NATS and of the outbox
+    assert (found.result, "max_payload of the server is 1048576" in found.message) == ("warn", True)
+    assert "raise max_payload of the server to 1056768" in found.fix
+    exact = 1_048_576 - 2 * 4096
+    assert (await asked("transport.sizes", url, max_payload=exact)).result == "pass"
+    assert (await asked("transport.sizes", url, max_payload=exact + 1)).result == "warn"
+    transport = NatsTransport(url)
+    too_large = outgoing("large", NatsTransport.to(subject=name), body=b"x" * 1_048_576)
+    async with aclosing(transport):
+        [result] = await transport.send([too_large])
+    assert isinstance(result, PermanentError)
+
+
+async def test_a_stream_that_takes_smaller_messages_than_the_outbox_is_a_warning(url: str, name: str) -> None:
+    planned = [Stream(name=name, subjects=[name], max_msg_size=5000)]
+    found = await asked("transport.sizes", url, streams=planned, max_payload=1000)
+    assert (found.result, f"max_msg_size of stream {name} is 5000" in found.message) == ("warn", True)
+    assert (await asked("transport.sizes", url, streams=planned, max_payload=904)).result == "pass"
+    await create(url, name, max_msg_size=6000)
+    to = {"o": NatsTransport.to(subject=name)}
+    assert (await asked("transport.sizes", url, addresses=to, max_payload=1904)).result == "pass"
+    assert (await asked("transport.sizes", url, addresses=to, max_payload=1905)).result == "warn"
 
 
 async def test_missing_replicas_of_a_cluster_are_a_warning() -> None:

@@ -158,3 +158,10 @@ async def test_a_destination_that_this_user_cannot_read_is_an_error_of_the_check
     finally:
         with server.client() as client:
             client.acl_deluser("app")
+
+
+async def test_a_server_that_takes_smaller_values_than_the_outbox_is_a_warning(url: str, server: RedisServer) -> None:
+    configure(server, proto_max_bulk_len=str(2**20))
+    found = await asked("transport.sizes", url, max_payload=2**20 + 1)
+    assert (found.result, "proto-max-bulk-len is 1048576" in found.message) == ("warn", True)
+    assert (await asked("transport.sizes", url)).result == "pass"

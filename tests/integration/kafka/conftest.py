@@ -30,6 +30,14 @@ def mock(server: KafkaServer) -> KafkaServer:
 
 
 @pytest.fixture
+def real(server: KafkaServer) -> KafkaServer:
+    """For tests of what the mock cannot do: `make test-kafka`."""
+    if server.is_mock:
+        pytest.skip("not supported: the mock cluster knows no limits of topics")
+    return server
+
+
+@pytest.fixture
 def topic(server: KafkaServer) -> str:
     """A topic of one partition."""
     name = new_topic()

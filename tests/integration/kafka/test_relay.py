@@ -19,6 +19,8 @@ from tests.integration.kafka.topics import ids, new_topic, read_all
 from tests.servers.kafka import PRODUCE, KafkaServer
 
 TOO_LARGE = 10
+ONE_IN_FLIGHT = {"batch.num.messages": 20, "max.in.flight.requests.per.connection": 1, "linger.ms": 500}
+"""Full requests, one at a time: the mock would store what a broker refuses after a refused request."""
 
 
 async def test_events_reach_the_inbox_once_and_in_order_through_an_outage(
@@ -86,7 +88,7 @@ async def test_a_refused_event_of_a_busy_key_is_dead_lettered_and_the_others_arr
     mock.fail_requests(PRODUCE, 0, TOO_LARGE, *[0] * 7, TOO_LARGE)
     relay = Relay(
         store=store,
-        transports={"kafka": make(client={"batch.num.messages": 20, "max.in.flight.requests.per.connection": 1})},
+        transports={"kafka": make(client=ONE_IN_FLIGHT)},
         destinations={"hot": Destination(KafkaTransport.to(topic=topic), ordering="pipelined")},
         routes=[Route(to=["hot"])],
     )

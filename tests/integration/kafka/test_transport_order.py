@@ -9,14 +9,19 @@ from pillarbox.core.errors import PermanentError, UnavailableError
 from pillarbox.core.transport import SendResult
 from pillarbox.testing.conformance.transports.lifecycle import pass_turns
 from pillarbox.testing.waiting import eventually
+from pillarbox.transports.kafka import KafkaTransport
+from pillarbox.transports.kafka.producer import ProducerSession
 from tests.integration.kafka.conftest import MakeTransport, of_key
 from tests.integration.kafka.topics import ids, new_topic, read_all
 from tests.servers.kafka import PRODUCE, KafkaServer
 
 SMALL_REQUESTS = {"batch.num.messages": 50}
-ONE_IN_FLIGHT = SMALL_REQUESTS | {"max.in.flight.requests.per.connection": 1}
-"""The mock does not check sequence numbers: it would store what a broker refuses after a refused request."""
-TOO_LARGE, FORBIDDEN, OUT_OF_SEQUENCE, OLD_EPOCH, INVALID = 10, 29, 45, 47, 87
+ONE_IN_FLIGHT = SMALL_REQUESTS | {"max.in.flight.requests.per.connection": 1, "linger.ms": 500}
+"""The mock does not check sequence numbers: it would store what a broker refuses after a refused request. Requests are
+full: behind one of fewer than 5 messages, librdkafka has the next one ready and sends it after the refusal."""
+TOO_LARGE, FORBIDDEN, OUT_OF_SEQUENCE, OLD_EPOCH, UNKNOWN_PRODUCER, INVALID = 10, 29, 45, 47, 59, 87
+FOLLOWING = 4
+"""Requests that librdkafka sends while one of one message is unconfirmed."""
 
 
 def kinds(results: list[SendResult]) -> list[type[object]]:
@@ -76,6 +81,43 @@ async def test_a_refused_message_in_the_middle_fails_alone_and_the_others_stay_i
     assert 0 < at < 199
     assert isinstance(results[at], PermanentError)
     assert f"event {refused} of" in str(results[at])
+
+
+@pytest.mark.parametrize("follow_up", [OUT_OF_SEQUENCE, OLD_EPOCH, UNKNOWN_PRODUCER])
+async def test_the_culprit_is_found_although_requests_behind_it_were_on_their_way(
+    mock: KafkaServer, make: MakeTransport, topic: str, monkeypatch: pytest.MonkeyPatch, follow_up: int
+) -> None:
+    """A broker refuses them because of their sequence numbers, which the mock does not check."""
+    # librdkafka sends a request only while fewer than 5 messages of its partition are unconfirmed.
+    transport = make(client={"batch.num.messages": 1})
+    assert await transport.send([of_key("e0", topic)]) == [None]
+    mock.tell("rtt", 1000)  # in this time, the client sends the requests behind the first
+    mock.fail_requests(PRODUCE, TOO_LARGE, *[follow_up] * FOLLOWING)
+    opened = KafkaTransport._opened
+
+    def heal_before_the_search(self: KafkaTransport, *, singly: bool = False) -> ProducerSession:
+        if singly:
+            mock.heal()
+            mock.fail_requests(PRODUCE, TOO_LARGE)
+        return opened(self, singly=singly)
+
+    monkeypatch.setattr(KafkaTransport, "_opened", heal_before_the_search)
+    names = [f"e{n}" for n in range(1, 101)]
+    results = await transport.send([of_key(one, topic) for one in names])
+    assert {n: type(result) for n, result in enumerate(results) if result is not None} == {0: PermanentError}
+    assert ids(read_all(mock.bootstrap, topic)) == ["e0", *names[1:]]
+
+
+async def test_a_record_over_the_limit_of_the_topic_is_dead_lettered_alone(
+    real: KafkaServer, make: MakeTransport
+) -> None:
+    topic = new_topic()
+    real.create_topic(topic, config={"max.message.bytes": "10000"})
+    names = [f"e{n}" for n in range(500)]
+    batch = [of_key(one, topic, body=b"x" * (20_000 if one == "e250" else 10)) for one in names]
+    results = await make().send(batch)
+    assert {n: type(result) for n, result in enumerate(results) if result is not None} == {250: PermanentError}
+    assert ids(read_all(real.bootstrap, topic)) == [one for one in names if one != "e250"]
 
 
 async def test_two_refused_messages_fail_and_a_concurrent_send_does_not_notice(

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 
+import nats.errors
 import pytest
 
 from pillarbox import Destination, Event, Outbox, Relay, Route
@@ -97,31 +98,45 @@ async def test_a_killed_server_loses_and_reorders_nothing_that_it_accepted(
     check(sender.accepted, await stored_ids(private_nats.url(), SUBJECT))
 
 
+class Batches:
+    """Sends batches of one key, as a relay with pipelined ordering does, until a message is not accepted."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+        self.results: dict[str, SendResult] = {}
+
+    async def send(self, transport: NatsTransport) -> None:
+        while not any(self.results.values()):
+            first = len(self.sent)
+            batch = [outgoing(f"{n}", NatsTransport.to(subject=SUBJECT)) for n in range(first, first + 500)]
+            ids = [one.message.event_id for one in batch]
+            self.sent += ids
+            self.results.update(zip(ids, await transport.send(batch), strict=True))
+
+    async def interrupted_by_kill(self, transport: NatsTransport, server: NatsServer) -> None:
+        async def some() -> bool:
+            return len(self.results) >= 1000
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.send(transport))
+            await eventually(some, within=60)
+            await asyncio.to_thread(server.kill)
+
+    @property
+    def accepted(self) -> set[str]:
+        return {one for one, result in self.results.items() if result is None}
+
+
 async def test_of_a_batch_that_a_kill_interrupts_a_message_is_stored_only_if_all_before_it_are(
     make: MakeTransport, private_nats: NatsServer
 ) -> None:
     """Pipelined ordering: all messages of a batch have one key, and the connection is lost in the middle."""
-    transport = make(private_nats.url(), send_timeout="2s")
-    sent: list[list[str]] = []
-    results: dict[str, SendResult] = {}
-
-    async def stream() -> None:
-        while not any(results.values()):
-            batch = [outgoing(f"{len(sent)}-{n}", NatsTransport.to(subject=SUBJECT)) for n in range(500)]
-            sent.append([one.message.event_id for one in batch])
-            results.update(zip(sent[-1], await transport.send(batch), strict=True))
-
-    async def some() -> bool:
-        return len(results) >= 1000
-
-    async with asyncio.TaskGroup() as group:
-        group.create_task(stream())
-        await eventually(some, within=60)
-        await asyncio.to_thread(private_nats.kill)
+    batches = Batches()
+    await batches.interrupted_by_kill(make(private_nats.url(), send_timeout="2s"), private_nats)
     await asyncio.to_thread(private_nats.start)
     found = await stored_ids(private_nats.url(), SUBJECT)
-    assert found == [one for batch in sent for one in batch][: len(found)]
-    assert {one for one, result in results.items() if result is None} <= set(found)
+    assert found == batches.sent[: len(found)]
+    assert batches.accepted <= set(found)
 
 
 async def test_a_restarted_server_is_used_again(make: MakeTransport, private_nats: NatsServer) -> None:
@@ -166,6 +181,61 @@ async def test_a_cluster_whose_leader_is_killed_loses_nothing_and_stores_nothing
         await sender.progress()
     found = await stored_ids(cluster.url(), SUBJECT)
     check(sender.accepted, [one for one in found if one != "first-0"])
+
+
+async def available_in(transport: NatsTransport) -> None:
+    """Wait until the cluster stores messages."""
+
+    async def usable() -> bool:
+        try:
+            return await transport.send([outgoing("first", NatsTransport.to(subject=SUBJECT))]) == [None]
+        except UnavailableError:
+            return False
+
+    await eventually(usable, within=60)
+
+
+async def stored_in(cluster: NatsCluster) -> list[str]:
+    """What the stream has, once the cluster answers: after the loss of a server it elects its leaders."""
+    found: list[str] = []
+
+    async def answers() -> bool:
+        try:
+            found[:] = await stored_ids(cluster.url(), SUBJECT)
+        except nats.errors.Error:
+            return False
+        return bool(found)
+
+    await eventually(answers, within=90)
+    return found
+
+
+@pytest.mark.parametrize("connected_to", ["leader", "follower"])
+async def test_what_holds_of_a_batch_during_which_the_leader_is_killed(
+    make: MakeTransport, cluster: NatsCluster, connected_to: str
+) -> None:
+    """Pipelined ordering. The connection is lost with the leader, or only the leader is lost."""
+    everywhere = make(cluster.url(), send_timeout="3s", replicas=3)
+    await available_in(everywhere)
+    leader = await leader_of(cluster.url())
+    connected = leader if connected_to == "leader" else next(name for name in cluster.servers if name != leader)
+    transport = make(cluster.servers[connected].url(), send_timeout="3s", declare=False)
+    batches = Batches()
+    await batches.interrupted_by_kill(transport, cluster.servers[leader])
+    left = [one for one in batches.sent if one not in batches.accepted]
+    [_, *stored] = await stored_in(cluster)
+    assert batches.accepted <= set(stored)
+    if connected_to == "leader":
+        assert stored == batches.sent[: len(stored)]
+
+    async def all_accepted() -> bool:
+        again = [outgoing(one, NatsTransport.to(subject=SUBJECT)) for one in left]
+        results = await everywhere.send(again)
+        left[:] = [one for one, result in zip(left, results, strict=True) if result is not None]
+        return not left
+
+    await eventually(all_accepted, within=60)
+    assert sorted(await stored_in(cluster)) == sorted(["first", *batches.sent])
 
 
 async def test_a_consumer_receives_everything_although_the_leader_of_its_stream_is_killed(

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from pillarbox import Event, NotInTransactionError, Outbox
+from pillarbox.testing.conformance.capability import NOT_SUPPORTED
 from tests.integration.record.conftest import committed_ids
 
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="sqlite3 has no `autocommit` before Python 3.12")
+pytestmark = pytest.mark.skipif(
+    sys.version_info < (3, 12), reason=f"{NOT_SUPPORTED}sqlite3 has no `autocommit` before Python 3.12"
+)
 
 EVENT = Event("order.placed", {"id": 1}, event_id="evt-001")
 

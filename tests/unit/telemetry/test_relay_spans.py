@@ -23,12 +23,21 @@ from pillarbox import (
 from pillarbox.core.message import Message
 from pillarbox.core.observations import BatchDelivered, EventDeadLettered, EventDelivered, EventRetried, Observation
 from pillarbox.core.transport import Address, messaging_system
+from pillarbox.integrations.celery.transport import CeleryAddress
 from pillarbox.stores.memory import MemoryStore
 from pillarbox.telemetry.opentelemetry import RelayTracing
 from pillarbox.transports.handlers.transport import HandlerAddress
+from pillarbox.transports.kafka import KafkaAddress, KafkaSource
 from pillarbox.transports.memory import MemoryAddress, MemoryTransport
-from pillarbox.transports.rabbitmq import RabbitMQTransport
+from pillarbox.transports.memory_source import MemorySource
+from pillarbox.transports.nats import NatsSource
+from pillarbox.transports.nats.plugin import NatsAddress
+from pillarbox.transports.rabbitmq import RabbitMQSource, RabbitMQTransport
 from pillarbox.transports.rabbitmq.plugin import RabbitMQAddress
+from pillarbox.transports.redis import RedisSource
+from pillarbox.transports.redis.plugin import RedisAddress
+from pillarbox.transports.stdout import StdoutAddress
+from pillarbox.transports.webhook.plugin import WebhookAddress
 from tests.unit.relay.messages import message
 from tests.unit.telemetry.examples import EXAMPLES
 
@@ -153,23 +162,31 @@ def test_another_unit_of_spans_is_refused() -> None:
         RelayTracing(spans_per=wrong)
 
 
+SYSTEMS: dict[type, str] = {
+    RabbitMQAddress: "rabbitmq",
+    RabbitMQSource: "rabbitmq",
+    KafkaAddress: "kafka",
+    KafkaSource: "kafka",
+    NatsAddress: "nats",
+    NatsSource: "nats",
+    RedisAddress: "redis",
+    RedisSource: "redis",
+    MemoryAddress: "memory",
+    MemorySource: "memory",
+    WebhookAddress: "http",
+    HandlerAddress: "pillarbox",
+    StdoutAddress: "stdout",
+    CeleryAddress: "rabbitmq",
+}
+
+
 def test_every_address_and_source_has_a_messaging_system() -> None:
-    class KafkaSource: ...
+    assert {kind: messaging_system(kind) for kind in SYSTEMS} == SYSTEMS
 
-    class WebhookAddress(Address): ...
 
-    class StreamAddress(Address):
-        messaging_system = "redis"
-
-    kinds = (RabbitMQAddress, MemoryAddress, HandlerAddress, KafkaSource, WebhookAddress, StreamAddress)
-    assert [messaging_system(kind) for kind in kinds] == [
-        "rabbitmq",
-        "memory",
-        "pillarbox",
-        "kafka",
-        "http",
-        "redis",
-    ]
+def test_the_list_of_messaging_systems_has_every_address() -> None:
+    shipped = {one.__qualname__ for one in Address.__subclasses__() if one.__module__.startswith("pillarbox.")}
+    assert shipped <= {kind.__qualname__ for kind in SYSTEMS}
 
 
 async def test_a_relay_tells_the_address_of_every_send() -> None:

@@ -63,7 +63,7 @@ def list_(queue: str | None, transport: str | None, limit: int, bodies: bool, as
     """List dead letters on a broker in the order of their queue, with the reason and the queue they came from.
 
     On RabbitMQ the command receives them and returns them in their order: no other consumer can receive them while it
-    runs, and afterwards they are marked as redelivered. On Redis it only reads.
+    runs, and afterwards they are marked as redelivered. On Kafka, NATS and Redis it only reads.
 
     \b
     Example:
@@ -109,6 +109,8 @@ def requeue(
     as_json: bool,
 ) -> None:
     """Move dead letters on a broker back to the queues they came from, where a Consumer makes one more attempt.
+
+    Kafka cannot delete a message: its dead letters are listed only, and skipped here.
 
     The broker confirms each message in its queue before the command deletes it from the dead letters. If the command is
     killed in between, the message is in both queues and is delivered twice; the inbox detects the duplicate.

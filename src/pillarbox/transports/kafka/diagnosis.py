@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pillarbox.admin.diagnosis import Check, CheckResult, failed, passed, warned
 from pillarbox.core.clock import Duration
-from pillarbox.core.payload import size_in_bytes
+from pillarbox.core.payload import Size, size_in_bytes
 from pillarbox.settings.shared import DEFAULT_MAX_PAYLOAD
 from pillarbox.settings.tls import TlsOptions
 from pillarbox.transports.kafka.driver import (
@@ -30,7 +30,12 @@ T = TypeVar("T")
 _LONGEST = 5.0
 """Seconds that a check waits for a reply at most."""
 _BATCH_SIZE = 1_000_000
-"""Bytes that librdkafka puts into one request for a partition."""
+"""Bytes that librdkafka puts into one request for a partition, unless `client` sets `batch.size`."""
+_HEADERS = 4096
+"""Bytes for the headers and the frame of a message."""
+
+Configurations = Mapping[str, Mapping[str, str]]
+"""Topic → its settings by name."""
 
 
 class KafkaDiagnosis:
@@ -49,8 +54,10 @@ class KafkaDiagnosis:
         tls: TlsOptions | None = None,
         client: Mapping[str, Any] | None = None,
         connect_timeout: Duration = KafkaOptions.connect_timeout,
+        max_payload: Size = DEFAULT_MAX_PAYLOAD,
     ) -> None:
-        """`addresses` are the destinations on this cluster; `connect_timeout` limits each reply, and so do 5 s."""
+        """`addresses` are the destinations on this cluster; `connect_timeout` limits each reply, and so do 5 s;
+        `max_payload` is the limit of the outbox."""
         options = KafkaOptions(
             window=window,
             declare=declare,
@@ -66,6 +73,8 @@ class KafkaDiagnosis:
         self._topics = {
             address.fixed_topic: name for name, address in (addresses or {}).items() if address.fixed_topic is not None
         }
+        self._max_payload = size_in_bytes(max_payload, field="max_payload")
+        self._batch_size = int((client or {}).get("batch.size", _BATCH_SIZE))
         self._admin: Any = None
         self._errors: list[str] = []
 
@@ -125,52 +134,18 @@ class KafkaDiagnosis:
         return passed(", ".join(found) or "no destination names a fixed topic")
 
     async def _durable(self) -> CheckResult:
-        """What the settings cannot change, and what of the topics decides how much `acks=all` means."""
-        fixed = "the producer is idempotent and waits for all in-sync replicas (acks=all)"
-        weak = [
-            topic
-            for topic, settings in (await self._configurations()).items()
-            if settings.get("min.insync.replicas") == "1"
-        ]
-        if weak:
-            return warned(
-                f"{fixed}, but min.insync.replicas of {', '.join(weak)} is 1: a single broker may be all of them",
-                "set min.insync.replicas=2 with three replicas",
-            )
-        return passed(fixed)
+        return durability_of(await self._configurations())
 
     async def _sizes(self) -> CheckResult:
-        largest = size_in_bytes(DEFAULT_MAX_PAYLOAD, field="max_payload")
-        limits = {
-            topic: int(settings["max.message.bytes"])
-            for topic, settings in (await self._configurations()).items()
-            if settings.get("max.message.bytes", "").isdecimal()
-        }
-        if not limits:
-            return passed("the cluster does not say how large a message may be; it refuses larger ones one by one")
-        small = {topic: limit for topic, limit in limits.items() if limit < _BATCH_SIZE}
-        if small:
-            named = ", ".join(f"{topic}: {limit}" for topic, limit in small.items())
-            return warned(
-                f"max.message.bytes is below a batch of {_BATCH_SIZE} bytes ({named}): whole batches are refused",
-                'raise max.message.bytes, or set client = { "batch.size" = … } below it',
-            )
-        short = {topic: limit for topic, limit in limits.items() if limit <= largest}
-        if short:
-            named = ", ".join(f"{topic}: {limit}" for topic, limit in short.items())
-            return warned(
-                f"max.message.bytes is not above the largest payload of {largest} bytes ({named}); headers add to it",
-                "raise max.message.bytes, or lower max_payload",
-            )
-        return passed(f"every topic accepts payloads of {largest} bytes")
+        return sizes_of(await self._configurations(), max_payload=self._max_payload, batch_size=self._batch_size)
 
-    async def _configurations(self) -> Mapping[str, Mapping[str, str]]:
+    async def _configurations(self) -> Configurations:
         """The settings of the topics; empty where the cluster does not tell, or refuses to."""
         if not self._topics:
             return {}
         resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in self._topics]
 
-        def ask(admin: Any) -> Mapping[str, Mapping[str, str]]:
+        def ask(admin: Any) -> Configurations:
             asked: Mapping[Any, Any] = admin.describe_configs(resources, request_timeout=self._timeout)
             found: dict[str, Mapping[str, str]] = {}
             for resource, answer in asked.items():
@@ -199,3 +174,45 @@ class KafkaDiagnosis:
 
     def _erred(self, error: KafkaError) -> None:
         self._errors.append(reason_of(error))
+
+
+def durability_of(configurations: Configurations) -> CheckResult:
+    """What the settings cannot change, and what of the topics decides how much `acks=all` means."""
+    fixed = "the producer is idempotent and waits for all in-sync replicas (acks=all)"
+    weak = [topic for topic, settings in configurations.items() if settings.get("min.insync.replicas") == "1"]
+    if weak:
+        return warned(
+            f"{fixed}, but min.insync.replicas of {', '.join(weak)} is 1: a single broker may be all of them",
+            "set min.insync.replicas=2 with three replicas",
+        )
+    return passed(fixed)
+
+
+def sizes_of(configurations: Configurations, *, max_payload: int, batch_size: int) -> CheckResult:
+    """Whether topics take the batches of the client, and the largest payload with its headers."""
+    limits = {
+        topic: int(settings["max.message.bytes"])
+        for topic, settings in configurations.items()
+        if settings.get("max.message.bytes", "").isdecimal()
+    }
+    if not limits:
+        return passed("the cluster does not say how large a message may be; it refuses larger ones one by one")
+    small = {topic: limit for topic, limit in limits.items() if limit < batch_size}
+    if small:
+        return warned(
+            f"max.message.bytes is below a batch of {batch_size} bytes ({_listed(small)}): whole batches are refused",
+            'raise max.message.bytes, or set client = { "batch.size" = … } below it',
+        )
+    needed = max_payload + _HEADERS
+    short = {topic: limit for topic, limit in limits.items() if limit < needed}
+    if short:
+        return warned(
+            f"max.message.bytes is below the largest payload of {max_payload} bytes and {_HEADERS} for its headers "
+            f"({_listed(short)}): larger events are dead-lettered",
+            f"raise max.message.bytes to {needed}, or lower record.max_payload",
+        )
+    return passed(f"every topic accepts payloads of {max_payload} bytes")
+
+
+def _listed(limits: Mapping[str, int]) -> str:
+    return ", ".join(f"{topic}: {limit}" for topic, limit in limits.items())

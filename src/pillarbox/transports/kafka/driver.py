@@ -18,6 +18,7 @@ except ImportError as missing:  # pragma: no cover - shown by the test of the ba
 
 __all__ = [
     "ALL_BROKERS_DOWN",
+    "BEHIND",
     "COLLATERAL",
     "FORBIDDEN",
     "REFUSED",
@@ -52,6 +53,14 @@ COLLATERAL = frozenset(
     )
 )
 """Not the message failed but its producer ended."""
+BEHIND = frozenset(
+    (
+        KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.UNKNOWN_PRODUCER_ID,
+    )
+)
+"""The broker has lost the state of the producer; or it refused a request and refuses those behind it, too."""
 ALL_BROKERS_DOWN = KafkaError._ALL_BROKERS_DOWN
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 from urllib.parse import unquote
 
+from pillarbox.admin.broker_dead_letters import BrokerDeadLetters
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.message import Message
@@ -245,6 +246,7 @@ class KafkaPlugin(TransportPlugin):
     kind = "kafka"
     default_routing = "each event to the topic named after its type on Kafka"
     pipelined = True
+    dead_letter_queues = True
     drills = True
     sources = True
 
@@ -266,7 +268,25 @@ class KafkaPlugin(TransportPlugin):
 
         given = {name: value for name, value in options.items() if name in KafkaOptions.__dataclass_fields__}
         ours = {name: one for name, one in addresses.items() if isinstance(one, KafkaAddress)}
-        return KafkaDiagnosis(url, addresses=ours, **tls_grouped(given))
+        largest = {name: options[name] for name in ("max_payload",) if name in options}
+        return KafkaDiagnosis(url, addresses=ours, **tls_grouped(given), **largest)
+
+    def dead_letters(
+        self, url: str, options: Mapping[str, Any], *, timeout: Duration | None = None
+    ) -> BrokerDeadLetters:
+        from pillarbox.transports.kafka.dead_letters import KafkaDeadLetters
+
+        given = tls_grouped({name: options[name] for name in options if name in KafkaOptions.__dataclass_fields__})
+        return KafkaDeadLetters(
+            url,
+            connect_timeout=timeout or options["connect_timeout"],
+            reply_timeout=timeout or options["send_timeout"],
+            **{name: given[name] for name in ("sasl_mechanism", "tls", "client") if name in given},
+        )
+
+    def queues(self, options: Mapping[str, Any], addresses: Mapping[str, Address]) -> Mapping[str, str | None]:
+        fixed = (to.fixed_topic for to in addresses.values() if isinstance(to, KafkaAddress))
+        return {topic: None for topic in fixed if topic is not None}
 
     def source(self, url: str, name: str, group: str, options: Mapping[str, Any]) -> Source:
         from pillarbox.transports.kafka.source import KafkaSource

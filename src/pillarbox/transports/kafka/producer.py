@@ -19,6 +19,7 @@ from typing import Any
 from pillarbox import failpoints
 from pillarbox.core.errors import PermanentError, UnavailableError
 from pillarbox.transports.kafka.driver import (
+    BEHIND,
     COLLATERAL,
     FORBIDDEN,
     REFUSED,
@@ -101,6 +102,10 @@ class ProducerSession:
         self._wanting_room: list[asyncio.Future[None]] = []
         self.failure: UnavailableError | None = None
         self._is_silent = False
+        self._is_rejected = False
+        """It ended over a code in BEHIND, and no refused message that explains it is reported yet."""
+        self.has_refusal = False
+        """The broker refused a message or its topic: codes in BEHIND follow from that."""
         self.only_order = False
         """It ended only to keep the order: what failed with it can be produced again at once."""
         self.reports = 0
@@ -200,12 +205,14 @@ class ProducerSession:
         if self.failure is None:
             await waiting
 
-    def end(self, failure: UnavailableError, *, only_order: bool = False) -> None:
-        """Accept nothing from now on; unconfirmed messages fail. The first reason stands."""
+    def end(self, failure: UnavailableError, *, only_order: bool = False, is_rejected: bool = False) -> None:
+        """Accept nothing from now on; unconfirmed messages fail. The first reason stands, except that a refused message
+        explains why the broker rejected what was behind it."""
         with self._lock:
-            if self.failure is not None:
+            if self.failure is not None and not (self._is_rejected and self.has_refusal):
                 return
             self.only_order = only_order
+            self._is_rejected = is_rejected
             self.failure = failure
         self._work.set()
 
@@ -236,9 +243,11 @@ class ProducerSession:
         self.call(self._set_ended)
 
     def _drain(self, producer: Producer) -> None:
-        """Serve the reports of everything unconfirmed; what is on its way may be stored if only order ended it."""
+        """Serve the reports of everything unconfirmed; wait for what is on its way if the broker ended it: some of it
+        may be stored."""
         deadline = time.monotonic() + self._timeout
-        producer.purge(in_queue=True, in_flight=self._is_silent or not self.only_order)
+        is_answered = (self.only_order or self._is_rejected) and not self._is_silent
+        producer.purge(in_queue=True, in_flight=not is_answered)
         while len(producer):
             self._poll(producer, _POLL)
             if time.monotonic() > deadline:
@@ -270,8 +279,11 @@ class ProducerSession:
 
     def refused(self, error: KafkaError) -> None:
         """Note the error of a message: the producer must not store what follows it. Called in its thread."""
-        if error.code() not in COLLATERAL:
-            self._end_over(error, only_order=error.code() in REFUSED | FORBIDDEN | UNKNOWN_TOPIC)
+        if (code := error.code()) in COLLATERAL:
+            return
+        is_refusal = code in REFUSED | FORBIDDEN | UNKNOWN_TOPIC
+        self.has_refusal = self.has_refusal or is_refusal
+        self._end_over(error, only_order=is_refusal, is_rejected=code in BEHIND)
 
     def _erred(self, error: KafkaError) -> None:
         """Called in the producer's thread, for errors that no message has."""
@@ -279,9 +291,9 @@ class ProducerSession:
         if error.fatal():
             self._end_over(error, only_order=error.code() in COLLATERAL)
 
-    def _end_over(self, error: KafkaError, *, only_order: bool) -> None:
+    def _end_over(self, error: KafkaError, *, only_order: bool, is_rejected: bool = False) -> None:
         failure = UnavailableError(f"the producer for Kafka at {self._endpoint} ended: {reason_of(error)}")
-        self.end(failure, only_order=only_order)
+        self.end(failure, only_order=only_order, is_rejected=is_rejected)
 
     def _silent(self) -> UnavailableError:
         why = f": {self._last_error}" if self._last_error else ""

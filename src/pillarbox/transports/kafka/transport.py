@@ -20,7 +20,15 @@ from pillarbox.core.errors import NackedError, PermanentError, SendError, Unavai
 from pillarbox.core.transport import Address, Outgoing, Pace, SendResult
 from pillarbox.settings.shared import SEND_TIMEOUT
 from pillarbox.settings.tls import TlsOptions
-from pillarbox.transports.kafka.driver import COLLATERAL, FORBIDDEN, REFUSED, UNKNOWN_TOPIC, KafkaError, reason_of
+from pillarbox.transports.kafka.driver import (
+    BEHIND,
+    COLLATERAL,
+    FORBIDDEN,
+    REFUSED,
+    UNKNOWN_TOPIC,
+    KafkaError,
+    reason_of,
+)
 from pillarbox.transports.kafka.plugin import KafkaAddress, KafkaEndpoint, KafkaOptions, SaslMechanism, positive
 from pillarbox.transports.kafka.producer import ProducerSession
 from pillarbox.transports.kafka.records import Record, record_of
@@ -180,8 +188,9 @@ class KafkaTransport:
         pending: list[Record] = []
         unusable: dict[str, UnavailableError] = {}
         refused = False
-        collateral = any(error.code() in COLLATERAL for error in errors.values())
-        ended_for_order = collateral and await session.ended_for_order()
+        collateral = COLLATERAL | BEHIND if session.has_refusal else COLLATERAL
+        is_collateral = any(error.code() in collateral for error in errors.values())
+        ended_for_order = is_collateral and await session.ended_for_order()
         failure: UnavailableError | None = None
         for record in records:
             position = record.position
@@ -199,7 +208,7 @@ class KafkaTransport:
             elif error.code() in REFUSED:
                 refused = True
                 pending.append(record)
-            elif error.code() in COLLATERAL and ended_for_order:
+            elif error.code() in collateral and ended_for_order:
                 pending.append(record)
             else:
                 failure = session.failure or UnavailableError(f"Kafka failed: {reason_of(error)}")

@@ -8,10 +8,13 @@ from typing import Any
 from pillarbox.admin.diagnosis import Check, CheckResult, failed, passed, warned
 from pillarbox.core.clock import Duration
 from pillarbox.core.errors import UnavailableError
+from pillarbox.core.payload import Size, size_in_bytes
+from pillarbox.settings.shared import DEFAULT_MAX_PAYLOAD
 from pillarbox.settings.tls import Tls
 from pillarbox.transports.nats.connection import NatsConnector
 from pillarbox.transports.nats.headers import ApiError
 from pillarbox.transports.nats.plugin import NatsAddress, NatsEndpoint, NatsOptions
+from pillarbox.transports.nats.publisher import RESERVE
 from pillarbox.transports.nats.topology import Stream, check_streams
 
 _SECOND = 1_000_000_000
@@ -33,16 +36,19 @@ class NatsDiagnosis:
         addresses: Mapping[str, NatsAddress] | None = None,
         declare: bool = NatsOptions.declare,
         retry_horizon: float | None = None,
+        max_payload: Size = DEFAULT_MAX_PAYLOAD,
         timeout: Duration = "5s",
         tls: Tls = None,
     ) -> None:
         """`addresses` are the destinations; `retry_horizon` are the seconds within which a relay sends a message again
-        whose result it does not know; `timeout` limits connecting and each reply."""
+        whose result it does not know; `max_payload` is the limit of the outbox; `timeout` limits connecting and each
+        reply."""
         self._endpoint = NatsEndpoint.parse(url, tls)
         self._streams = check_streams(streams)
         self._addresses = dict(addresses or {})
         self._declare = declare
         self._retry_horizon = retry_horizon
+        self._max_payload = size_in_bytes(max_payload, field="max_payload")
         self._connector = NatsConnector(
             self._endpoint, connect_timeout=timeout, reply_timeout=timeout, what="connection"
         )
@@ -58,6 +64,7 @@ class NatsDiagnosis:
             Check(name="transport.replicas", ask=self._replicas),
             Check(name="transport.durability", ask=self._durability),
             Check(name="transport.duplicates", ask=self._duplicates),
+            Check(name="transport.sizes", ask=self._sizes),
         ]
 
     async def aclose(self) -> None:
@@ -204,6 +211,23 @@ class NatsDiagnosis:
                 f'set duplicate_window = "{self._retry_horizon:.0f}s" or more',
             )
         return passed(f"{facts}, long enough for the retries of a relay; after an outage that lasts longer, {after}")
+
+    async def _sizes(self) -> CheckResult:
+        server = (await self._connector.ready()).max_payload
+        existing = await self._existing()
+        streams = {stream.name: int(stream.config()["max_msg_size"]) for stream in self._streams}
+        streams |= {name: int(config.get("max_msg_size", -1)) for name, config in existing.items()}
+        needed = self._max_payload + RESERVE
+        short = [f"max_payload of the server is {server}"] if server < 2 * RESERVE + self._max_payload else []
+        short += [f"max_msg_size of stream {name} is {size}" for name, size in streams.items() if 0 < size < needed]
+        if short:
+            return warned(
+                f"events have up to {self._max_payload} bytes (record.max_payload) and {RESERVE} of headers, and "
+                f"{'; '.join(short)}: larger events are dead-lettered. Of max_payload, {RESERVE} bytes are for retries",
+                f"raise max_payload of the server to {needed + RESERVE} and max_msg_size to {needed}, or lower "
+                "record.max_payload",
+            )
+        return passed(f"the server and its streams accept payloads of {self._max_payload} bytes")
 
     async def _existing(self) -> dict[str, dict[str, Any]]:
         """The streams of the settings and of the destinations, as the server has them."""

@@ -17,7 +17,7 @@ from pillarbox.core.source import Source
 from pillarbox.core.transport import Address, Transport
 from pillarbox.plugins import DrillQueue, ScratchQueue, TransportDiagnosis, TransportPlugin
 from pillarbox.settings import Text, Whole, check_settings, listed, setting
-from pillarbox.settings.shared import connect_timeout_setting, declare_setting, window_setting
+from pillarbox.settings.shared import DEFAULT_MAX_PAYLOAD, connect_timeout_setting, declare_setting, window_setting
 from pillarbox.settings.tls import Tls, TlsOptions, tls_context, tls_grouped
 from pillarbox.transports.address_template import AddressTemplate
 from pillarbox.transports.nats.topology import (
@@ -237,6 +237,7 @@ class NatsPlugin(TransportPlugin):
             addresses={name: one for name, one in addresses.items() if isinstance(one, NatsAddress)},
             declare=options.get("declare", NatsOptions.declare),
             retry_horizon=options.get("retry_horizon"),
+            max_payload=options.get("max_payload", DEFAULT_MAX_PAYLOAD),
             tls=tls_grouped(options).get("tls"),
         )
 

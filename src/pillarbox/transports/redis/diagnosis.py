@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pillarbox.admin.diagnosis import Check, CheckResult, failed, passed, warned
 from pillarbox.core.clock import Duration
 from pillarbox.core.errors import UnavailableError
+from pillarbox.core.payload import Size, size_in_bytes
+from pillarbox.settings.shared import DEFAULT_MAX_PAYLOAD
 from pillarbox.settings.tls import Tls
 from pillarbox.transports.redis.connection import ErrorReply, RedisConnector
 from pillarbox.transports.redis.plugin import RedisAddress, RedisEndpoint, RedisOptions
@@ -28,13 +30,16 @@ class RedisDiagnosis:
         *,
         addresses: Mapping[str, RedisAddress] | None = None,
         wait_replicas: int = RedisOptions.wait_replicas,
+        max_payload: Size = DEFAULT_MAX_PAYLOAD,
         timeout: Duration = "5s",
         tls: Tls = None,
     ) -> None:
-        """`addresses` are the destinations on this server; `timeout` limits connecting and each reply."""
+        """`addresses` are the destinations on this server; `max_payload` is the limit of the outbox; `timeout` limits
+        connecting and each reply."""
         self._endpoint = RedisEndpoint.parse(url, tls)
         self._addresses = dict(addresses or {})
         self._wait_replicas = wait_replicas
+        self._max_payload = size_in_bytes(max_payload, field="max_payload")
         self._connector = RedisConnector(
             self._endpoint, connect_timeout=timeout, reply_timeout=timeout, what="connection"
         )
@@ -49,6 +54,7 @@ class RedisDiagnosis:
             Check(name="transport.memory", ask=self._memory),
             Check(name="transport.replicas", ask=self._replicas),
             Check(name="transport.destinations", ask=self._destinations),
+            Check(name="transport.sizes", ask=self._sizes),
         ]
 
     async def aclose(self) -> None:
@@ -171,6 +177,18 @@ class RedisDiagnosis:
         if not self._addresses:
             return passed("no destination is configured: each event goes to the stream named after its type")
         return passed(f"events can be stored in the stream of {', '.join(self._addresses)}")
+
+    async def _sizes(self) -> CheckResult:
+        [limit] = await self._config("proto-max-bulk-len")
+        if limit is None:
+            return passed("the server does not say how large a value may be; the default is 512 MiB")
+        if int(limit) < self._max_payload:
+            return warned(
+                f"proto-max-bulk-len is {limit}, below the largest payload of {self._max_payload} bytes: larger "
+                "events are dead-lettered",
+                f"`CONFIG SET proto-max-bulk-len {self._max_payload}`, or lower record.max_payload",
+            )
+        return passed(f"the server accepts payloads of {self._max_payload} bytes")
 
     async def _type(self, key: str) -> str:
         """Raises UnavailableError if this user lacks permission."""

@@ -17,7 +17,7 @@ from pillarbox.core.source import Source
 from pillarbox.core.transport import Address, Transport
 from pillarbox.plugins import DrillQueue, ScratchQueue, TransportDiagnosis, TransportPlugin
 from pillarbox.settings import Choice, Flag, Span, Text, Whole, check_settings, setting
-from pillarbox.settings.shared import connect_timeout_setting
+from pillarbox.settings.shared import DEFAULT_MAX_PAYLOAD, connect_timeout_setting
 from pillarbox.settings.tls import Tls, TlsOptions, tls_context, tls_grouped
 from pillarbox.transports.address_template import AddressTemplate
 
@@ -204,6 +204,7 @@ class RedisPlugin(TransportPlugin):
             url,
             addresses={name: one for name, one in addresses.items() if isinstance(one, RedisAddress)},
             wait_replicas=options.get("wait_replicas", RedisOptions.wait_replicas),
+            max_payload=options.get("max_payload", DEFAULT_MAX_PAYLOAD),
             tls=tls_grouped(options).get("tls"),
         )
 
