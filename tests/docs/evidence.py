@@ -126,7 +126,8 @@ def _details(reports: dict[str, dict[str, Any]]) -> list[str]:
         lines += [
             f"### {name}\n",
             f"- {one['conclusion']}, ended {one['ended_at']}, {one['seconds']:,.0f} s; "
-            f"Pillarbox {one['pillarbox']}{_commit(one)}, Python {one['python']}, {_store(one)}, {_transport(one)}; {one['options']['relays']} relays, "
+            f"Pillarbox {one['pillarbox']}{_commit(one)}, Python {one['python']}, {_store(one)}, {_transport(one)}; "
+            f"{one['options']['relays']} relays, "
             f"{one['options']['rate']:g} events/s at most{_cores(one)}.",
             f"- Faults that took effect: {faults}.",
             f"- Recovery p50 / p99: {recovery or 'no fault took effect'}.",

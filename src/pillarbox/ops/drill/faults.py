@@ -1,8 +1,7 @@
 """Executes the faults of a drill, one after another, and records which of them took effect.
 
 A kill counts only if messages were in flight; a freeze only if others took the lanes of the frozen relay; an outage
-only if the drill's own connection noticed it, or, at the broker, a relay: in a cluster the drill's own may find another
-node at once.
+only if the drill's own connection or a relay noticed it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pillarbox.ops.drill.blocked_settlement import BlockedSettlement
 from pillarbox.ops.drill.database import DrillTables
 from pillarbox.ops.drill.fleet import STOP_TIMEOUT, Fleet, Member
 from pillarbox.ops.drill.hooks import OutageHooks
-from pillarbox.ops.drill.ledger import BrokerInterruptions
+from pillarbox.ops.drill.interruptions import read_interruptions
 from pillarbox.ops.drill.recovery import FOLLOWING
 from pillarbox.ops.drill.schedule import FaultKind, PlannedFault
 from pillarbox.ops.drill.target import LEASE
@@ -290,8 +289,6 @@ class Nemesis:
         await self._cut(self.database_hooks, planned, done, noticed)
 
     async def _cut_broker(self, planned: PlannedFault, done: ExecutedFault) -> None:
-        interruptions = BrokerInterruptions(self.fleet.folder)
-
         async def noticed() -> bool:
             if self.queue is None:
                 return False
@@ -299,7 +296,7 @@ class Nemesis:
                 await asyncio.wait_for(self.queue.transport.ping(), planned.seconds)
             except (UnavailableError, TimeoutError):
                 return True
-            return await interruptions.wait(planned.seconds)
+            return False
 
         await self._cut(self.broker_hooks, planned, done, noticed)
 
@@ -317,6 +314,8 @@ class Nemesis:
             await asyncio.sleep(max(0.0, until - time.monotonic()))
         finally:
             await hooks.run_restore()
+        # On a cluster, the drill may be connected to a node that still runs.
+        done.took_effect |= any(one.at >= done.began for one in read_interruptions(self.fleet.folder))
 
     # -- the state of the outbox ----------------------------------------------------------------------------------
 

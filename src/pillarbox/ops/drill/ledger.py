@@ -7,7 +7,6 @@ share.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import time
@@ -16,12 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pillarbox.core.observations import LeaseLost
 from pillarbox.ops.drill.checker import WriterLedger
 
 ARRIVALS = "received.txt"
 INTERRUPTIONS = "interruptions.txt"
-_POLL = 0.05
 HOLDS = ("hold", "throttle")
 """While one of these files exists, no writer begins a transaction: a fault needs it, or too many events are pending."""
 
@@ -91,29 +88,6 @@ class LineCount:
                     self._read += len(chunk)
                     self.lines += chunk.count(b"\n")
         return self.lines
-
-
-class BrokerInterruptions:
-    """How often relays lost the broker since this object was created. A lost lease is not the broker's fault."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / INTERRUPTIONS
-        self._before = self._count()
-
-    @property
-    def count(self) -> int:
-        return self._count() - self._before
-
-    async def wait(self, seconds: float) -> bool:
-        """Wait until there is one, for at most so many seconds; return whether there is."""
-        until = time.monotonic() + seconds
-        while not (found := self.count > 0) and time.monotonic() < until:  # noqa: ASYNC110 - others append to the file
-            await asyncio.sleep(_POLL)
-        return found
-
-    def _count(self) -> int:
-        lines = self._path.read_text(encoding="utf-8").splitlines() if self._path.exists() else []
-        return sum(not line.endswith(LeaseLost.__name__) for line in lines)
 
 
 class TransactionLog:

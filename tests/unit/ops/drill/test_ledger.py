@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pillarbox.ops.drill.ledger import (
-    INTERRUPTIONS,
-    AppendedFile,
     ArrivalLog,
-    BrokerInterruptions,
     CommittedCount,
     LineCount,
     TransactionLog,
@@ -53,14 +50,3 @@ def test_arrivals_keep_the_order_of_arrival(tmp_path: Path) -> None:
     arrivals.close()
     assert [arrival.event_id for arrival in read_arrivals(tmp_path)] == ["b", "a", "b"]
     assert lines.update() == 3
-
-
-def test_a_lost_lease_is_no_interruption_of_the_broker(tmp_path: Path) -> None:
-    ledger = AppendedFile(tmp_path / INTERRUPTIONS)
-    ledger.append("relay-1 drill is unavailable")
-    interruptions = BrokerInterruptions(tmp_path)
-    ledger.append("relay-2 LeaseLost")
-    assert interruptions.count == 0
-    ledger.append("relay-3 TransportFailed")
-    assert interruptions.count == 1
-    ledger.close()
