@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from pillarbox.ops.drill.schedule import FaultKind
 from pillarbox.ops.drill.target import DrillTarget, SettingsSource, new_name
 from tests.faults.mutants import Guard
 
+ROOT = Path(__file__).resolve().parents[2]
 SEED = 16
 ENOUGH = 100
 """Events that arrive before a drill is stopped: the first fault may come before the first event."""
@@ -42,7 +46,7 @@ def drilled(
     """Run a drill until that many faults were executed and one of each kind took effect, or three times as many.
 
     name: of its queue; empty: a new one. pooler: URL of the store for writers and consumers. The report is in
-    report.json, in the folder of the test.
+    report.json, in the folder of the test; that of a drill that passed also in the folder DRILL_REPORTS, if it is set.
     """
     monkeypatch.setenv("PILLARBOX_STORE", store)
     monkeypatch.setenv("PILLARBOX_TRANSPORT", transport)
@@ -78,5 +82,25 @@ def drilled(
         return await drill.run()
 
     result = asyncio.run(run())
-    (folder / "report.json").write_text(json.dumps(result.as_json()))
+    report = json.dumps(result.as_json() | {"commit": commit(), "cores": os.cpu_count()}) + "\n"
+    (folder / "report.json").write_text(report)
+    if (reports := os.environ.get("DRILL_REPORTS")) and result.conclusion == "passed":
+        Path(reports, f"{_name_of_test()}.json").write_text(report)
     return result
+
+
+def _name_of_test() -> str:
+    """drills-pooler-test_a_killed… without what no file name may contain."""
+    node, _, _ = os.environ["PYTEST_CURRENT_TEST"].rpartition(" (")
+    file, _, test = node.rpartition("::")
+    return re.sub(r"[^\w]+", "-", f"drill {Path(file).stem.removeprefix('test_')} {test.removeprefix('test_')}").strip(
+        "-"
+    )
+
+
+def commit() -> str:
+    """The commit of this tree; "" for one without history."""
+    shown = subprocess.run(
+        ["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return shown.stdout.strip()

@@ -12,7 +12,6 @@ import os
 import random
 import secrets
 import signal
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
@@ -28,11 +27,11 @@ from pillarbox.ops.drill.run import DrillRun
 from pillarbox.ops.drill.sampling import DrillSnapshot
 from pillarbox.ops.drill.schedule import KINDS
 from pillarbox.ops.drill.target import DrillTarget, SettingsSource, new_name
+from tests.faults.drilling import commit
 from tests.soak.engines import BROKERS, STORES, Engine
 from tests.soak.outages import HookSocket, ServerOutages
 from tests.soak.resources import ResourceLog, memory_of
 
-ROOT = Path(__file__).resolve().parents[2]
 SPARED = 1
 
 
@@ -91,7 +90,7 @@ def main(arguments: list[str]) -> int:
         log.stop()
     fields = result.as_json() | {
         "transport_version": broker.version,
-        "commit": _commit(),
+        "commit": commit(),
         "cores": os.cpu_count(),
         "outages": {name: one.used for name, one in outages.items()},
         "resources": log.as_json(),
@@ -104,14 +103,6 @@ def main(arguments: list[str]) -> int:
     for line in fields["not_flat"]:
         print(f"NOT FLAT: {line}", file=sys.stderr)
     return 0 if result.conclusion == "passed" and not fields["not_flat"] else 1
-
-
-def _commit() -> str:
-    """The commit of this tree; "" for one without history."""
-    shown = subprocess.run(
-        ["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return shown.stdout.strip()
 
 
 def _outages(rng: random.Random, **engines: Engine) -> dict[str, ServerOutages]:
