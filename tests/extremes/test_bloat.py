@@ -71,7 +71,12 @@ async def pages_of_postgres(url: str, *, marks: bool) -> int:
         known = await store.messages.low_water_marks.known(LANES)
     assert (known is not None) == marks
     fetch = STATEMENTS.get("fetch_ready", *(["from_low_water_marks"] if known else []))
-    cost = await Explainer(url).cost(fetch, *bounds, *(known or ()), prepare=PLANNED_AS_KEPT)
+    prepare = PLANNED_AS_KEPT
+    if known is not None:
+        # The marks hold for the session that found them.
+        session, *_ = str(known[1]).split()
+        prepare += f"SET LOCAL pillarbox.session = '{session}';"
+    cost = await Explainer(url).cost(fetch, *bounds, *(known or ()), prepare=prepare)
     assert cost.returned == BATCH
     return cost.pages
 

@@ -69,9 +69,10 @@ JSON_TABLE(:delivered, '$[*]' COLUMNS (id BIGINT PATH '$[0]', destination VARCHA
   resolved VARCHAR(255) {bytewise} PATH '$[2]', seconds DOUBLE PATH '$[3]', outcome VARCHAR(9) {bytewise} PATH '$[4]' DEFAULT 'delivered' ON EMPTY)) AS a
 
 -- name: remove_positions
--- Delete messages at positions: the parts of `positions_for`, with `or_positions` between them.
+-- Delete messages at positions: the parts of `positions_for`, with `or_positions` between them. By the primary key, also where most
+-- of the table is deleted: a scan would wait for rows of open transactions.
 -- example: positions=positions_for
-DELETE FROM {message} WHERE {positions}
+DELETE m FROM {message} AS m FORCE INDEX (PRIMARY) WHERE {positions}
 
 -- name: positions_for
 -- Match positions with one destination: a part of remove_positions and request_dead_letter.
