@@ -42,20 +42,26 @@ _COLUMNS = (
 _NOT_RUN = """## What was not run
 
 - Power loss and torn writes, and clusters across real hosts: all processes and servers of a run were on one machine.
-- A real Kafka broker: none was available. `make test` uses librdkafka's mock cluster.
+- A real Kafka broker: none was available. `make test` uses librdkafka's mock cluster, which has no replicas to elect.
 - Versions of servers other than those in the table of [supported versions](../reference/versions.md).
-- Long runs on clusters: the runs above used single nodes. `make drills` runs short drills on clusters. With three nodes
-  of RabbitMQ or NATS, the leader and a follower are killed. With three nodes of RabbitMQ and
-  `cluster_partition_handling = pause_minority`, one node, a leader and then a follower, is cut off from the two others
-  and reconnected; sometimes it is cut off from its clients, too (`tests/drills/test_partitions.py`). A PostgreSQL
-  primary is killed and its replica promoted: with synchronous replication nothing is lost. With asynchronous
-  replication the failover loses events that were committed and not yet replicated, and effects of delivered ones: no
-  outbox can prevent that.
-- The order in which a consumer receives messages when its node of RabbitMQ was cut off: those drills check the order in
-  the queue.
+- Long runs on clusters: the runs above used single nodes. `make drills` runs short drills (`tests/drills`):
+    - Three nodes of RabbitMQ or NATS: the leader and a follower are killed.
+    - Three nodes of RabbitMQ, each in its own network namespace, with `cluster_partition_handling = pause_minority`:
+      one node, a leader and then a follower, is cut off from the two others and reconnected; sometimes it is cut off
+      from its clients, too.
+    - PostgreSQL: the primary is killed and its replica promoted. With synchronous replication nothing is lost. With
+      asynchronous replication the failover loses events that were committed and not yet replicated, and effects of
+      delivered ones: no outbox can prevent that.
+    - MariaDB, a single server: it is killed and started again.
+    - PgBouncer in transaction mode, for producers and consumers: it is killed, and so is the server behind it.
+    - Certificates of RabbitMQ and of PostgreSQL: they expire while events flow, and are replaced.
+- The order in which a consumer receives messages when its node of RabbitMQ was cut off: that drill checks the order in
+  a queue without a consumer. After outages of NATS and Redis, a drill does not know the order at all.
 - Other network partitions: of NATS and PostgreSQL clusters, partial ones (two nodes of three that cannot reach each
   other), links that drop single packets between nodes, and RabbitMQ's other settings for partitions.
-- MariaDB with a replica.
+- MariaDB with a replica, Redis Sentinel and Redis Cluster.
+
+[Faults](faults.md) lists every fault on every engine, and what no test shows.
 """
 
 

@@ -51,8 +51,12 @@ DATABASES = Section(
             name="too-many-connections",
             fault="the database accepts no more connections",
             shows="the relay waits and reconnects; lost 0",
-            postgresql=missing(),
-            mariadb=missing(),
+            postgresql=shown(
+                "extremes/test_connection_limit.py::test_a_relay_waits_for_a_free_connection[postgres]",
+            ),
+            mariadb=shown(
+                "extremes/test_connection_limit.py::test_a_relay_waits_for_a_free_connection[mariadb]",
+            ),
             sqlite=_A_FILE,
             rabbitmq=_OF_THE_DATABASE,
             kafka=_OF_THE_DATABASE,
@@ -65,13 +69,14 @@ DATABASES = Section(
             name="deadlock",
             fault="deadlock (40P01) of a settlement",
             shows="it is repeated; lanes are locked in one order",
-            postgresql=partly(
-                "one settlement, without load",
+            postgresql=shown(
                 "integration/postgres/test_deadlocks.py::test_a_settlement_is_repeated_after_a_deadlock",
                 "integration/postgres/test_deadlocks.py::test_settlements_lock_lanes_in_one_order",
+                "integration/postgres/test_out_of_resources.py::test_settlements_are_retried_and_nothing_is_sent_twice[40P01]",
+                "integration/postgres/test_out_of_resources.py::test_fetches_are_retried[40P01]",
             ),
             mariadb=partly(
-                "one settlement, without load",
+                "one settlement, without a relay",
                 "integration/mariadb/test_deadlocks.py::test_a_settlement_is_repeated_after_a_deadlock",
                 "integration/mariadb/test_deadlocks.py::test_settlements_lock_lanes_in_one_order",
             ),
@@ -87,12 +92,13 @@ DATABASES = Section(
             name="serialization-failure",
             fault="serialization failure (40001)",
             shows="producers and consumers get the error of their driver; the relay repeats",
-            postgresql=partly(
-                "producer and inbox; not the relay",
+            postgresql=shown(
                 "integration/record/test_driver_errors.py::test_a_serialization_failure_is_raised_unchanged",
                 "integration/inbox/test_concurrent_duplicates.py::test_a_stale_snapshot_is_a_serialization_failure",
+                "integration/postgres/test_out_of_resources.py::test_settlements_are_retried_and_nothing_is_sent_twice[40001]",
+                "integration/postgres/test_out_of_resources.py::test_fetches_are_retried[40001]",
             ),
-            mariadb=missing(),
+            mariadb=missing("no conflict of snapshots is tested; for deadlocks and lock timeouts see their rows"),
             sqlite=partly(
                 "producer and inbox get SQLITE_BUSY; not the relay",
                 "integration/record/test_driver_errors.py::test_a_busy_error_of_sqlite_is_raised_unchanged",
@@ -109,12 +115,13 @@ DATABASES = Section(
             name="lock-timeout",
             fault="lock timeout (55P03): a table or row is locked for too long",
             shows="the relay waits and repeats; lost 0",
-            postgresql=partly(
-                "a locked ledger; not the other tables",
+            postgresql=shown(
                 "integration/relay/test_ledger.py::test_a_locked_ledger_loses_nothing",
+                "integration/postgres/test_out_of_resources.py::test_settlements_are_retried_and_nothing_is_sent_twice[55P03]",
+                "integration/postgres/test_out_of_resources.py::test_fetches_are_retried[55P03]",
             ),
             mariadb=partly(
-                "one settlement, without load",
+                "one settlement, without a relay",
                 "integration/mariadb/test_deadlocks.py::test_a_lock_that_is_held_for_too_long_fails_the_whole_settlement",
             ),
             sqlite=partly(
@@ -132,8 +139,11 @@ DATABASES = Section(
             name="commit-lost-producer",
             fault="the reply to the COMMIT of a producer is lost",
             shows="the event is delivered if it was committed, and never if not",
-            postgresql=missing(),
-            mariadb=missing(),
+            postgresql=shown(
+                "extremes/test_links.py::test_a_producer_whose_commit_is_not_answered[request]",
+                "extremes/test_links.py::test_a_producer_whose_commit_is_not_answered[reply]",
+            ),
+            mariadb=missing("no COMMIT and no reply to one is lost on purpose; a drill kills the server among commits"),
             sqlite=_A_FILE,
             rabbitmq=_OF_THE_DATABASE,
             kafka=_OF_THE_DATABASE,

@@ -5,6 +5,9 @@ from tests.fault_matrix.cells import Cell, Row, Section, missing, not_applicable
 _A_FILE = not_applicable("SQLite is a file, without a connection")
 _NO_CONNECTION = not_applicable("handlers run in the process of the relay")
 _OF_THE_STORE = not_applicable("the transport takes no part")
+_NO_LINK_TO_KAFKA = missing(
+    "Kafka's client connects to the addresses that brokers name, and not through the link of these tests"
+)
 
 
 def _link(test: str, engine: str) -> Cell:
@@ -25,10 +28,7 @@ LINKS = Section(
             fault="connections are reset under load",
             shows="duplicates ≤ in flight per reset, attempts used up 0",
             postgresql=_link("test_a_link_that_is_reset_under_load", "postgres"),
-            mariadb=partly(
-                "one connection is killed, not under load",
-                "integration/mariadb/test_connection.py::test_a_killed_connection_is_replaced",
-            ),
+            mariadb=_link("test_a_link_that_is_reset_under_load", "mariadb"),
             sqlite=_A_FILE,
             rabbitmq=_link("test_a_link_that_is_reset_under_load", "rabbitmq"),
             kafka=partly(
@@ -50,10 +50,10 @@ LINKS = Section(
             fault="black hole in one direction",
             shows="the relay notices; duplicates ≤ in flight",
             postgresql=_link("test_a_link_that_is_silent_in_one_direction", "postgres"),
-            mariadb=missing(),
+            mariadb=_link("test_a_link_that_is_silent_in_one_direction", "mariadb"),
             sqlite=_A_FILE,
             rabbitmq=_link("test_a_link_that_is_silent_in_one_direction", "rabbitmq"),
-            kafka=missing(),
+            kafka=_NO_LINK_TO_KAFKA,
             nats=_link("test_a_link_that_is_silent_in_one_direction", "nats"),
             redis=_link("test_a_link_that_is_silent_in_one_direction", "redis"),
             webhook=partly(
@@ -67,27 +67,13 @@ LINKS = Section(
             name="black-hole-both-ways",
             fault="black hole in both directions",
             shows="the relay notices; duplicates ≤ in flight",
-            postgresql=partly(
-                "a frozen server, without load",
-                "integration/postgres/test_connection.py::"
-                "test_a_server_that_does_not_respond_is_an_error_and_the_store_reconnects",
-            ),
-            mariadb=partly(
-                "a frozen server, without load",
-                "integration/mariadb/test_connection.py::test_a_frozen_server_is_an_error_and_the_store_reconnects",
-            ),
+            postgresql=_link("test_a_link_that_is_silent_in_both_directions", "postgres"),
+            mariadb=_link("test_a_link_that_is_silent_in_both_directions", "mariadb"),
             sqlite=_A_FILE,
-            rabbitmq=partly(
-                "a silent broker, without load",
-                "integration/rabbitmq/test_connection.py::test_ping_notices_a_broker_that_fell_silent",
-            ),
-            kafka=missing(),
-            nats=missing(),
-            redis=partly(
-                "a silent server, without a relay",
-                "integration/redis/test_transport_lost.py::"
-                "test_a_server_that_does_not_reply_is_unavailable_after_the_timeout",
-            ),
+            rabbitmq=_link("test_a_link_that_is_silent_in_both_directions", "rabbitmq"),
+            kafka=_NO_LINK_TO_KAFKA,
+            nats=_link("test_a_link_that_is_silent_in_both_directions", "nats"),
+            redis=_link("test_a_link_that_is_silent_in_both_directions", "redis"),
             webhook=partly(
                 "no response, without a relay",
                 "integration/webhook/test_faults.py::"
@@ -100,10 +86,10 @@ LINKS = Section(
             fault="slow links: delay of 50 ms, slices of one byte, 50 kB/s",
             shows="duplicates 0",
             postgresql=_link("test_a_slow_link_repeats_nothing", "postgres"),
-            mariadb=missing(),
+            mariadb=_link("test_a_slow_link_repeats_nothing", "mariadb"),
             sqlite=_A_FILE,
             rabbitmq=_link("test_a_slow_link_repeats_nothing", "rabbitmq"),
-            kafka=missing(),
+            kafka=_NO_LINK_TO_KAFKA,
             nats=_link("test_a_slow_link_repeats_nothing", "nats"),
             redis=_link("test_a_slow_link_repeats_nothing", "redis"),
             webhook=partly(
@@ -117,10 +103,10 @@ LINKS = Section(
             fault="lossy links: single messages are lost",
             shows="duplicates ≤ in flight per loss",
             postgresql=shown("extremes/test_links.py::test_a_settlement_whose_answer_is_lost_repeats_nothing"),
-            mariadb=missing(),
+            mariadb=missing("a link to it is reset, silent or slow; none loses a single message"),
             sqlite=_A_FILE,
             rabbitmq=shown("extremes/test_links.py::test_lost_confirms_are_sent_again"),
-            kafka=missing(),
+            kafka=_NO_LINK_TO_KAFKA,
             nats=partly(
                 "one confirm, without a relay",
                 "integration/nats/test_publisher.py::"
@@ -162,8 +148,8 @@ CLOCKS = Section(
                 "integration/sqlite/test_clock_jumps.py",
             ),
             rabbitmq=shown("extremes/test_clocks.py::test_a_relay_whose_clock_jumps_keeps_its_lanes"),
-            kafka=missing(),
-            nats=missing(),
+            kafka=missing("the client writes the time of its host into each record, and no clock jumps in a test"),
+            nats=not_applicable("the transport reads no wall clock"),
             redis=shown(
                 "extremes/test_clocks.py::test_a_relay_whose_clock_jumps_deletes_no_young_entry_of_a_stream",
                 "unit/transports/redis/test_server_clock.py",
@@ -173,7 +159,7 @@ CLOCKS = Section(
                 "integration/webhook/test_requests.py::"
                 "test_a_wait_until_a_date_does_not_depend_on_the_clock_of_the_relay",
             ),
-            handlers=missing(),
+            handlers=not_applicable("the transport reads no wall clock"),
         ),
         Row(
             name="clock-database",
@@ -204,7 +190,7 @@ CLOCKS = Section(
                 "unit/transports/kafka/test_offsets.py::"
                 "test_a_wall_clock_that_jumps_shifts_retries_by_as_much_and_loses_none",
             ),
-            nats=missing(),
+            nats=missing("a retry is due by the wall clock of the consumer, and no clock jumps in a test"),
             redis=missing("retries are due by the server's TIME, and no test moves a clock"),
             webhook=missing("the tolerance of the verifier is documented; no clock jumps in a test"),
             handlers=not_applicable("the relay retries"),

@@ -6,6 +6,11 @@ _NO_DELIVERIES = not_applicable("Kafka counts no deliveries")
 _A_HANDLER = not_applicable("a fault of a handler")
 _A_RELAY = not_applicable("a fault between relay and database; the transport is RabbitMQ")
 _FEW_KILLS = "a drill kills a few times, and not at each point"
+_UNTIL_TAKEN = "frozen until another relay owns its lane, and not for three leases"
+_NONE_IS_FROZEN = missing("no relay that sends to it is frozen")
+_NO_FLEET = missing("no test changes the number of relays that send to it")
+_GUARD_IN_MEMORY = "the crash guard on the memory store, and the counts of crashes on this one"
+_HEARTBEAT = "the heartbeat of the store has its own thread and event loop; no handler blocks a relay on it"
 
 PROCESSES = Section(
     title="Processes",
@@ -19,6 +24,7 @@ PROCESSES = Section(
             mariadb=shown("faults/test_kills.py::test_on_mariadb_relays_killed_at_random_and_at_each_point"),
             sqlite=partly(
                 "a few kills, not at each point",
+                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
                 "drills/test_engines.py::test_a_drill_on_kafka_passes",
                 "faults/test_takeover.py::test_on_sqlite_the_lock_of_a_killed_relay_reveals_its_crash",
             ),
@@ -26,11 +32,11 @@ PROCESSES = Section(
             kafka=partly(_FEW_KILLS, "drills/test_engines.py::test_a_drill_on_kafka_passes"),
             nats=partly(_FEW_KILLS, "drills/test_engines.py::test_a_drill_on_streams_passes[nats_server]"),
             redis=partly(_FEW_KILLS, "drills/test_engines.py::test_a_drill_on_streams_passes[redis_server]"),
-            webhook=missing(),
+            webhook=missing("the receiver is killed in a test; no relay that sends to one is"),
             handlers=partly(
-                "one kill",
-                "integration/demo/test_embedded.py::"
-                "test_a_killed_relay_loses_nothing_and_duplicates_at_most_what_was_in_flight",
+                "a few kills, not at each point",
+                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
+                "integration/demo/test_embedded.py::test_a_killed_relay_loses_nothing_and_duplicates_at_most_what_was_in_flight",
             ),
         ),
         Row(
@@ -65,14 +71,19 @@ PROCESSES = Section(
                 "faults/test_drill.py::test_a_drill_with_every_guard_passes",
             ),
             mariadb=partly(
-                "a few kills, not at each point", "drills/test_engines.py::test_a_drill_on_streams_passes[redis_server]"
+                "a few kills, not at each point",
+                "drills/test_engines.py::test_a_drill_on_streams_passes[nats_server]",
+                "drills/test_engines.py::test_a_drill_on_streams_passes[redis_server]",
             ),
-            sqlite=missing(),
+            sqlite=partly(
+                "a few kills, not at each point",
+                "drills/test_engines.py::test_a_drill_on_kafka_passes",
+            ),
             rabbitmq=shown(
                 "integration/consume/test_crashes.py::test_a_crash_between_commit_and_ack_has_one_effect",
                 "integration/consume/test_crashes.py::test_a_crash_before_the_commit_is_rolled_back_and_handled_again",
             ),
-            kafka=missing(),
+            kafka=partly(_FEW_KILLS, "drills/test_engines.py::test_a_drill_on_kafka_passes"),
             nats=partly(_FEW_KILLS, "drills/test_engines.py::test_a_drill_on_streams_passes[nats_server]"),
             redis=partly(
                 _FEW_KILLS,
@@ -101,7 +112,8 @@ PROCESSES = Section(
                 "faults/test_stale_relay.py::test_a_relay_that_resumes_after_its_lease_settles_nothing[mariadb-1-False]",
             ),
             sqlite=partly(
-                "no relay is frozen under load",
+                _UNTIL_TAKEN,
+                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
                 "integration/relay/test_suspended.py::test_a_relay_continues_after_it_was_suspended",
                 "integration/sqlite/test_clock_jumps.py::test_a_frozen_relay_loses_its_lanes_after_its_lease",
                 "integration/sqlite/test_processes.py::test_an_old_epoch_writes_nothing",
@@ -109,11 +121,11 @@ PROCESSES = Section(
             rabbitmq=shown(
                 "faults/test_stale_relay.py::test_a_relay_that_resumes_after_its_lease_settles_nothing[postgres-3-True]"
             ),
-            kafka=missing(),
-            nats=missing(),
-            redis=missing(),
-            webhook=missing(),
-            handlers=missing(),
+            kafka=_NONE_IS_FROZEN,
+            nats=_NONE_IS_FROZEN,
+            redis=_NONE_IS_FROZEN,
+            webhook=_NONE_IS_FROZEN,
+            handlers=partly(_UNTIL_TAKEN, "drills/test_engines.py::test_a_drill_on_sqlite_passes"),
         ),
         Row(
             name="fleet",
@@ -129,22 +141,36 @@ PROCESSES = Section(
             ),
             sqlite=partly(
                 "one lane: the drain of a drill, no change of the number",
+                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
                 "drills/test_engines.py::test_a_drill_on_kafka_passes",
             ),
             rabbitmq=shown("faults/test_fleet.py::test_from_one_relay_to_four_to_two[postgres]"),
             kafka=partly("the drain of a drill", "drills/test_engines.py::test_a_drill_on_kafka_passes"),
-            nats=missing(),
-            redis=missing(),
-            webhook=missing(),
-            handlers=missing(),
+            nats=_NO_FLEET,
+            redis=_NO_FLEET,
+            webhook=_NO_FLEET,
+            handlers=partly(
+                "the drain of a drill, and three relays that share the lanes",
+                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
+                "integration/relay/test_resources.py::test_several_relays_in_one_process_share_the_lanes",
+            ),
         ),
         Row(
             name="handler-fails",
             fault="poison: a handler that always fails",
             shows="only its own key waits; the event is dead-lettered or blocked",
             postgresql=shown("faults/test_handlers.py::test_a_handler_that_fails_blocks_its_own_key_only"),
-            mariadb=missing(),
-            sqlite=missing(),
+            mariadb=partly(
+                "what the store does with retries and a dead letter; no relay calls a handler",
+                "conformance/test_mariadb.py::TestMariaDBStore::test_a_dead_letter_in_the_middle_keeps_the_rest_in_order",
+                "conformance/test_mariadb.py::TestMariaDBStore::test_order_within_a_key_survives_retries_and_takeovers",
+            ),
+            sqlite=partly(
+                "that the events of other keys are not late is not checked",
+                "integration/relay/test_embedded.py::test_a_failed_handler_is_retried_and_a_permanent_error_is_dead_lettered",
+                "integration/webhook/test_relay.py::test_a_rejected_event_is_retried_by_its_policy_and_dead_lettered",
+                "conformance/test_sqlite.py::TestSqliteStore::test_a_dead_letter_in_the_middle_keeps_the_rest_in_order",
+            ),
             rabbitmq=shown(
                 "integration/consume/test_failures.py::test_retries_are_bounded_and_the_dead_letter_has_the_errors",
                 "integration/consume/test_failures.py::test_a_waiting_message_does_not_delay_others",
@@ -175,8 +201,16 @@ PROCESSES = Section(
             fault="poison: a handler that kills its process",
             shows="other keys flow; only the poison is dead-lettered",
             postgresql=shown("faults/test_handlers.py::test_a_handler_that_kills_its_process_harms_no_other_key"),
-            mariadb=missing(),
-            sqlite=missing(),
+            mariadb=partly(
+                _GUARD_IN_MEMORY,
+                "simulation/test_quarantine.py::test_a_message_that_crashes_its_relays_is_the_only_dead_letter",
+                "conformance/test_mariadb.py::TestMariaDBStore::test_crashes_are_counted_until_a_settlement",
+            ),
+            sqlite=partly(
+                _GUARD_IN_MEMORY,
+                "simulation/test_quarantine.py::test_a_message_that_crashes_its_relays_is_the_only_dead_letter",
+                "conformance/test_sqlite.py::TestSqliteStore::test_crashes_are_counted_until_a_settlement",
+            ),
             rabbitmq=shown(
                 "integration/consume/test_crashes.py::test_a_message_that_crashes_its_consumer_is_dead_lettered"
             ),
@@ -201,8 +235,14 @@ PROCESSES = Section(
             postgresql=shown(
                 "faults/test_handlers.py::test_a_handler_that_blocks_the_event_loop_does_not_lose_the_lanes"
             ),
-            mariadb=missing(),
-            sqlite=missing(),
+            mariadb=partly(
+                _HEARTBEAT,
+                "conformance/test_mariadb.py::TestMariaDBStore::test_a_heartbeat_runs_in_its_own_thread_and_event_loop",
+            ),
+            sqlite=partly(
+                _HEARTBEAT,
+                "conformance/test_sqlite.py::TestSqliteStore::test_a_heartbeat_runs_in_its_own_thread_and_event_loop",
+            ),
             rabbitmq=_A_HANDLER,
             kafka=partly(
                 "a slow handler, not a blocked loop",

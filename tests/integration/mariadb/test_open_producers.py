@@ -19,7 +19,7 @@ SIZES = [(1, 1), (10, 8), (500, 500), (1000, 500), (4000, 500)]
 
 
 async def in_flight(store: MariaDBStore, sql: Session, rows: int, count: int) -> tuple[list[Message], Epochs]:
-    """A relay that owns every lane has so many messages of so many in flight; its statements wait a second for a lock."""
+    """A relay has so many messages in flight, of so many; its statements wait a second for a lock."""
     await store.lanes.join(RelayRegistration(id="a"), lease=60)
     epochs = epochs_of(await store.lanes.acquire("a", limit=64))
     await sql.insert(rows, key="concat('key-', seq % 100)")
