@@ -8,14 +8,11 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from psycopg.conninfo import conninfo_to_dict
-
 from pillarbox import open_store
 from tests.docs.pages import ROOT, blocks
 from tests.integration.migrations.alembic_project import MODELS
 from tests.integration.migrations.database import execute, status, with_driver
-from tests.integration.migrations.test_tools import MODELS as DJANGO_MODELS
-from tests.integration.migrations.test_tools import SETTINGS as DJANGO_SETTINGS
+from tests.integration.migrations.django_project import DjangoProject
 
 PAGE = ROOT / "docs/how-to/migrations.md"
 
@@ -78,19 +75,8 @@ def test_the_printed_revision_of_alembic_follows_the_named_one(empty_postgres_ur
 
 def test_the_printed_migration_of_django_follows_the_named_one(empty_postgres_url: str, folder: Path) -> None:
     url = empty_postgres_url
-    info = conninfo_to_dict(url)
-    settings = DJANGO_SETTINGS.format(
-        engine="django.db.backends.postgresql",
-        name=info["dbname"],
-        **{key: info.get(key, "") for key in ("host", "port", "user")},
-    )
-    (folder / "config.py").write_text(settings, encoding="utf-8")
+    migrations = DjangoProject(folder, url).migrations
     django = {"DJANGO_SETTINGS_MODULE": "config", "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
-    migrations = folder / "shop" / "migrations"
-    migrations.mkdir(parents=True)
-    (folder / "shop" / "models.py").write_text(DJANGO_MODELS, encoding="utf-8")
-    for package in (folder / "shop", migrations):
-        (package / "__init__.py").touch()
     typed("$ python -m django makemigrations shop", folder, url, **django)
     (migrations / "0001_initial.py").rename(migrations / "0007_price.py")
     typed(command_that("pillarbox schema sql --format django"), folder, url, **django)
