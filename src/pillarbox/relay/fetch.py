@@ -119,8 +119,7 @@ class Fetcher:
         self._context, self._config = context, context.config
         self._in_flight = context.in_flight
         self._destinations = context.destinations
-        self._schedule = context.schedule
-        self._clock = context.clock
+        self._schedule, self._clock = context.schedule, context.clock
         self._budget = ByteBudget(self._config.max_bytes, context.in_flight)
         self._placer = Placer(context, settlement, self._budget)
         self._one_at_a_time = asyncio.Lock()
@@ -237,7 +236,8 @@ class Fetcher:
         self._quota = max(fair, self._quota // 2) if cut else min(batch, max(fair, self._quota * 2))
         counts: Counter[int] = Counter([one.message.lane for one in fetched])
         frontier = {lane: math.inf if not cut and counts[lane] < quota else -1.0 for lane in lanes}
-        self._context.crash_guard.fetched(fetched, frontier, epochs)
+        if self._context.crash_guard.suspects:
+            self._context.crash_guard.fetched(fetched, frontier, epochs)
         self.more = cut or max(counts.values(), default=0) >= quota
         # They come in the order of their sequence: the last one of a lane is its greatest.
         for lane, sequence in {one.message.lane: one.message.id for one in fetched}.items():

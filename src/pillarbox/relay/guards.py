@@ -80,7 +80,8 @@ class CrashGuard:
         self._quarantine_size = quarantine_size
         self._grace = grace
         self._clock = clock
-        self._suspects: dict[int, SuspectLane] = {}
+        self.suspects: dict[int, SuspectLane] = {}
+        """Lanes that were acquired from crashed relays, until something of them was settled."""
         self._taken_at: dict[int, float] = {}
         self._counted: dict[tuple[str, str], int] = {}
         """Messages whose attempt this relay counted before the send and did not settle since, with their lanes."""
@@ -91,15 +92,15 @@ class CrashGuard:
         """The relay acquired lanes; those whose owners crashed repeatedly go into quarantine."""
         for owned in lanes:
             now = self._taken_at[owned.lane] = self._clock.monotonic()
-            self._suspects.pop(owned.lane, None)
+            self.suspects.pop(owned.lane, None)
             if owned.crashes:
                 size = self._quarantine_size if owned.crashes >= CRASHES_TO_QUARANTINE else 0
-                self._suspects[owned.lane] = SuspectLane(epoch=owned.epoch, since=now, quarantine=size)
+                self.suspects[owned.lane] = SuspectLane(epoch=owned.epoch, since=now, quarantine=size)
         self._changed()
 
     def quarantines(self, message: Message) -> bool:
         """Whether to count the attempt before the send."""
-        suspect = self._suspects.get(message.lane)
+        suspect = self.suspects.get(message.lane)
         guarded = suspect is not None and suspect.quarantine > 0 and suspect.covers(message)
         return guarded or _is_ready_with_attempts(message)
 
@@ -107,22 +108,20 @@ class CrashGuard:
         """The relay settled these messages, and is alive."""
         for message in messages:
             self._counted.pop(message.identity, None)
-            suspect = self._suspects.get(message.lane)
+            suspect = self.suspects.get(message.lane)
             if suspect is not None and (not suspect.quarantine or suspect.covers(message)):
                 suspect.quarantine -= 1
                 if suspect.quarantine <= 0:
-                    del self._suspects[message.lane]
+                    del self.suspects[message.lane]
         self._changed()
 
     def fetched(self, ready: Iterable[FetchedMessage], frontier: Mapping[int, float], epochs: Epochs) -> None:
         """A fetch brought ready messages. frontier: infinite for lanes of which it left none behind. epochs: of the
         lanes when it began."""
-        if not self._suspects:
-            return
         sequences: dict[int, list[int]] = {}
         for one in ready:
             sequences.setdefault(one.message.lane, []).append(one.message.id)
-        for lane, suspect in self._suspects.items():
+        for lane, suspect in self.suspects.items():
             if frontier.get(lane) == math.inf and epochs.get(lane) == suspect.epoch:
                 found = sequences.get(lane, [])
                 if suspect.last == math.inf:
@@ -135,16 +134,16 @@ class CrashGuard:
         before = self._clock.monotonic() - CALM
         cleared = {
             lane: suspect.epoch
-            for lane, suspect in self._suspects.items()
+            for lane, suspect in self.suspects.items()
             # In quarantine, only what was counted may have been in flight at the crash.
             if suspect.calm and suspect.since < before and lane not in (counted if suspect.quarantine else busy)
         }
         if cleared:
             await context.store.lanes.clear_crashes(cleared)
         owned = context.ownership.epochs
-        self._suspects = {
+        self.suspects = {
             lane: suspect
-            for lane, suspect in self._suspects.items()
+            for lane, suspect in self.suspects.items()
             if owned.get(lane) == suspect.epoch and cleared.get(lane) != suspect.epoch
         }
         self._changed()
@@ -188,7 +187,7 @@ class CrashGuard:
         self._changed()
 
     def _changed(self) -> None:
-        self.inactive = not self._counted and not any(one.quarantine for one in self._suspects.values())
+        self.inactive = not self._counted and not any(one.quarantine for one in self.suspects.values())
 
     async def count_before_send(self, context: RelayContext, epochs: Epochs, item: Item) -> Settled:
         """Count the attempt of a message in quarantine, then put the message in flight."""
