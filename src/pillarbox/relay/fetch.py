@@ -117,11 +117,11 @@ class Fetcher:
 
     def __init__(self, context: RelayContext, settlement: Settlement) -> None:
         self._context, self._config = context, context.config
-        self._in_flight = context.in_flight
-        self._destinations = context.destinations
+        self._in_flight, self._destinations = context.in_flight, context.destinations
         self._schedule, self._clock = context.schedule, context.clock
         self._budget = ByteBudget(self._config.max_bytes, context.in_flight)
         self._placer = Placer(context, settlement, self._budget)
+        self._max_in_flight = self._config.max_in_flight
         self._one_at_a_time = asyncio.Lock()
         self.began_at = -math.inf  # the last round, on the monotonic clock
         self.more = False  # the last fetch left ready messages in the table
@@ -147,7 +147,7 @@ class Fetcher:
     @property
     def capacity(self) -> int:
         """How many more messages may be in flight."""
-        return self._config.max_in_flight - len(self._in_flight)
+        return self._max_in_flight - len(self._in_flight)
 
     def between_rounds(self) -> asyncio.Lock:
         """No round is under way while this lock is held: whatever was fetched is in flight, and nothing else is."""
