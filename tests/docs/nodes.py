@@ -1,5 +1,5 @@
 """The tests that pages name, as pytest would find them: `tests/…/test_file.py::test_name`, or a class in between, or
-a class alone: `tests/conformance/test_nats.py::TestNats` inherits its tests."""
+a class alone: `tests/conformance/test_nats.py::TestNats` inherits its tests, which may be named, too."""
 
 import ast
 import re
@@ -25,7 +25,15 @@ def _tests(inside: ast.Module | ast.ClassDef, prefix: str) -> list[str]:
     return [prefix + function.name for function in functions if function.name.startswith("test_")]
 
 
+@cache
+def inherited() -> frozenset[str]:
+    """`test_name` of every test that the conformance suites share with the classes that inherit them."""
+    files = (ROOT / "src/pillarbox/testing/conformance").rglob("*.py")
+    return frozenset(name.rpartition("::")[2] for file in files for name in tests_of(file))
+
+
 def exists(node: str) -> bool:
     path, _, name = node.partition("::")
     file = ROOT / path
-    return file.is_file() and name in tests_of(file)
+    suite, _, test = name.partition("::")
+    return file.is_file() and (name in tests_of(file) or (suite in tests_of(file) and test in inherited()))

@@ -265,7 +265,7 @@ def test_crashes_of_owners_of_an_idle_lane_are_forgotten() -> None:
     simulate(scenario, seed=1)
 
 
-def test_crashes_are_remembered_while_a_suspect_is_being_sent() -> None:
+def test_crashes_count_while_a_quarantined_event_is_being_sent() -> None:
     async def scenario(simulation: Simulation) -> None:
         stage = quarantined(simulation)
         [lane] = stage.store._tables.lanes

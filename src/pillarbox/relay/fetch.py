@@ -236,7 +236,7 @@ class Fetcher:
         self._quota = max(fair, self._quota // 2) if cut else min(batch, max(fair, self._quota * 2))
         counts: Counter[int] = Counter([one.message.lane for one in fetched])
         frontier = {lane: math.inf if not cut and counts[lane] < quota else -1.0 for lane in lanes}
-        if self._context.crash_guard.suspects:
+        if self._context.crash_guard.crashed_lanes:
             self._context.crash_guard.fetched(fetched, frontier, epochs)
         self.more = cut or max(counts.values(), default=0) >= quota
         # They come in the order of their sequence: the last one of a lane is its greatest.

@@ -54,7 +54,7 @@ MAY_HAVE_BEEN_SENT = (
 
 
 @dataclass(slots=True, kw_only=True)
-class SuspectLane:
+class CrashedLane:
     """A lane that was acquired from a crashed relay and of which nothing was settled since."""
 
     epoch: int
@@ -80,7 +80,7 @@ class CrashGuard:
         self._quarantine_size = quarantine_size
         self._grace = grace
         self._clock = clock
-        self.suspects: dict[int, SuspectLane] = {}
+        self.crashed_lanes: dict[int, CrashedLane] = {}
         """Lanes that were acquired from crashed relays, until something of them was settled."""
         self._taken_at: dict[int, float] = {}
         self._counted: dict[tuple[str, str], int] = {}
@@ -92,27 +92,27 @@ class CrashGuard:
         """The relay acquired lanes; those whose owners crashed repeatedly go into quarantine."""
         for owned in lanes:
             now = self._taken_at[owned.lane] = self._clock.monotonic()
-            self.suspects.pop(owned.lane, None)
+            self.crashed_lanes.pop(owned.lane, None)
             if owned.crashes:
                 size = self._quarantine_size if owned.crashes >= CRASHES_TO_QUARANTINE else 0
-                self.suspects[owned.lane] = SuspectLane(epoch=owned.epoch, since=now, quarantine=size)
+                self.crashed_lanes[owned.lane] = CrashedLane(epoch=owned.epoch, since=now, quarantine=size)
         self._changed()
 
     def quarantines(self, message: Message) -> bool:
         """Whether to count the attempt before the send."""
-        suspect = self.suspects.get(message.lane)
-        guarded = suspect is not None and suspect.quarantine > 0 and suspect.covers(message)
+        crashed = self.crashed_lanes.get(message.lane)
+        guarded = crashed is not None and crashed.quarantine > 0 and crashed.covers(message)
         return guarded or _is_ready_with_attempts(message)
 
     def settled(self, messages: Iterable[Message]) -> None:
         """The relay settled these messages, and is alive."""
         for message in messages:
             self._counted.pop(message.identity, None)
-            suspect = self.suspects.get(message.lane)
-            if suspect is not None and (not suspect.quarantine or suspect.covers(message)):
-                suspect.quarantine -= 1
-                if suspect.quarantine <= 0:
-                    del self.suspects[message.lane]
+            crashed = self.crashed_lanes.get(message.lane)
+            if crashed is not None and (not crashed.quarantine or crashed.covers(message)):
+                crashed.quarantine -= 1
+                if crashed.quarantine <= 0:
+                    del self.crashed_lanes[message.lane]
         self._changed()
 
     def fetched(self, ready: Iterable[FetchedMessage], frontier: Mapping[int, float], epochs: Epochs) -> None:
@@ -121,30 +121,30 @@ class CrashGuard:
         sequences: dict[int, list[int]] = {}
         for one in ready:
             sequences.setdefault(one.message.lane, []).append(one.message.id)
-        for lane, suspect in self.suspects.items():
-            if frontier.get(lane) == math.inf and epochs.get(lane) == suspect.epoch:
+        for lane, crashed in self.crashed_lanes.items():
+            if frontier.get(lane) == math.inf and epochs.get(lane) == crashed.epoch:
                 found = sequences.get(lane, [])
-                if suspect.last == math.inf:
-                    suspect.last = max(found, default=-math.inf)
-                suspect.calm = min(found, default=math.inf) > suspect.last
+                if crashed.last == math.inf:
+                    crashed.last = max(found, default=-math.inf)
+                crashed.calm = min(found, default=math.inf) > crashed.last
 
     async def clear_crashes(self, context: RelayContext) -> None:
         """Forget the crashes of the former owners of lanes that this relay owns for a while without crashing."""
         counted, busy = set(self._counted.values()), context.in_flight.lanes()
         before = self._clock.monotonic() - CALM
         cleared = {
-            lane: suspect.epoch
-            for lane, suspect in self.suspects.items()
+            lane: crashed.epoch
+            for lane, crashed in self.crashed_lanes.items()
             # In quarantine, only what was counted may have been in flight at the crash.
-            if suspect.calm and suspect.since < before and lane not in (counted if suspect.quarantine else busy)
+            if crashed.calm and crashed.since < before and lane not in (counted if crashed.quarantine else busy)
         }
         if cleared:
             await context.store.lanes.clear_crashes(cleared)
         owned = context.ownership.epochs
-        self.suspects = {
-            lane: suspect
-            for lane, suspect in self.suspects.items()
-            if owned.get(lane) == suspect.epoch and cleared.get(lane) != suspect.epoch
+        self.crashed_lanes = {
+            lane: crashed
+            for lane, crashed in self.crashed_lanes.items()
+            if owned.get(lane) == crashed.epoch and cleared.get(lane) != crashed.epoch
         }
         self._changed()
 
@@ -187,7 +187,7 @@ class CrashGuard:
         self._changed()
 
     def _changed(self) -> None:
-        self.inactive = not self._counted and not any(one.quarantine for one in self.suspects.values())
+        self.inactive = not self._counted and not any(one.quarantine for one in self.crashed_lanes.values())
 
     async def count_before_send(self, context: RelayContext, epochs: Epochs, item: Item) -> Settled:
         """Count the attempt of a message in quarantine, then put the message in flight."""

@@ -14,12 +14,13 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.core.clock import timestamp
 from pillarbox.ops.drill.checker import check
-from pillarbox.ops.drill.faults import ExecutedFault, Nemesis
+from pillarbox.ops.drill.faults import Nemesis
 from pillarbox.ops.drill.interruptions import read_interruptions, unplanned
 from pillarbox.ops.drill.ledger import read_arrivals, read_writings
 from pillarbox.ops.drill.options import DrillOptions
 from pillarbox.ops.drill.recovery import DeliveryTimes
 from pillarbox.ops.drill.result import DrillResult, Remainder
+from pillarbox.ops.drill.schedule import ExecutedFault
 from pillarbox.ops.drill.target import DrillTarget
 
 PAGE = 1000

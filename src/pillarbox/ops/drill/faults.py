@@ -24,7 +24,7 @@ from pillarbox.ops.drill.fleet import STOP_TIMEOUT, Fleet, Member
 from pillarbox.ops.drill.hooks import OutageHooks
 from pillarbox.ops.drill.interruptions import read_interruptions
 from pillarbox.ops.drill.recovery import FOLLOWING
-from pillarbox.ops.drill.schedule import FaultKind, PlannedFault
+from pillarbox.ops.drill.schedule import ExecutedFault, FaultKind, PlannedFault
 from pillarbox.ops.drill.target import LEASE
 from pillarbox.plugins import DrillQueue
 
@@ -36,25 +36,6 @@ SETTLE_TIMEOUT = 60.0
 TAKEOVER = LEASE + 0.4
 """Seconds in which the lanes of a killed relay are taken over; less than a settlement waits for a lock (5 s)."""
 PAGE = 1000
-
-
-@dataclass(slots=True, kw_only=True)
-class ExecutedFault:
-    """A fault that was executed."""
-
-    kind: FaultKind
-    began: float
-    """Monotonic time."""
-    ended: float = 0.0
-    recovers_from: float = 0.0
-    """When the recovery begins: at the kill or the freeze, or at the end of an outage or of a pause."""
-    took_effect: bool = False
-    in_flight: int = 0
-    """Messages that the victim had fetched and not settled. It reports them before each send, so that it cannot have
-    sent more."""
-    victim: str = ""
-    point: str = ""
-    note: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from pillarbox.ops.drill.ledger import INTERRUPTIONS, AppendedFile
 from pillarbox.ops.drill.schedule import CRASHES, OUTAGES
 
 if TYPE_CHECKING:
-    from pillarbox.ops.drill.faults import ExecutedFault
+    from pillarbox.ops.drill.schedule import ExecutedFault
 
 LEASE_LOST = "lease lost"
 DOWN = "down"

@@ -9,9 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 from pillarbox.core.text import plural
 from pillarbox.ops.drill.checker import Findings
-from pillarbox.ops.drill.faults import ExecutedFault
 from pillarbox.ops.drill.recovery import LatencyPoint, percentile
-from pillarbox.ops.drill.schedule import CRASHES, OUTAGES, FaultKind
+from pillarbox.ops.drill.schedule import CRASHES, OUTAGES, ExecutedFault, FaultKind
 from pillarbox.ops.drill.target import LEASE
 
 Conclusion = Literal["passed", "failed", "void"]

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pillarbox.core.errors import StoreUnavailableError
-from pillarbox.ops.drill.faults import ExecutedFault, Nemesis
+from pillarbox.ops.drill.faults import Nemesis
 from pillarbox.ops.drill.fleet import Fleet
 from pillarbox.ops.drill.ledger import ARRIVALS, CommittedCount, LineCount
-from pillarbox.ops.drill.schedule import FaultKind
+from pillarbox.ops.drill.schedule import ExecutedFault, FaultKind
 
 Phase = Literal["starting", "writing", "draining", "comparing"]
 

@@ -68,6 +68,25 @@ class PlannedFault:
     """How long an outage lasts."""
 
 
+@dataclass(slots=True, kw_only=True)
+class ExecutedFault:
+    """A fault that was executed."""
+
+    kind: FaultKind
+    began: float
+    """Monotonic time."""
+    ended: float = 0.0
+    recovers_from: float = 0.0
+    """When the recovery begins: at the kill or the freeze, or at the end of an outage or of a pause."""
+    took_effect: bool = False
+    in_flight: int = 0
+    """Messages that the victim had fetched and not settled. It reports them before each send, so that it cannot have
+    sent more."""
+    victim: str = ""
+    point: str = ""
+    note: str = ""
+
+
 def schedule(seed: int, kinds: Collection[FaultKind], *, interval: float) -> Iterator[PlannedFault]:
     """Yield faults without end, in rounds that contain each kind; interval: mean seconds between two faults.
 

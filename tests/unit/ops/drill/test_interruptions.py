@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pillarbox.core.observations import BreakerChanged, LeaseLost, TransportConnected, TransportFailed
-from pillarbox.ops.drill.faults import ExecutedFault
 from pillarbox.ops.drill.interruptions import Interruption, InterruptionLog, read_interruptions, unplanned
-from pillarbox.ops.drill.schedule import FaultKind
+from pillarbox.ops.drill.schedule import ExecutedFault, FaultKind
 
 
 def fault(kind: FaultKind, began: float, victim: str = "") -> ExecutedFault:

@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 
 from pillarbox.ops.drill.checker import SOUND, Findings
-from pillarbox.ops.drill.faults import ExecutedFault
 from pillarbox.ops.drill.html import page
 from pillarbox.ops.drill.recovery import DeliveryTimes, LatencyPoint, percentile
 from pillarbox.ops.drill.report import table
 from pillarbox.ops.drill.result import LONGEST_RECOVERY, DrillResult, Remainder
+from pillarbox.ops.drill.schedule import ExecutedFault
 
 SETUP = {
     "seed": 7,
