@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import asyncmy
@@ -61,6 +62,28 @@ async def test_a_pool_records_in_a_transaction_of_its_own(mariadb_url: str) -> N
             await Outbox().arecord(pool, EVENT)
         await Outbox().arecord(pool, Event("order.paid", {}, event_id="evt-002"))
     assert committed_ids(mariadb_url) == ["evt-001", "evt-002"]
+
+
+async def test_a_cancelled_record_in_a_pool_stays_cancelled(mariadb_url: str) -> None:
+    """It neither raises the error of a rollback, nor leaves its transaction in the pool."""
+    async with (
+        asyncmy.create_pool(**connect_arguments(mariadb_url), minsize=1, maxsize=1) as pool,
+        Session(mariadb_url) as other,
+    ):
+        await other.execute("LOCK TABLES outbox_message READ")
+        recording = asyncio.create_task(Outbox().arecord(pool, EVENT))
+        await eventually(partial(waits_for_the_table, other))
+        recording.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await recording
+        await other.execute("UNLOCK TABLES")
+        await Outbox().arecord(pool, Event("order.paid", {}, event_id="evt-002"))
+    assert committed_ids(mariadb_url)[-1:] == ["evt-002"]
+
+
+async def waits_for_the_table(session: Session) -> bool:
+    waiting = "SELECT count(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%%'"
+    return bool(await session.value(waiting))
 
 
 @each_driver

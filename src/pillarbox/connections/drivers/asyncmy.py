@@ -42,8 +42,12 @@ async def _acquire(pool: Any) -> AsyncIterator[Any]:
         await connection.begin()
         try:
             yield connection
-        except BaseException:
+        except Exception:
             await connection.rollback()
+            raise
+        except BaseException:
+            # Cancelled: the driver has closed the connection. The error of a rollback would hide that.
+            connection.close()
             raise
         await connection.commit()
 

@@ -93,7 +93,11 @@ class _Producer:
             await driver.begin()
             try:
                 yield driver
-            except BaseException:
+            except Exception:
                 await driver.rollback()
+                raise
+            except BaseException:
+                # Cancelled: the driver has closed the connection. The error of a rollback would hide that.
+                driver.close()
                 raise
             await driver.commit()
