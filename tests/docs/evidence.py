@@ -24,6 +24,9 @@ _HEAD = """# Evidence
 report of one run of [`pillarbox drill`](../how-to/run-a-drill.md) or of `make soak`, which anyone can repeat: the seed
 gives the same schedule of faults. Tests of the drill remove one guard of the relay at a time (confirm, mandatory,
 epoch, lane lock, order of retries), and each of them makes the drill fail (`tests/faults/test_drill.py`).
+
+The run `quiet` had the two cores for itself. The others shared them with test suites and other runs, so that their
+recovery times contain waits for a core.
 """
 _COLUMNS = (
     "run",
