@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, blocks
 from tests.servers.availability import available
 from tests.servers.debian import PROMTOOL
 from tests.unit.telemetry.exposed import everything, samples
@@ -95,6 +96,18 @@ def test_promtool_accepts_the_rules(verb: str, file: Path) -> None:
     promtool = available(PROMTOOL.path)
     done = subprocess.run([promtool, verb, "rules", str(file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_promtool_accepts_the_configuration_of_the_page(tmp_path: Path) -> None:
+    """With the rules beside it, as the page says."""
+    promtool = available(PROMTOOL.path)
+    [configuration] = blocks(ROOT / "docs/how-to/monitor.md", "yaml")
+    (tmp_path / "prometheus.yml").write_text(configuration, encoding="utf-8")
+    shutil.copy(RULES_FILE, tmp_path)
+    command = [promtool, "check", "config", str(tmp_path / "prometheus.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(RULES)} rules found" in done.stdout
 
 
 @pytest.mark.parametrize("fires", [True, False])
