@@ -7,7 +7,13 @@ import pytest
 from tests.frameworks.conftest import MakeEnvironment
 from tests.frameworks.environment import ROOT, copy_example
 
-EXAMPLES = {"django_shop": "django", "fastapi_shop": "fastapi", "faststream_app": "faststream", "flask_shop": "flask"}
+EXAMPLES = {
+    "celery_app": "celery",
+    "django_shop": "django",
+    "fastapi_shop": "fastapi",
+    "faststream_app": "faststream",
+    "flask_shop": "flask",
+}
 """Example → the lock of its environment."""
 
 
