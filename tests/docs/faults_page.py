@@ -25,6 +25,7 @@ tests ran and passed. [Run a drill](../how-to/run-a-drill.md) injects faults int
 - **shown**: the tests inject the fault into this engine, and check what the row requires
 - **partly**: the tests show less than the row requires; the section of the row says what is lacking
 - **missing**: no test
+- **untestable**: can happen to this engine, but not to what stands in for it in the tests
 - **n/a**: cannot happen to this engine, or the engine takes no part in it
 
 A row about a database runs with one transport, and a row about a transport with one store: not every pair of engines
@@ -35,6 +36,7 @@ _SHORT = {
     Coverage.SHOWN: "shown",
     Coverage.PARTLY: "partly",
     Coverage.MISSING: "**missing**",
+    Coverage.UNTESTABLE: "untestable",
     Coverage.NOT_APPLICABLE: "n/a",
 }
 
@@ -54,7 +56,8 @@ def _totals() -> str:
     applicable = len(found) - found.count(Coverage.NOT_APPLICABLE)
     return (
         f"{len(ROWS)} faults; of {applicable} cells that apply, {found.count(Coverage.SHOWN)} are shown, "
-        f"{found.count(Coverage.PARTLY)} partly, and {found.count(Coverage.MISSING)} are missing.\n"
+        f"{found.count(Coverage.PARTLY)} partly, {found.count(Coverage.MISSING)} are missing, "
+        f"and {found.count(Coverage.UNTESTABLE)} cannot be tested here.\n"
     )
 
 
@@ -84,6 +87,8 @@ def _detail(cell: Cell) -> str:
             return f"partly ({cell.text}): {tests}"
         case Coverage.MISSING:
             return f"missing{f' ({cell.text})' if cell.text else ''}"
+        case Coverage.UNTESTABLE:
+            return f"untestable ({cell.text})"
         case Coverage.NOT_APPLICABLE:
             return f"not applicable ({cell.text})"
 

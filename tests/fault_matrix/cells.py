@@ -40,6 +40,7 @@ class Coverage(StrEnum):
     SHOWN = "shown"
     PARTLY = "partly"
     MISSING = "missing"
+    UNTESTABLE = "untestable"
     NOT_APPLICABLE = "n/a"
 
 
@@ -51,7 +52,7 @@ class Cell:
     nodes: tuple[str, ...] = ()
     """Ids of tests, as pytest takes them; without brackets all cases of a test."""
     text: str = ""
-    """What a partly shown fault lacks, or why a fault is not applicable."""
+    """What a partly shown fault lacks, or why a fault is not applicable or cannot be tested."""
 
 
 def shown(*nodes: str) -> Cell:
@@ -71,6 +72,13 @@ def partly(lacks: str, *nodes: str) -> Cell:
 def missing(note: str = "") -> Cell:
     """No test shows the fault on this engine."""
     return Cell(coverage=Coverage.MISSING, text=note)
+
+
+def untestable(reason: str) -> Cell:
+    """The fault can happen to this engine, but not to what stands in for it in the tests."""
+    if not reason:
+        raise ValueError("a fault that cannot be tested has a reason")
+    return Cell(coverage=Coverage.UNTESTABLE, text=reason)
 
 
 def not_applicable(reason: str) -> Cell:
