@@ -67,8 +67,8 @@ class MariaDBLanes:
             held, holder, session = self._held
         if held is connection and holder == relay and session is not None:
             return session
-        [(locked, number)] = await self._connection.fetch(self._sql("hold_session_lock"), {"lock": self._lock(relay)})
-        session = str(number) if locked else None
+        [(locked, name)] = await self._connection.fetch(self._sql("hold_session_lock"), {"lock": self._lock(relay)})
+        session = str(name) if locked else None
         self._held = (connection, relay, session)
         return session
 

@@ -5,8 +5,9 @@ VALUES (:id, :name, :host, :version, {now} + INTERVAL :lease MICROSECOND)
 ON DUPLICATE KEY UPDATE lease_until = VALUES(lease_until)
 
 -- name: hold_session_lock
--- Hold a lock that the server releases when this session ends: other relays see by it that this one has ended.
-SELECT get_lock(:lock, 0), connection_id()
+-- Hold a lock that the server releases when this session ends: other relays see by it that this one has ended. The name of the
+-- session has the second in which it got the lock.
+SELECT get_lock(:lock, 0), concat(connection_id(), ':', unix_timestamp())
 
 -- name: renew_lease
 -- Heartbeat: renew the lease, report what is in flight, the breakers and a stall. No row found: the lease was lost, and with it
@@ -28,12 +29,14 @@ UPDATE {relay}
 SELECT id, breakers, drain_requested_by IS NOT NULL FROM {relay} WHERE id = :relay OR {lease_is_valid} ORDER BY id
 
 -- name: other_sessions
--- List every other relay with a valid lease that holds a lock; none after a restart of the server, when every relay needs some
--- seconds to reconnect.
-SELECT id, session FROM {relay}
- WHERE id <> :relay AND {lease_is_valid} AND session IS NOT NULL
-   AND (SELECT CAST(variable_value AS SIGNED) FROM information_schema.global_status WHERE variable_name = 'UPTIME') > 5
- ORDER BY id
+-- List every other relay with a valid lease that holds a lock. After a restart of the server every relay needs some seconds to begin
+-- another session: until then, only sessions that began after the restart. The server reports its uptime in whole seconds.
+SELECT r.id, r.session
+  FROM {relay} AS r
+  JOIN (SELECT CAST(variable_value AS SIGNED) AS uptime FROM information_schema.global_status WHERE variable_name = 'UPTIME') AS server
+ WHERE r.id <> :relay AND {lease_is_valid:r.} AND r.session IS NOT NULL
+   AND (server.uptime > 5 OR substring_index(r.session, ':', -1) > unix_timestamp() - server.uptime + 1)
+ ORDER BY r.id
 
 -- name: is_lock_free
 -- Is this lock held by no session?

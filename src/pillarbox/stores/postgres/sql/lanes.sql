@@ -95,7 +95,8 @@ a.pid || ':' || extract(epoch FROM a.backend_start)
 
 -- fragment: session_ended
 -- Whether the session of relay r has ended. If the role lacks the permission to see when another role's session began, the session
--- counts as alive and the lease decides. After a restart of the server every relay needs some seconds to reconnect.
-r.session IS NOT NULL AND pg_postmaster_start_time() < now() - interval '5 seconds'
+-- counts as alive and the lease decides. After a restart of the server every relay needs some seconds to begin another session.
+r.session IS NOT NULL
+  AND pg_postmaster_start_time() < greatest(now() - interval '5 seconds', to_timestamp(split_part(r.session, ':', 2)::float8))
   AND NOT EXISTS (SELECT FROM pg_stat_get_activity(split_part(r.session, ':', 1)::integer) a
                   WHERE a.backend_start IS NULL OR {session_id} = r.session)
