@@ -165,8 +165,8 @@ class HttpEndpoint:
             port, host = parts.port, parts.hostname
         except ValueError:
             raise ConfigurationError("host or port in the URL of a webhook cannot be read") from None
-        if parts.scheme not in _PORTS or not host:
-            raise ConfigurationError("the URL of a webhook begins with https:// or http:// and a host")
+        if parts.scheme not in _PORTS or not host or port == 0:
+            raise ConfigurationError("the URL of a webhook begins with https:// or http:// and a host; port 0 is none")
         if "@" in parts.netloc:
             raise ConfigurationError(
                 "the URL of a webhook takes no user and password; set the header Authorization in headers"
@@ -177,6 +177,10 @@ class HttpEndpoint:
             )
         if not re.fullmatch(r"[0-9A-Za-z._:-]+", host):
             raise ConfigurationError("the host of a webhook has characters that no host has; write it in ASCII (xn--…)")
+        if ":" not in host and not all(0 < len(label) < 64 for label in host.removesuffix(".").split(".")):
+            raise ConfigurationError(
+                "the host of a webhook has an empty part, or one of over 63 characters; correct it"
+            )
         if re.fullmatch(r"[0-9.]+", host) and not _is_ipv4(host):
             raise ConfigurationError("the host of a webhook is not an IPv4 address; write four numbers, or a name")
         _check_target(url)
@@ -197,8 +201,12 @@ class HttpEndpoint:
         return f"{self.scheme}://{self.authority}"
 
     def join(self, path: str) -> str:
-        """The URL of a path below this one."""
-        return f"{self.base.rstrip('/')}/{path.lstrip('/')}" if path else self.base
+        """The URL of a path below this one. The query of this one stays, behind that of the path."""
+        if not path:
+            return self.base
+        base, _, query = self.base.partition("?")
+        joined = f"{base.rstrip('/')}/{path.lstrip('/')}"
+        return f"{joined}{'&' if '?' in joined else '?'}{query}" if query else joined
 
 
 def check_keys(secrets: Sequence[str]) -> tuple[bytes, ...]:

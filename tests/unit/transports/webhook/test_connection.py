@@ -75,6 +75,37 @@ async def test_the_error_names_every_reason_once() -> None:
         await Attempts({}).dial(ENDPOINT, BaseConnection)
 
 
+@pytest.mark.parametrize("name", ["a..b", "a" * 64])
+async def test_a_name_that_cannot_be_looked_up_is_unreachable(name: str) -> None:
+    endpoint = HttpEndpoint(scheme="http", host=name, port=1, base="")
+    with pytest.raises(ConnectFailedError):
+        await Dialer(AddressGuard(), tls_context("")).dial(endpoint, BaseConnection)
+
+
+async def test_a_connection_that_is_made_too_late_is_closed() -> None:
+    """An attempt that ends in the turn in which the connecting is cancelled."""
+    made = asyncio.Event()
+    aborted: list[str] = []
+
+    class Late(BaseConnection):
+        def abort(self) -> None:
+            aborted.append("late")
+
+    class OneAttempt(Attempts):
+        async def _dial(self, endpoint: HttpEndpoint, info: Attempt, protocol: Any) -> Any:
+            await made.wait()
+            connecting.cancel()
+            return Late()
+
+    connecting = asyncio.ensure_future(OneAttempt({"1.1.1.1": None}).dial(ENDPOINT, BaseConnection))
+    await asyncio.sleep(0.005)
+    made.set()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+    await asyncio.sleep(0)
+    assert aborted == ["late"]
+
+
 async def test_a_name_is_resolved_once_for_several_connections_and_again_after_a_failure() -> None:
     asked: list[str] = []
 
