@@ -19,6 +19,7 @@ from pillarbox.plugins import DrillQueue, TransportDiagnosis, TransportPlugin
 from pillarbox.settings import Choice, Pairs, Text, Whole, check_settings, setting
 from pillarbox.settings.shared import connect_timeout_setting, declare_setting, window_setting
 from pillarbox.settings.tls import TlsOptions, check_scheme, tls_grouped
+from pillarbox.settings.urls import check_one_login
 from pillarbox.transports.address_template import AddressTemplate
 
 _log = logging.getLogger("pillarbox.transports.kafka")
@@ -174,6 +175,7 @@ class KafkaEndpoint:
                 "the cluster's URL must begin with kafka:// or kafkas://, as in kafka://app@k1:9092,k2:9092"
             )
         login, has_login, hosts = rest.rpartition("@")
+        check_one_login(login)
         hosts = hosts.removesuffix("/")
         if re.search(r"[/?#]", hosts):
             raise ConfigurationError(
@@ -227,7 +229,7 @@ def _server(host: str) -> str:
     name, has_port, port = host.rpartition(":")
     if not has_port or host.endswith("]"):
         name, port = host, str(_PORT)
-    if not name or not port.isdecimal() or not 0 < int(port) < 65_536:
+    if not name or re.search(r"\s", name) or not port.isdecimal() or not 0 < int(port) < 65_536:
         raise ConfigurationError("a host or port in the cluster's URL cannot be read; write host:port,host:port")
     return f"{name}:{port}"
 

@@ -19,6 +19,7 @@ from pillarbox.core.transport import Address, Transport
 from pillarbox.plugins import TransportDiagnosis, TransportPlugin
 from pillarbox.settings import ByteSize, Flag, Pairs, Span, Text, Texts, Whole, about, check_settings, setting
 from pillarbox.settings.shared import ca_file_setting, connect_timeout_setting
+from pillarbox.settings.urls import port_of
 from pillarbox.transports.address_template import PLACEHOLDERS, AddressTemplate
 from pillarbox.transports.webhook.guard import AddressGuard
 from pillarbox.transports.webhook.signature import secret_key
@@ -165,8 +166,8 @@ class HttpEndpoint:
             port, host = parts.port, parts.hostname
         except ValueError:
             raise ConfigurationError("host or port in the URL of a webhook cannot be read") from None
-        if parts.scheme not in _PORTS or not host or port == 0:
-            raise ConfigurationError("the URL of a webhook begins with https:// or http:// and a host; port 0 is none")
+        if parts.scheme not in _PORTS or not host:
+            raise ConfigurationError("the URL of a webhook begins with https:// or http:// and a host")
         if "@" in parts.netloc:
             raise ConfigurationError(
                 "the URL of a webhook takes no user and password; set the header Authorization in headers"
@@ -184,7 +185,7 @@ class HttpEndpoint:
         if re.fullmatch(r"[0-9.]+", host) and not _is_ipv4(host):
             raise ConfigurationError("the host of a webhook is not an IPv4 address; write four numbers, or a name")
         _check_target(url)
-        return cls(scheme=parts.scheme, host=host, port=port or _PORTS[parts.scheme], base=url)
+        return cls(scheme=parts.scheme, host=host, port=port_of(port, _PORTS[parts.scheme]), base=url)
 
     @property
     def origin(self) -> tuple[str, str, int]:
