@@ -17,7 +17,7 @@ from pillarbox.core.errors import NackedError, PermanentError, RejectedError, Un
 from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.timeouts import StallWatch
 from pillarbox.transports.nats.connection import NO_RESPONDERS, NatsConnection
-from pillarbox.transports.nats.headers import EXPECTED_STREAM, OWN, encode_header, encode_value, status_of
+from pillarbox.transports.nats.headers import EXPECTED_STREAM, MAX_HEADERS, OWN, encode_header, encode_value, status_of
 
 _PENDING = UnavailableError("the message has no result yet")
 _TOO_LARGE, _STORE_FAILED, _OTHER_STREAM = 10054, 10077, 10060
@@ -121,6 +121,15 @@ class NatsPublishedBatch:
                     PermanentError(
                         f"event {outgoing.message.event_id} has {size} bytes with its headers, over the limit of "
                         f"{limit}: raise max_payload of the server, which is {RESERVE} more, or record less"
+                    ),
+                )
+                continue
+            if len(headers) > MAX_HEADERS - RESERVE:
+                self._results.set(
+                    publication.position,
+                    PermanentError(
+                        f"event {outgoing.message.event_id} has {len(headers)} bytes of headers, over the limit of "
+                        f"{MAX_HEADERS - RESERVE}, which is that of JetStream less {RESERVE}; record less"
                     ),
                 )
                 continue
