@@ -113,6 +113,19 @@ async def test_the_durability_of_a_stream_is_a_warning_or_a_failure(url: str, na
     assert (found.result, "memory" in found.message) == ("fail", True)
 
 
+async def test_the_durability_of_streams_that_events_will_create_is_checked_before_the_first_event(
+    url: str, name: str
+) -> None:
+    planned = [Stream(name=name, subjects=[name], storage="memory", duplicate_window="10s")]
+    assert (await asked("transport.durability", url, streams=planned)).result == "fail"
+    assert (await asked("transport.durability", url, streams=planned, declare=False)).result == "pass"
+    assert (await asked("transport.duplicates", url, streams=planned, retry_horizon=42.0)).result == "warn"
+    for destinations in ({}, {"o": NatsTransport.to(subject=name)}):
+        found = await asked("transport.durability", url, addresses=destinations)
+        assert (found.result, "one replica" in found.message) == ("warn", True)
+        assert (await asked("transport.durability", url, addresses=destinations, replicas=3)).result == "pass"
+
+
 async def test_a_duplicate_window_shorter_than_the_retries_of_a_relay_is_a_warning(url: str, name: str) -> None:
     await create(url, name, duplicate_window=10)
     to = {"o": NatsTransport.to(subject=name)}

@@ -15,7 +15,7 @@ from pillarbox.transports.nats.connection import NatsConnector
 from pillarbox.transports.nats.headers import ApiError
 from pillarbox.transports.nats.plugin import NatsAddress, NatsEndpoint, NatsOptions
 from pillarbox.transports.nats.publisher import RESERVE
-from pillarbox.transports.nats.topology import Stream, check_streams
+from pillarbox.transports.nats.topology import Stream, check_streams, stream_for
 
 _SECOND = 1_000_000_000
 _NEARLY_FULL = 0.9
@@ -35,18 +35,20 @@ class NatsDiagnosis:
         streams: Sequence[Stream] = (),
         addresses: Mapping[str, NatsAddress] | None = None,
         declare: bool = NatsOptions.declare,
+        replicas: int = NatsOptions.replicas,
         retry_horizon: float | None = None,
         max_payload: Size = DEFAULT_MAX_PAYLOAD,
         timeout: Duration = "5s",
         tls: Tls = None,
     ) -> None:
-        """`addresses` are the destinations; `retry_horizon` are the seconds within which a relay sends a message again
-        whose result it does not know; `max_payload` is the limit of the outbox; `timeout` limits connecting and each
-        reply."""
+        """`addresses` are the destinations; `replicas` those of a stream that an event creates; `retry_horizon` are
+        the seconds within which a relay sends a message again whose result it does not know; `max_payload` is the limit
+        of the outbox; `timeout` limits connecting and each reply."""
         self._endpoint = NatsEndpoint.parse(url, tls)
         self._streams = check_streams(streams)
         self._addresses = dict(addresses or {})
         self._declare = declare
+        self._replicas_of_new = replicas
         self._retry_horizon = retry_horizon
         self._max_payload = size_in_bytes(max_payload, field="max_payload")
         self._connector = NatsConnector(
@@ -172,6 +174,13 @@ class NatsDiagnosis:
                 doubtful.append(f"{name} has replicas that are offline or behind: {', '.join(late)}")
             elif clustered and count < 3:
                 doubtful.append(f"{name} has {count} of 3 replicas")
+        planned = await self._planned()
+        if clustered:
+            doubtful += [
+                f"{name} will have {config['num_replicas']} of 3 replicas"
+                for name, config in planned.items()
+                if config["num_replicas"] < 3
+            ]
         if doubtful:
             return warned(
                 "; ".join(doubtful), "set replicas = 3 (nats stream edit --replicas 3); start the servers that are down"
@@ -183,24 +192,27 @@ class NatsDiagnosis:
         return passed(f"all replicas are current: {', '.join(existing)}")
 
     async def _durability(self) -> CheckResult:
-        existing = await self._existing()
-        if in_memory := [name for name, config in existing.items() if config.get("storage") == "memory"]:
+        streams = await self._existing() | await self._planned()
+        if in_memory := [name for name, config in streams.items() if config.get("storage") == "memory"]:
             return failed(
                 f"kept in memory, lost by the next restart of the server: {', '.join(in_memory)}",
                 'use a new stream with storage = "file"',
             )
-        if single := [name for name, config in existing.items() if config["num_replicas"] == 1]:
+        if single := [name for name, config in streams.items() if config["num_replicas"] == 1]:
             return warned(
                 f"one replica: {', '.join(single)}. A crash of the server loses nothing; a power loss may lose "
                 f"confirmed messages: {_SYNC}",
                 "use 3 replicas on separate power, or set sync_interval: always; fine if losing two minutes is",
             )
+        if not streams:
+            return passed("no stream of the settings exists yet, and none is created")
         return passed(f"files on several servers: a power loss of all at once may lose confirmed messages; {_SYNC}")
 
     async def _duplicates(self) -> CheckResult:
-        windows = {name: config["duplicate_window"] / _SECOND for name, config in (await self._existing()).items()}
+        streams = await self._existing() | await self._planned()
+        windows = {name: config["duplicate_window"] / _SECOND for name, config in streams.items()}
         if not windows:
-            return passed("no stream of the settings exists yet")
+            return passed("no stream of the settings exists yet, and none is created")
         name = min(windows, key=lambda one: windows[one])
         shortest = windows[name]
         facts = f"the shortest duplicate window is {shortest:g} s ({name})"
@@ -238,3 +250,25 @@ class NatsDiagnosis:
                 names |= dict.fromkeys(await catalog.names(address.pattern))
         found = {name: await catalog.read(name) for name in names}
         return {name: config for name, config in found.items() if config is not None}
+
+    async def _planned(self) -> dict[str, dict[str, Any]]:
+        """The streams that a relay creates, as they will be."""
+        if not self._declare:
+            return {}
+        catalog = (await self._connector.ready()).streams
+        planned = [stream for stream in self._streams if await catalog.read(stream.name) is None]
+        created = [
+            address.pattern
+            for address in self._addresses.values()
+            if address.pattern is not None
+            and address.creates
+            and not address.expected_stream
+            and not any(stream.has(address.pattern) for stream in self._streams)
+            and not await catalog.names(address.pattern)
+        ]
+        planned += [Stream(name=stream_for(one), subjects=[one], replicas=self._replicas_of_new) for one in created]
+        configs = {stream.name: stream.config() for stream in planned}
+        if not self._addresses and not self._streams:
+            any_type = Stream(name="any", subjects=["any"], replicas=self._replicas_of_new)
+            configs["the stream of each event type"] = any_type.config()
+        return configs

@@ -242,6 +242,7 @@ class NatsPlugin(TransportPlugin):
             streams=_streams(options.get("streams", ())),
             addresses={name: one for name, one in addresses.items() if isinstance(one, NatsAddress)},
             declare=options.get("declare", NatsOptions.declare),
+            replicas=options.get("replicas", NatsOptions.replicas),
             retry_horizon=options.get("retry_horizon"),
             max_payload=options.get("max_payload", DEFAULT_MAX_PAYLOAD),
             tls=tls_grouped(options).get("tls"),
