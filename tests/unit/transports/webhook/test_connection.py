@@ -140,3 +140,19 @@ async def test_a_cancelled_connection_does_not_cancel_the_resolution_of_others()
     first.cancel()
     release.set()
     assert await second == [info("1.1.1.1")]
+
+
+async def test_the_addresses_of_a_name_are_asked_for_again_after_some_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    async def resolve(host: str, port: int) -> list[Attempt]:
+        asked.append(host)
+        return [info("1.1.1.1")]
+
+    kept = KeptAddresses(resolve)
+    await kept("a", 1)
+    await kept("a", 1)
+    assert asked == ["a"]
+    monkeypatch.setattr(connection, "KEPT", -1.0)
+    await kept("a", 1)
+    assert asked == ["a", "a"]
