@@ -49,6 +49,7 @@ _RESERVED = (
     "allow.auto.create.topics",
     "auto.offset.reset",
     "bootstrap.servers",
+    "default.topic.config",
     "delivery.timeout.ms",
     "enable.auto.commit",
     "enable.auto.offset.store",
@@ -64,7 +65,8 @@ _RESERVED = (
     "request.required.acks",
     "transactional.id",
 )
-"""Settings of librdkafka on which delivery, order or the commits of offsets depend."""
+"""Settings of librdkafka on which delivery, order or the commits of offsets depend; also with the prefix `topic.`,
+which the client removes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +237,7 @@ def _server(host: str) -> str:
 
 
 def _extra(given: Mapping[str, Any]) -> dict[str, Any]:
-    if reserved := sorted(given.keys() & set(_RESERVED)):
+    if reserved := sorted(name for name in given if name.removeprefix("topic.") in _RESERVED):
         raise ConfigurationError(
             f"client: {reserved[0]} cannot be set, because delivery and order depend on it; remove it"
         )
