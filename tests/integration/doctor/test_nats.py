@@ -104,6 +104,22 @@ async def test_a_stream_that_discards_confirmed_messages_fails(url: str, name: s
     assert (await asked("transport.overflow", url)).result == "pass"
 
 
+async def test_a_stream_that_keeps_one_message_per_subject_or_discards_without_consumers_is_found(
+    url: str, name: str
+) -> None:
+    await create(url, name, max_msgs_per_subject=1)
+    assert (await asked("transport.overflow", url, addresses={"o": NatsTransport.to(subject=name)})).result == "fail"
+    await create(url, f"{name}-i", retention="interest")
+    found = await asked("transport.overflow", url, addresses={"o": NatsTransport.to(subject=f"{name}-i")})
+    assert (found.result, "while no consumer exists" in found.message) == ("warn", True)
+
+
+async def test_a_stream_that_confirms_nothing_fails(url: str, name: str) -> None:
+    await create(url, name, no_ack=True)
+    found = await asked("transport.topology", url, addresses={"o": NatsTransport.to(subject=name)})
+    assert (found.result, "no_ack" in found.message) == ("fail", True)
+
+
 async def test_the_durability_of_a_stream_is_a_warning_or_a_failure(url: str, name: str) -> None:
     await create(url, name)
     found = await asked("transport.durability", url, addresses={"o": NatsTransport.to(subject=name)})

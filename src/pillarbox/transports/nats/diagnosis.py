@@ -19,6 +19,7 @@ from pillarbox.transports.nats.topology import Stream, check_streams, stream_for
 
 _SECOND = 1_000_000_000
 _NEARLY_FULL = 0.9
+_LIMITS = ("max_msgs", "max_bytes", "max_msgs_per_subject")
 _SYNC = (
     "NATS syncs files every 2 minutes unless the server sets jetstream.sync_interval (from 2.10 on), which it does not "
     "tell its clients"
@@ -127,6 +128,11 @@ class NatsDiagnosis:
 
     async def _topology(self) -> CheckResult:
         catalog = (await self._connector.ready()).streams
+        if silent := [name for name, config in (await self._existing()).items() if config.get("no_ack")]:
+            return failed(
+                f"confirms nothing (no_ack), so that every event is sent again and again: {', '.join(silent)}",
+                "create the stream without no_ack",
+            )
         wrong: list[str] = []
         for stream in self._streams:
             existing = await catalog.read(stream.name)
@@ -144,15 +150,21 @@ class NatsDiagnosis:
         return warned("; ".join(wrong), "change the settings, or the stream")
 
     async def _overflow(self) -> CheckResult:
+        existing = await self._existing()
         configured = {stream.name for stream in self._streams if stream.discard == "old"}
         dropping = [
             name
-            for name, config in (await self._existing()).items()
-            if config.get("discard") == "old" and max(config.get("max_msgs", -1), config.get("max_bytes", -1)) > 0
+            for name, config in existing.items()
+            if config.get("discard") == "old" and max(config.get(limit, -1) for limit in _LIMITS) > 0
         ]
         fix = 'set discard = "new": then events wait in the outbox while the stream is full'
         if unexpected := [name for name in dropping if name not in configured]:
             return failed(f"discards confirmed messages when it is full (discard old): {', '.join(unexpected)}", fix)
+        if unread := [name for name, config in existing.items() if config.get("retention") == "interest"]:
+            return warned(
+                f"confirms and discards what is sent while no consumer exists (interest): {', '.join(unread)}",
+                'create the consumers first, or use a stream with retention = "limits"',
+            )
         if dropping:
             return warned(
                 f"discards confirmed messages when it is full, as configured (discard old): {', '.join(dropping)}", fix

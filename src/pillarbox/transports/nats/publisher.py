@@ -192,7 +192,7 @@ class NatsPublishedBatch:
         subjects = sorted({publication.subject for publication in self._by_position.values()})
         reason = (
             f"NATS at {self._connection.server} did not confirm messages to {', '.join(subjects[:3])} within "
-            f"{limit:g} s: their stream may have no leader"
+            f"{limit:g} s: their stream may have no leader, or no_ack set"
         )
         if len(self._by_position) < self._sent:  # it confirmed others
             for publication in self._by_position.values():
