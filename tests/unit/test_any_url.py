@@ -72,3 +72,56 @@ def test_any_text_opens_a_source_or_is_refused(url: str, name: str) -> None:
         asyncio.run(opened())
     except ConfigurationError as error:
         refused(error, url)
+
+
+def opened(url: str) -> None:
+    (open_store if url.startswith(("postgres", "maria")) else open_transport)(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"{scheme}://app:{PASSWORD}@h1{port},app:{PASSWORD}@h2{port}{tail}"
+        for scheme, tail in {"amqp": "/", "kafka": "", "redis": "/0", "postgresql": "/shop", "mariadb": "/shop"}.items()
+        for port in ("", ":1")
+    ]
+    + [f"nats://app:{PASSWORD}@h1,other:{PASSWORD}@h2"],
+)
+def test_a_user_for_each_server_is_refused(url: str) -> None:
+    """All servers but the last would be read as a part of the password, and never be connected to."""
+    with pytest.raises(ConfigurationError) as caught:
+        opened(url)
+    refused(caught.value, url)
+
+
+@pytest.mark.parametrize(
+    "url", [f"nats://app:{PASSWORD}@h1,", "nats://h1,,h2", "nats://,h1", "amqp://h1,,h2/", "kafka://h1,"]
+)
+def test_a_server_without_a_name_among_others_is_refused(url: str) -> None:
+    """It would be localhost, which would get the password."""
+    with pytest.raises(ConfigurationError) as caught:
+        opened(url)
+    refused(caught.value, url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "amqp://h:0/",
+        "kafka://h:0",
+        "nats://h:0",
+        "redis://h:0/0",
+        "https://h:0/",
+        "postgresql://h:0/shop",
+        "mariadb://h:0/shop",
+    ],
+)
+def test_port_0_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="port"):
+        opened(url)
+
+
+@pytest.mark.parametrize("url", ["mariadb://h/shop#1", "mariadb://h1,h2/shop", "redis://h1,h2/0", "kafka://h 1:9092"])
+def test_what_a_url_cannot_have_is_refused_and_not_ignored(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="URL"):
+        opened(url)

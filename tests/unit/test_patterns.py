@@ -160,14 +160,19 @@ def every_pattern(package: str) -> dict[str, tuple[re.Pattern[Any], bool]]:
 
 
 def characters_of(pattern: str | bytes) -> list[str]:
-    """A few characters that each part of the pattern matches."""
+    """A few characters that each part of the pattern matches, those of repeated parts first."""
     reported: list[str] = []
+    repeated: list[str] = []
 
     def walk(node: Any) -> None:
         if isinstance(node, parser.SubPattern):
             for operation, given in node:
                 if str(operation) in ("LITERAL", "NOT_LITERAL"):
                     reported.append(chr(given))
+                elif str(operation).endswith("_REPEAT"):
+                    count = len(reported)
+                    walk(given)
+                    repeated.extend(reported[count:])
                 elif str(operation) == "RANGE":
                     reported.extend(map(chr, given))
                 elif str(operation) == "CATEGORY":
@@ -187,15 +192,45 @@ def characters_of(pattern: str | bytes) -> list[str]:
         return made
 
     walk(parser.parse(pattern))
-    return list(dict.fromkeys(["a", *reported, "1", "\\", " "]))[:7]
+    return list(dict.fromkeys(["a", *repeated, *reported, "1", "\\", " "]))[:7]
+
+
+def beginnings_of(pattern: str | bytes) -> list[str]:
+    """The shortest texts that lead to each repetition of the pattern, such as `date:` in `date:[^;]*;`."""
+    found = [""]
+
+    def shortest(node: Any, before: str) -> str:
+        for operation, arguments in node:
+            match str(operation):
+                case "LITERAL":
+                    before += chr(arguments)
+                case "IN":
+                    literals = [value for kind, value in arguments if str(kind) == "LITERAL"]
+                    before += chr(literals[0]) if literals and str(arguments[0][0]) != "NEGATE" else "a"
+                case "NOT_LITERAL" | "ANY":
+                    before += "a"
+                case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                    found.append(before)
+                    least, _, repeated = arguments
+                    after = shortest(repeated, before)
+                    before += after[len(before) :] * least
+                case "SUBPATTERN":
+                    before = shortest(arguments[-1], before)
+                case "BRANCH":
+                    before = next(shortest(one, before) for one in arguments[1])
+        return before
+
+    shortest(parser.parse(pattern), "")
+    return list(dict.fromkeys(found))
 
 
 def hostile(pattern: re.Pattern[Any], length: int) -> Iterator[str]:
     """Long texts of one or two of its characters, with an end that does not match."""
     characters = characters_of(pattern.pattern)
-    for one, other in product(characters, characters):
-        yield one + other * length + "\x01"
-        yield (one + other) * (length // 2) + "\x01"
+    for before, one, other in product(beginnings_of(pattern.pattern), characters, characters):
+        yield before + one + other * length + "\x01"
+        if not before:
+            yield (one + other) * (length // 2) + "\x01"
 
 
 def steps_of(matcher: Matcher, text: Any, *, searched: bool) -> int:
@@ -241,6 +276,7 @@ def test_exponential_and_quadratic_patterns_are_found() -> None:
     assert growth(re.compile(r"(?<!a)a++b"))[0] <= GROWTH
     assert growth(re.compile(r"""(["'`])(?:\\.|(?!\1).){0,500}?\1(?!\w)"""))[0] == math.inf
     assert growth(re.compile(r"(?:a|b|ab)*c"), searched=False)[0] == math.inf
+    assert growth(re.compile(r"^(?:date|location):[ ]*([^\n]*?)[ ]*$", re.M))[0] > GROWTH  # behind its literals
 
 
 def test_an_atomic_group_is_rejected() -> None:

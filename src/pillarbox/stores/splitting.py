@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 )
 _COMMENT_MARK = re.compile(r"/\*|\*/")
 _ROUTINE = re.compile(
-    r"(?i)\s*(?:BEGIN\s+NOT\s+ATOMIC\b|CREATE\s+[^('\"`]*?\b(?:TRIGGER|FUNCTION|PROCEDURE)\b)", re.DOTALL
+    r"(?i)\s*(?:BEGIN\s+NOT\s+ATOMIC\b|CREATE\s[^('\"`]*?\b(?:TRIGGER|FUNCTION|PROCEDURE)\b)", re.DOTALL
 )
 _CLOSED_BY_NAME = frozenset({"IF", "LOOP", "WHILE", "REPEAT", "FOR", "CASE"})
 """What follows END where a block has its own kind of end: `END IF`."""

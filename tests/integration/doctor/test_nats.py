@@ -104,6 +104,22 @@ async def test_a_stream_that_discards_confirmed_messages_fails(url: str, name: s
     assert (await asked("transport.overflow", url)).result == "pass"
 
 
+async def test_a_stream_that_keeps_one_message_per_subject_or_discards_without_consumers_is_found(
+    url: str, name: str
+) -> None:
+    await create(url, name, max_msgs_per_subject=1)
+    assert (await asked("transport.overflow", url, addresses={"o": NatsTransport.to(subject=name)})).result == "fail"
+    await create(url, f"{name}-i", retention="interest")
+    found = await asked("transport.overflow", url, addresses={"o": NatsTransport.to(subject=f"{name}-i")})
+    assert (found.result, "while no consumer exists" in found.message) == ("warn", True)
+
+
+async def test_a_stream_that_confirms_nothing_fails(url: str, name: str) -> None:
+    await create(url, name, no_ack=True)
+    found = await asked("transport.topology", url, addresses={"o": NatsTransport.to(subject=name)})
+    assert (found.result, "no_ack" in found.message) == ("fail", True)
+
+
 async def test_the_durability_of_a_stream_is_a_warning_or_a_failure(url: str, name: str) -> None:
     await create(url, name)
     found = await asked("transport.durability", url, addresses={"o": NatsTransport.to(subject=name)})
@@ -111,6 +127,19 @@ async def test_the_durability_of_a_stream_is_a_warning_or_a_failure(url: str, na
     await create(url, f"{name}-m", storage="memory")
     found = await asked("transport.durability", url, addresses={"o": NatsTransport.to(subject=f"{name}-m")})
     assert (found.result, "memory" in found.message) == ("fail", True)
+
+
+async def test_the_durability_of_streams_that_events_will_create_is_checked_before_the_first_event(
+    url: str, name: str
+) -> None:
+    planned = [Stream(name=name, subjects=[name], storage="memory", duplicate_window="10s")]
+    assert (await asked("transport.durability", url, streams=planned)).result == "fail"
+    assert (await asked("transport.durability", url, streams=planned, declare=False)).result == "pass"
+    assert (await asked("transport.duplicates", url, streams=planned, retry_horizon=42.0)).result == "warn"
+    for destinations in ({}, {"o": NatsTransport.to(subject=name)}):
+        found = await asked("transport.durability", url, addresses=destinations)
+        assert (found.result, "one replica" in found.message) == ("warn", True)
+        assert (await asked("transport.durability", url, addresses=destinations, replicas=3)).result == "pass"
 
 
 async def test_a_duplicate_window_shorter_than_the_retries_of_a_relay_is_a_warning(url: str, name: str) -> None:

@@ -21,6 +21,7 @@ USERS = """
 authorization { users: [
   { user: app, password: "p@ss,w/rd" }
   { user: reader, password: reader, permissions: { publish: { deny: "forbidden" } } }
+  { user: deaf, password: deaf, permissions: { subscribe: "things" } }
 ] }
 """
 
@@ -52,6 +53,18 @@ async def test_a_subject_that_a_user_may_not_publish_to_is_unavailable_at_once_a
         )
     assert [type(result) for result in results] == [type(None), UnavailableError, type(None)]
     assert "permissions violation" in str(results[1])
+
+
+async def test_a_user_who_may_not_subscribe_to_replies_is_told_so_at_once(make: MakeTransport) -> None:
+    with available(lambda: NatsServer(lines=[USERS])) as server:
+        transport = make(server.url("deaf:deaf@"), send_timeout="60s")
+        [result] = await transport.send([thing()])
+        source = NatsSource(server.url("deaf:deaf@"), subject="things", reply_timeout="60s")
+        with pytest.raises(UnavailableError, match="_INBOX"):
+            await source.receive()
+        await source.aclose()
+    assert isinstance(result, UnavailableError)
+    assert "grant the permission to subscribe to _INBOX.>" in str(result)
 
 
 async def test_a_token_in_the_url_is_used_and_never_shown(make: MakeTransport) -> None:

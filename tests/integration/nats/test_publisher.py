@@ -56,6 +56,14 @@ async def test_a_message_over_the_limit_of_the_server_is_not_sent_and_the_connec
     assert proxy.accepted == 1
 
 
+async def test_a_message_with_headers_over_the_limit_of_jetstream_fails_permanently_and_alone(
+    make: MakeTransport, batch: Batch
+) -> None:
+    first, second, third = batch(3)
+    results = await make().send([first, second._replace(headers={"h": "v" * 61_440}), third])
+    assert [type(result) for result in results] == [type(None), PermanentError, type(None)]
+
+
 async def test_a_header_that_is_not_unicode_fails_permanently_and_alone(make: MakeTransport, batch: Batch) -> None:
     first, second, third = batch(3)
     results = await make().send([first, second._replace(headers={"h": "\ud800"}), third])

@@ -21,6 +21,7 @@ from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.sources.receive import take_through_outages
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.nats import NatsSource, NatsTransport
+from pillarbox.transports.nats.headers import MAX_HEADERS
 from tests.integration.nats.streams import count, jetstream, stored
 from tests.integration.rabbitmq.proxy import Proxy
 
@@ -282,27 +283,32 @@ async def test_a_message_of_another_producer_keeps_id_and_subject_in_retry_and_q
     assert found == [("theirs", where, quarantined) for quarantined in (False, False, True, False)]
 
 
-async def put_large(url: str, name: str, spare: int) -> tuple[bytes, dict[str, str]]:
-    """Publish a message that fills the maximum of the server but for some bytes, to a stream that deletes on ack."""
+async def put_large(url: str, name: str, spare: int, *, by_headers: bool = False) -> tuple[bytes, dict[str, str]]:
+    """Publish a message whose body or headers fill the maximum of the server but for some bytes, to a stream that
+    deletes on ack."""
     headers = {"eventId": "large", "tenant": "x" * 200}
+    if by_headers:
+        headers["tenant"] = "x" * (MAX_HEADERS - spare - 12 - len("eventId: large\r\n") - len("tenant: \r\n"))
     async with jetstream(url) as server:
         await server.add_stream(name=name, subjects=[name], retention=RetentionPolicy.WORK_QUEUE)
         block = 12 + sum(len(one) + len(value) + 4 for one, value in headers.items())
-        body = b"x" * (server._nc.max_payload - block - spare)
+        body = b"small" if by_headers else b"x" * (server._nc.max_payload - block - spare)
         await server.publish(name, body, headers=headers)
     return body, headers
 
 
+@pytest.mark.parametrize("by_headers", [False, True])
 @pytest.mark.parametrize("spare", [0, 100, 300, 1000, 3000])
 async def test_a_message_of_the_largest_size_is_retried_and_dead_lettered_with_its_body_and_headers(
-    name: str, url: str, sources: list[NatsSource], spare: int
+    name: str, url: str, sources: list[NatsSource], spare: int, by_headers: bool
 ) -> None:
-    body, headers = await put_large(url, name, spare)
+    body, headers = await put_large(url, name, spare, by_headers=by_headers)
     sources.append(NatsSource(url, subject=name))
     for attempts, delay in enumerate((0.0, 0.05, 0.0, 0.05)):
         delivery = await take(sources[0])
         got = delivery.incoming
-        assert (got.event_id, got.body, got.headers["tenant"], got.attempts) == ("large", body, "x" * 200, attempts)
+        assert (got.event_id, got.body, got.attempts) == ("large", body, attempts)
+        assert got.headers["tenant"] == headers["tenant"]
         await delivery.retry(delay=delay, reason="é" * 500)
     last = await take(sources[0])
     assert last.incoming.attempts == 4

@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.settings.urls import check_one_login, port_of
 
 SCHEMES = ("mariadb", "mysql")
 VERIFIED = "verify_identity"
@@ -86,7 +87,7 @@ def address_of(url: str) -> MariaDBAddress:
     """Read a URL. Raises ConfigurationError, which never contains the password."""
     try:
         parts = urlsplit(url)
-        port = parts.port or 3306
+        port = port_of(parts.port, 3306)
     except ValueError:
         raise ConfigurationError("host or port in the store's URL cannot be read") from None
     if parts.scheme not in SCHEMES:
@@ -94,6 +95,10 @@ def address_of(url: str) -> MariaDBAddress:
     if "@" in parts.path + parts.query + parts.fragment:
         # A / or ? or # in the password has cut the URL in two: what looks like a database is the password's end.
         raise ConfigurationError("user, password and host in the store's URL cannot be told apart; write / as %2F")
+    login, _, server = parts.netloc.rpartition("@")
+    check_one_login(login)
+    if parts.fragment or "," in server:
+        raise ConfigurationError("the store's URL names one server and ends after the database; write # as %23")
     database = unquote(parts.path.strip("/"))
     if not database or "/" in database:
         raise ConfigurationError("the store's URL must end with a database, as in mariadb://app@db:3306/shop")

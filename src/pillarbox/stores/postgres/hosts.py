@@ -13,6 +13,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.settings.urls import check_one_login, port_of
 
 PORT = 5432
 _SCHEMES = ("postgresql", "postgres")
@@ -49,6 +50,7 @@ def address_of(url: str) -> ServerAddress:
     if "@" in rest[len(authority) :]:
         # A / or ? or # in the password has cut the URL in two: what looks like a database is the password's end.
         raise ConfigurationError("user, password and host in the store's URL cannot be told apart; write / as %2F")
+    check_one_login(authority.rpartition("@")[0])
     asked = dict(parse_qsl(tail.query))
     hosts = _hosts(authority.rpartition("@")[2], asked.get("host", ""), asked.get("port", ""))
     named = ",".join(map(str, hosts)) or f"local socket:{asked.get('port', PORT)}"
@@ -68,7 +70,7 @@ def _hosts(authority: str, asked: str, ports: str) -> tuple[Host, ...]:
         raise ConfigurationError(f"the store's URL has {len(given)} hosts and {len(defaults)} ports; give one for each")
     if len(defaults) == 1:
         defaults *= len(given)
-    return tuple(Host(name, port or default) for (name, port), default in zip(given, defaults, strict=True))
+    return tuple(Host(name, port_of(port, default)) for (name, port), default in zip(given, defaults, strict=True))
 
 
 def _host(text: str, *, is_name: bool) -> tuple[str, int | None]:

@@ -19,6 +19,7 @@ from pillarbox.plugins import DrillQueue, TransportDiagnosis, TransportPlugin
 from pillarbox.settings import Choice, Pairs, Text, Whole, check_settings, setting
 from pillarbox.settings.shared import connect_timeout_setting, declare_setting, window_setting
 from pillarbox.settings.tls import TlsOptions, check_scheme, tls_grouped
+from pillarbox.settings.urls import check_one_login
 from pillarbox.transports.address_template import AddressTemplate
 
 _log = logging.getLogger("pillarbox.transports.kafka")
@@ -48,6 +49,7 @@ _RESERVED = (
     "allow.auto.create.topics",
     "auto.offset.reset",
     "bootstrap.servers",
+    "default.topic.config",
     "delivery.timeout.ms",
     "enable.auto.commit",
     "enable.auto.offset.store",
@@ -63,7 +65,8 @@ _RESERVED = (
     "request.required.acks",
     "transactional.id",
 )
-"""Settings of librdkafka on which delivery, order or the commits of offsets depend."""
+"""Settings of librdkafka on which delivery, order or the commits of offsets depend; also with the prefix `topic.`,
+which the client removes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +177,7 @@ class KafkaEndpoint:
                 "the cluster's URL must begin with kafka:// or kafkas://, as in kafka://app@k1:9092,k2:9092"
             )
         login, has_login, hosts = rest.rpartition("@")
+        check_one_login(login)
         hosts = hosts.removesuffix("/")
         if re.search(r"[/?#]", hosts):
             raise ConfigurationError(
@@ -227,13 +231,13 @@ def _server(host: str) -> str:
     name, has_port, port = host.rpartition(":")
     if not has_port or host.endswith("]"):
         name, port = host, str(_PORT)
-    if not name or not port.isdecimal() or not 0 < int(port) < 65_536:
+    if not name or re.search(r"\s", name) or not port.isdecimal() or not 0 < int(port) < 65_536:
         raise ConfigurationError("a host or port in the cluster's URL cannot be read; write host:port,host:port")
     return f"{name}:{port}"
 
 
 def _extra(given: Mapping[str, Any]) -> dict[str, Any]:
-    if reserved := sorted(given.keys() & set(_RESERVED)):
+    if reserved := sorted(name for name in given if name.removeprefix("topic.") in _RESERVED):
         raise ConfigurationError(
             f"client: {reserved[0]} cannot be set, because delivery and order depend on it; remove it"
         )

@@ -244,6 +244,13 @@ class NatsConnection:
 
     def _on_refused(self, text: str) -> None:
         """The text has the subject that the server refuses, in lower case."""
+        if "for subscription to" in text:  # no reply and no message would ever arrive
+            self.abort(
+                UnavailableError(
+                    f"NATS at {self.server} refuses: {text}; grant the permission to subscribe to _INBOX.>"
+                )
+            )
+            return
         for answered, subject in self._waiting.items():
             if f'"{subject}"' in text and not answered.done():
                 answered.set_exception(

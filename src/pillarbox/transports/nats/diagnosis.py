@@ -15,10 +15,11 @@ from pillarbox.transports.nats.connection import NatsConnector
 from pillarbox.transports.nats.headers import ApiError
 from pillarbox.transports.nats.plugin import NatsAddress, NatsEndpoint, NatsOptions
 from pillarbox.transports.nats.publisher import RESERVE
-from pillarbox.transports.nats.topology import Stream, check_streams
+from pillarbox.transports.nats.topology import Stream, check_streams, stream_for
 
 _SECOND = 1_000_000_000
 _NEARLY_FULL = 0.9
+_LIMITS = ("max_msgs", "max_bytes", "max_msgs_per_subject")
 _SYNC = (
     "NATS syncs files every 2 minutes unless the server sets jetstream.sync_interval (from 2.10 on), which it does not "
     "tell its clients"
@@ -35,18 +36,20 @@ class NatsDiagnosis:
         streams: Sequence[Stream] = (),
         addresses: Mapping[str, NatsAddress] | None = None,
         declare: bool = NatsOptions.declare,
+        replicas: int = NatsOptions.replicas,
         retry_horizon: float | None = None,
         max_payload: Size = DEFAULT_MAX_PAYLOAD,
         timeout: Duration = "5s",
         tls: Tls = None,
     ) -> None:
-        """`addresses` are the destinations; `retry_horizon` are the seconds within which a relay sends a message again
-        whose result it does not know; `max_payload` is the limit of the outbox; `timeout` limits connecting and each
-        reply."""
+        """`addresses` are the destinations; `replicas` those of a stream that an event creates; `retry_horizon` are
+        the seconds within which a relay sends a message again whose result it does not know; `max_payload` is the limit
+        of the outbox; `timeout` limits connecting and each reply."""
         self._endpoint = NatsEndpoint.parse(url, tls)
         self._streams = check_streams(streams)
         self._addresses = dict(addresses or {})
         self._declare = declare
+        self._replicas_of_new = replicas
         self._retry_horizon = retry_horizon
         self._max_payload = size_in_bytes(max_payload, field="max_payload")
         self._connector = NatsConnector(
@@ -125,6 +128,11 @@ class NatsDiagnosis:
 
     async def _topology(self) -> CheckResult:
         catalog = (await self._connector.ready()).streams
+        if silent := [name for name, config in (await self._existing()).items() if config.get("no_ack")]:
+            return failed(
+                f"confirms nothing (no_ack), so that every event is sent again and again: {', '.join(silent)}",
+                "create the stream without no_ack",
+            )
         wrong: list[str] = []
         for stream in self._streams:
             existing = await catalog.read(stream.name)
@@ -142,15 +150,21 @@ class NatsDiagnosis:
         return warned("; ".join(wrong), "change the settings, or the stream")
 
     async def _overflow(self) -> CheckResult:
+        existing = await self._existing()
         configured = {stream.name for stream in self._streams if stream.discard == "old"}
         dropping = [
             name
-            for name, config in (await self._existing()).items()
-            if config.get("discard") == "old" and max(config.get("max_msgs", -1), config.get("max_bytes", -1)) > 0
+            for name, config in existing.items()
+            if config.get("discard") == "old" and max(config.get(limit, -1) for limit in _LIMITS) > 0
         ]
         fix = 'set discard = "new": then events wait in the outbox while the stream is full'
         if unexpected := [name for name in dropping if name not in configured]:
             return failed(f"discards confirmed messages when it is full (discard old): {', '.join(unexpected)}", fix)
+        if unread := [name for name, config in existing.items() if config.get("retention") == "interest"]:
+            return warned(
+                f"confirms and discards what is sent while no consumer exists (interest): {', '.join(unread)}",
+                'create the consumers first, or use a stream with retention = "limits"',
+            )
         if dropping:
             return warned(
                 f"discards confirmed messages when it is full, as configured (discard old): {', '.join(dropping)}", fix
@@ -172,6 +186,13 @@ class NatsDiagnosis:
                 doubtful.append(f"{name} has replicas that are offline or behind: {', '.join(late)}")
             elif clustered and count < 3:
                 doubtful.append(f"{name} has {count} of 3 replicas")
+        planned = await self._planned()
+        if clustered:
+            doubtful += [
+                f"{name} will have {config['num_replicas']} of 3 replicas"
+                for name, config in planned.items()
+                if config["num_replicas"] < 3
+            ]
         if doubtful:
             return warned(
                 "; ".join(doubtful), "set replicas = 3 (nats stream edit --replicas 3); start the servers that are down"
@@ -183,24 +204,27 @@ class NatsDiagnosis:
         return passed(f"all replicas are current: {', '.join(existing)}")
 
     async def _durability(self) -> CheckResult:
-        existing = await self._existing()
-        if in_memory := [name for name, config in existing.items() if config.get("storage") == "memory"]:
+        streams = await self._existing() | await self._planned()
+        if in_memory := [name for name, config in streams.items() if config.get("storage") == "memory"]:
             return failed(
                 f"kept in memory, lost by the next restart of the server: {', '.join(in_memory)}",
                 'use a new stream with storage = "file"',
             )
-        if single := [name for name, config in existing.items() if config["num_replicas"] == 1]:
+        if single := [name for name, config in streams.items() if config["num_replicas"] == 1]:
             return warned(
                 f"one replica: {', '.join(single)}. A crash of the server loses nothing; a power loss may lose "
                 f"confirmed messages: {_SYNC}",
                 "use 3 replicas on separate power, or set sync_interval: always; fine if losing two minutes is",
             )
+        if not streams:
+            return passed("no stream of the settings exists yet, and none is created")
         return passed(f"files on several servers: a power loss of all at once may lose confirmed messages; {_SYNC}")
 
     async def _duplicates(self) -> CheckResult:
-        windows = {name: config["duplicate_window"] / _SECOND for name, config in (await self._existing()).items()}
+        streams = await self._existing() | await self._planned()
+        windows = {name: config["duplicate_window"] / _SECOND for name, config in streams.items()}
         if not windows:
-            return passed("no stream of the settings exists yet")
+            return passed("no stream of the settings exists yet, and none is created")
         name = min(windows, key=lambda one: windows[one])
         shortest = windows[name]
         facts = f"the shortest duplicate window is {shortest:g} s ({name})"
@@ -238,3 +262,25 @@ class NatsDiagnosis:
                 names |= dict.fromkeys(await catalog.names(address.pattern))
         found = {name: await catalog.read(name) for name in names}
         return {name: config for name, config in found.items() if config is not None}
+
+    async def _planned(self) -> dict[str, dict[str, Any]]:
+        """The streams that a relay creates, as they will be."""
+        if not self._declare:
+            return {}
+        catalog = (await self._connector.ready()).streams
+        planned = [stream for stream in self._streams if await catalog.read(stream.name) is None]
+        created = [
+            address.pattern
+            for address in self._addresses.values()
+            if address.pattern is not None
+            and address.creates
+            and not address.expected_stream
+            and not any(stream.has(address.pattern) for stream in self._streams)
+            and not await catalog.names(address.pattern)
+        ]
+        planned += [Stream(name=stream_for(one), subjects=[one], replicas=self._replicas_of_new) for one in created]
+        configs = {stream.name: stream.config() for stream in planned}
+        if not self._addresses and not self._streams:
+            any_type = Stream(name="any", subjects=["any"], replicas=self._replicas_of_new)
+            configs["the stream of each event type"] = any_type.config()
+        return configs

@@ -38,6 +38,8 @@ _OURS = (EVENT_ID, ATTEMPTS, DEFERRALS, DUE, SUBJECT, MESSAGE_ID, FIRST_FAILED_A
 OWN = frozenset({EVENT_ID.lower(), CONTENT_TYPE})
 """Names that a header of a producer does not replace, besides those that the relay writes."""
 _FIRST_LINE = b"NATS/1.0"
+MAX_HEADERS = 65_535
+"""The most bytes of headers that JetStream stores with a message."""
 _NAME = "!#$&'*+-.^_`|~"
 """Characters of a name besides letters and digits."""
 _VALUE = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) not in "%")
@@ -202,7 +204,7 @@ def copied(
 ) -> Copy:
     """A copy for another subject, with encoded headers of ours replaced or, if None, removed.
 
-    Body and headers of the producer are all there. What the maximum of the server leaves is for headers of ours, the
+    Body and headers of the producer are all there. What the maximums of the server leave is for headers of ours, the
     most important ones first. The message id is stream and sequence of the original: JetStream stores the copy once.
     """
     ours = {name: sent[name] for name in _OURS if name in sent} | {MESSAGE_ID: f"{message.stream}:{message.sequence}"}
@@ -212,7 +214,7 @@ def copied(
         for name, value in sent.items()
         if name not in changed and name not in _OURS and not name.lower().startswith("nats-") and name.isascii()
     ]
-    room = max_payload - len(_FIRST_LINE) - 4 - sum(map(len, lines)) - len(message.body)
+    room = min(max_payload - len(message.body), MAX_HEADERS) - len(_FIRST_LINE) - 4 - sum(map(len, lines))
     complete = True
     for name in sorted(wanted, key=_OURS.index):
         line = _line(name, wanted[name])

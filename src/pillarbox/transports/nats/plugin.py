@@ -19,6 +19,7 @@ from pillarbox.plugins import DrillQueue, ScratchQueue, TransportDiagnosis, Tran
 from pillarbox.settings import Text, Whole, check_settings, listed, setting
 from pillarbox.settings.shared import DEFAULT_MAX_PAYLOAD, connect_timeout_setting, declare_setting, window_setting
 from pillarbox.settings.tls import Tls, TlsOptions, tls_context, tls_grouped
+from pillarbox.settings.urls import port_of
 from pillarbox.transports.address_template import AddressTemplate
 from pillarbox.transports.nats.topology import (
     MAX_REPLICAS,
@@ -159,6 +160,11 @@ class NatsEndpoint:
                 "%3F, and name the user of several servers once"
             )
         servers = rest.split(",")
+        if len(servers) > 1 and "" in (one.rpartition("@")[2].strip().rstrip("/") for one in servers):
+            raise ConfigurationError("a server in the URL of NATS is empty; write nats://host1:4222,host2:4222")
+        others = {one.rpartition("://")[2].rpartition("@")[0] for one in servers[1:] if "@" in one}
+        if others - {credentials}:
+            raise ConfigurationError("the servers of the URL have different users; all of them take that of the first")
         if credentials and "@" not in servers[0]:
             raise ConfigurationError("user and password stand before the first server; write a comma in them as %2C")
         user, colon, password = credentials.partition(":")
@@ -195,7 +201,7 @@ def _server(text: str, scheme: str) -> tuple[str, int]:
         raise ConfigurationError("host or port in the URL of NATS cannot be read") from None
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ConfigurationError("the URL of NATS ends after host and port; pass options as arguments")
-    return parts.hostname or "localhost", port or _PORT
+    return parts.hostname or "localhost", port_of(port, _PORT)
 
 
 class NatsPlugin(TransportPlugin):
@@ -236,6 +242,7 @@ class NatsPlugin(TransportPlugin):
             streams=_streams(options.get("streams", ())),
             addresses={name: one for name, one in addresses.items() if isinstance(one, NatsAddress)},
             declare=options.get("declare", NatsOptions.declare),
+            replicas=options.get("replicas", NatsOptions.replicas),
             retry_horizon=options.get("retry_horizon"),
             max_payload=options.get("max_payload", DEFAULT_MAX_PAYLOAD),
             tls=tls_grouped(options).get("tls"),

@@ -17,7 +17,7 @@ from pillarbox.core.errors import NackedError, PermanentError, RejectedError, Un
 from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.timeouts import StallWatch
 from pillarbox.transports.nats.connection import NO_RESPONDERS, NatsConnection
-from pillarbox.transports.nats.headers import EXPECTED_STREAM, OWN, encode_header, encode_value, status_of
+from pillarbox.transports.nats.headers import EXPECTED_STREAM, MAX_HEADERS, OWN, encode_header, encode_value, status_of
 
 _PENDING = UnavailableError("the message has no result yet")
 _TOO_LARGE, _STORE_FAILED, _OTHER_STREAM = 10054, 10077, 10060
@@ -124,6 +124,15 @@ class NatsPublishedBatch:
                     ),
                 )
                 continue
+            if len(headers) > MAX_HEADERS - RESERVE:
+                self._results.set(
+                    publication.position,
+                    PermanentError(
+                        f"event {outgoing.message.event_id} has {len(headers)} bytes of headers, over the limit of "
+                        f"{MAX_HEADERS - RESERVE}, which is that of JetStream less {RESERVE}; record less"
+                    ),
+                )
+                continue
             position = b"%d" % publication.position
             self._by_position[position] = publication
             start = f"HPUB {subject} {inbox}.{publication.position} {len(headers)} {size}\r\n".encode()
@@ -183,7 +192,7 @@ class NatsPublishedBatch:
         subjects = sorted({publication.subject for publication in self._by_position.values()})
         reason = (
             f"NATS at {self._connection.server} did not confirm messages to {', '.join(subjects[:3])} within "
-            f"{limit:g} s: their stream may have no leader"
+            f"{limit:g} s: their stream may have no leader, or no_ack set"
         )
         if len(self._by_position) < self._sent:  # it confirmed others
             for publication in self._by_position.values():

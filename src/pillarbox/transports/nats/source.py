@@ -33,6 +33,7 @@ from pillarbox.transports.nats.headers import (
     EVENT_ID,
     FIRST_FAILED_AT,
     LAST_FAILED_AT,
+    MAX_HEADERS,
     REASON,
     SUBJECT,
     ApiError,
@@ -248,7 +249,8 @@ class NatsDelivery:
     def _is_too_large(self) -> bool:
         """Whether a copy has no room for the headers of a retry."""
         message, limit = self.message, self._session.max_payload
-        if len(message.block or b"") + len(message.body) <= limit - RESERVE:
+        size = len(message.block or b"")
+        if size <= MAX_HEADERS - RESERVE and size + len(message.body) <= limit - RESERVE:
             return False
         changed = self._failed("", counted=True) | {DUE: f"{time.time():.3f}"}
         return not copied(message, self._headers, changed, limit).complete

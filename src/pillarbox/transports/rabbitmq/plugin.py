@@ -19,6 +19,7 @@ from pillarbox.plugins import DrillQueue, ScratchQueue, TransportDiagnosis, Tran
 from pillarbox.settings import Span, Text, check_settings, documented, listed, setting
 from pillarbox.settings.shared import connect_timeout_setting, declare_setting, window_setting
 from pillarbox.settings.tls import Tls, TlsOptions, tls_context, tls_grouped
+from pillarbox.settings.urls import check_one_login, port_of
 from pillarbox.transports.address_template import AddressTemplate
 from pillarbox.transports.rabbitmq.topology import (
     MAX_NAME_BYTES,
@@ -147,6 +148,7 @@ class BrokerEndpoint:
             )
         authority, _, vhost = rest.partition("/")
         login, has_login, hosts = authority.rpartition("@")
+        check_one_login(login)
         if "@" in vhost:
             # A / in the password has cut the URL in two: what looks like a virtual host is the password's end.
             raise ConfigurationError("user, password and host in the broker's URL cannot be told apart; write / as %2F")
@@ -200,7 +202,7 @@ def _server(text: str, default: int) -> tuple[str, int]:
         port = parts.port
     except ValueError:
         raise ConfigurationError("a host or port in the broker's URL cannot be read") from None
-    return parts.hostname or "localhost", port or default
+    return parts.hostname or "localhost", port_of(port, default)
 
 
 class RabbitMQPlugin(TransportPlugin):

@@ -19,6 +19,7 @@ from pillarbox.plugins import DrillQueue, ScratchQueue, TransportDiagnosis, Tran
 from pillarbox.settings import Choice, Flag, Span, Text, Whole, check_settings, setting
 from pillarbox.settings.shared import DEFAULT_MAX_PAYLOAD, connect_timeout_setting
 from pillarbox.settings.tls import Tls, TlsOptions, tls_context, tls_grouped
+from pillarbox.settings.urls import check_one_login, port_of
 from pillarbox.transports.address_template import AddressTemplate
 
 if TYPE_CHECKING:
@@ -155,6 +156,10 @@ class RedisEndpoint:
         if "@" in parts.path:
             # A / in the password has cut the URL in two: what looks like a database is the password's end.
             raise ConfigurationError("user, password and host in the URL of Redis cannot be told apart; write / as %2F")
+        login, _, server = parts.netloc.rpartition("@")
+        check_one_login(login)
+        if "," in server:
+            raise ConfigurationError("the URL of Redis names one server; clusters and Sentinel are not supported")
         database = parts.path.removeprefix("/") or "0"
         if not (database.isascii() and database.isdecimal()):
             raise ConfigurationError(
@@ -162,7 +167,7 @@ class RedisEndpoint:
             )
         return cls(
             host=parts.hostname or "localhost",
-            port=port or _PORT,
+            port=port_of(port, _PORT),
             database=int(database),
             user=unquote(parts.username or "") or "default",
             password=None if parts.password is None else unquote(parts.password),

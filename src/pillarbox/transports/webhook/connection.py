@@ -99,7 +99,7 @@ class Dialer:
         """A connection to the first address that accepts one. Raises ConnectFailedError."""
         try:
             addresses = await self._resolver(endpoint.host, endpoint.port)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: a name that no name server knows, such as a..b
             raise ConnectFailedError(reason(error)) from None
         failures: list[BaseException] = []
         made = await _first(deque(addresses), lambda info: self._dial(endpoint, info, protocol), failures)
@@ -151,7 +151,14 @@ async def _first(
     finally:
         for one in running:
             one.cancel()
+            one.add_done_callback(_abort_late)
     return None
+
+
+def _abort_late(attempt: asyncio.Future[P]) -> None:
+    """Close a connection that was made although its attempt was cancelled."""
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result().abort()
 
 
 async def connect(endpoint: HttpEndpoint, guard: AddressGuard, tls: ssl.SSLContext, *, within: float) -> Connected:

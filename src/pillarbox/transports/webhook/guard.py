@@ -18,6 +18,16 @@ from pillarbox.core.errors import ConfigurationError
 IPAddress = IPv4Address | IPv6Address
 _NAT64 = IPv6Network("64:ff9b::/96")
 _IPV4_BITS = 0xFFFFFFFF
+_NEVER_PUBLIC = (
+    IPv4Network("192.0.0.0/24"),  # protocol assignments; a cloud has its metadata at 192.0.0.192
+    IPv4Network("192.88.99.0/24"),  # relays of 6to4
+    IPv4Network("168.63.129.16/32"),  # the agent of the host in Azure: a public address that only its guests reach
+    IPv6Network("2001::/23"),
+    IPv6Network("3fff::/20"),  # documentation
+    IPv6Network("5f00::/16"),  # segment routing
+    IPv6Network("64:ff9b:1::/48"),  # NAT64 of a private network
+)
+"""Networks that some releases of Python call global."""
 
 
 class AddressRefusedError(OSError):
@@ -54,6 +64,8 @@ class AddressGuard:
 def is_public(address: IPAddress) -> bool:
     """Whether it is a unicast address of the public internet."""
     if not address.is_global or address.is_multicast or address.is_reserved:
+        return False
+    if any(address in network for network in _NEVER_PUBLIC):
         return False
     if isinstance(address, IPv4Address):
         return True

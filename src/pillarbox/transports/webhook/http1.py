@@ -20,7 +20,7 @@ _START = b"HTTP/1."
 _HEADERS_END = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?:[ \t][^\r\n]*)?(?:\r?\n|\Z)")
 _FIELDS = re.compile(
-    rb"^(content-length|transfer-encoding|connection|retry-after|location|date):[ \t]*([^\r\n]*?)[ \t]*\r?$",
+    rb"^(content-length|transfer-encoding|connection|retry-after|location|date):([^\r\n]*)\r?$",
     re.I | re.M,
 )
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
@@ -101,8 +101,8 @@ class ResponseParser:
 
     def _read_fields(self, lines: bytes, status: int, *, is_1_1: bool) -> None:
         fields = self._fields
-        for name, value in _FIELDS.findall(lines):
-            lower = name.lower()
+        for name, padded in _FIELDS.findall(lines):
+            lower, value = name.lower(), padded.strip(b" \t")
             if lower == b"content-length" and fields.get(lower, value) != value:
                 raise InvalidResponseError("the response has two lengths")
             fields[lower] = value if lower not in fields else fields[lower] + b"," + value

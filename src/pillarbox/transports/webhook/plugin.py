@@ -19,6 +19,7 @@ from pillarbox.core.transport import Address, Transport
 from pillarbox.plugins import TransportDiagnosis, TransportPlugin
 from pillarbox.settings import ByteSize, Flag, Pairs, Span, Text, Texts, Whole, about, check_settings, setting
 from pillarbox.settings.shared import ca_file_setting, connect_timeout_setting
+from pillarbox.settings.urls import port_of
 from pillarbox.transports.address_template import PLACEHOLDERS, AddressTemplate
 from pillarbox.transports.webhook.guard import AddressGuard
 from pillarbox.transports.webhook.signature import secret_key
@@ -177,10 +178,14 @@ class HttpEndpoint:
             )
         if not re.fullmatch(r"[0-9A-Za-z._:-]+", host):
             raise ConfigurationError("the host of a webhook has characters that no host has; write it in ASCII (xn--…)")
+        if ":" not in host and not all(0 < len(label) < 64 for label in host.removesuffix(".").split(".")):
+            raise ConfigurationError(
+                "the host of a webhook has an empty part, or one of over 63 characters; correct it"
+            )
         if re.fullmatch(r"[0-9.]+", host) and not _is_ipv4(host):
             raise ConfigurationError("the host of a webhook is not an IPv4 address; write four numbers, or a name")
         _check_target(url)
-        return cls(scheme=parts.scheme, host=host, port=port or _PORTS[parts.scheme], base=url)
+        return cls(scheme=parts.scheme, host=host, port=port_of(port, _PORTS[parts.scheme]), base=url)
 
     @property
     def origin(self) -> tuple[str, str, int]:
@@ -197,8 +202,12 @@ class HttpEndpoint:
         return f"{self.scheme}://{self.authority}"
 
     def join(self, path: str) -> str:
-        """The URL of a path below this one."""
-        return f"{self.base.rstrip('/')}/{path.lstrip('/')}" if path else self.base
+        """The URL of a path below this one. The query of this one stays, behind that of the path."""
+        if not path:
+            return self.base
+        base, _, query = self.base.partition("?")
+        joined = f"{base.rstrip('/')}/{path.lstrip('/')}"
+        return f"{joined}{'&' if '?' in joined else '?'}{query}" if query else joined
 
 
 def check_keys(secrets: Sequence[str]) -> tuple[bytes, ...]:

@@ -77,6 +77,7 @@ class WebhookVerifier:
     def verify(self, headers: Mapping[str, str], body: bytes) -> VerifiedWebhook:
         """What the signature proves. `headers`: those of the request, in any case. Raises WebhookVerificationError."""
         message_id, written, signatures = _read(headers, (ID, TIMESTAMP, SIGNATURE))
+        signed_id = message_id.encode(errors="surrogatepass")  # servers decode bytes that are not UTF-8 to surrogates
         if not (written.isascii() and written.isdecimal() and len(written) <= 12):
             raise WebhookVerificationError(f"{TIMESTAMP} is not a number of seconds; the request is not a webhook")
         timestamp = int(written)
@@ -86,7 +87,7 @@ class WebhookVerifier:
                 f"{TIMESTAMP} is {abs(age):.0f} s {'ago' if age > 0 else 'ahead'}, more than the tolerance of "
                 f"{self._tolerance:g} s; check the clocks of sender and receiver"
             )
-        signed = b"%s.%s.%s" % (message_id.encode(), written.encode(), body)
+        signed = b"%s.%s.%s" % (signed_id, written.encode(), body)
         if not self._matches(signed, signatures):
             raise WebhookVerificationError(
                 f"no signature in {SIGNATURE} matches; check that the secret is the sender's and the body is unchanged"
@@ -95,7 +96,7 @@ class WebhookVerifier:
 
     def _matches(self, signed: bytes, signatures: str) -> bool:
         given = [
-            text.encode()
+            text.encode(errors="replace")
             for version, _, text in (one.partition(",") for one in signatures.split(" ")[:_MAX_SIGNATURES])
             if version == VERSION
         ]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pillarbox.core.errors import ConfigurationError
 from pillarbox.transports.kafka.plugin import KafkaAddress, KafkaEndpoint, KafkaOptions
 from pillarbox.transports.kafka.records import due_of, failed_headers, incoming_of
 
@@ -57,6 +58,25 @@ def test_neither_user_nor_password_nor_client_settings_are_shown() -> None:
 
 def test_settings_of_the_client_are_passed_on() -> None:
     assert settings("kafka://k1", client={"compression.type": "lz4"})["compression.type"] == "lz4"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "acks",
+        "partitioner",
+        "message.timeout.ms",
+        "topic.acks",
+        "topic.partitioner",
+        "topic.message.timeout.ms",
+        "default.topic.config",
+        "enable.idempotence",
+        "group.id",
+    ],
+)
+def test_a_setting_on_which_delivery_depends_is_rejected_under_each_of_its_names(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=name):
+        settings("kafka://k1", client={name: "1"})
 
 
 def test_addresses_with_one_topic_are_equal() -> None:

@@ -27,6 +27,10 @@ def rejected(make: Any, *arguments: Any, **options: Any) -> str:
         "https:///path",
         "https://host:port/",
         "https://host:99999/",
+        "https://host:0/",
+        "https://a..b/",
+        "https://.host/",
+        f"https://{'a' * 64}.example/",
         "https://us3r:passw0rd@host/",
         "https://ho st/",
         "https://host/a b",
@@ -67,6 +71,9 @@ def test_an_endpoint_shows_scheme_host_and_port_only() -> None:
         ("https://host/", "a", "https://host/a"),
         ("https://host/base", "/a/b?c", "https://host/base/a/b?c"),
         ("https://host/base/", "/a", "https://host/base/a"),
+        ("https://host/base?token=1", "/a", "https://host/base/a?token=1"),
+        ("https://host?token=1", "/a?b=2", "https://host/a?b=2&token=1"),
+        ("https://host/base?token=1", "", "https://host/base?token=1"),
     ],
 )
 def test_a_path_is_below_the_url_of_the_transport(base: str, path: str, joined: str) -> None:

@@ -75,6 +75,37 @@ async def test_the_error_names_every_reason_once() -> None:
         await Attempts({}).dial(ENDPOINT, BaseConnection)
 
 
+@pytest.mark.parametrize("name", ["a..b", "a" * 64])
+async def test_a_name_that_cannot_be_looked_up_is_unreachable(name: str) -> None:
+    endpoint = HttpEndpoint(scheme="http", host=name, port=1, base="")
+    with pytest.raises(ConnectFailedError):
+        await Dialer(AddressGuard(), tls_context("")).dial(endpoint, BaseConnection)
+
+
+async def test_a_connection_that_is_made_too_late_is_closed() -> None:
+    """An attempt that ends in the turn in which the connecting is cancelled."""
+    made = asyncio.Event()
+    aborted: list[str] = []
+
+    class Late(BaseConnection):
+        def abort(self) -> None:
+            aborted.append("late")
+
+    class OneAttempt(Attempts):
+        async def _dial(self, endpoint: HttpEndpoint, info: Attempt, protocol: Any) -> Any:
+            await made.wait()
+            connecting.cancel()
+            return Late()
+
+    connecting = asyncio.ensure_future(OneAttempt({"1.1.1.1": None}).dial(ENDPOINT, BaseConnection))
+    await asyncio.sleep(0.005)
+    made.set()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+    await asyncio.sleep(0)
+    assert aborted == ["late"]
+
+
 async def test_a_name_is_resolved_once_for_several_connections_and_again_after_a_failure() -> None:
     asked: list[str] = []
 
@@ -109,3 +140,19 @@ async def test_a_cancelled_connection_does_not_cancel_the_resolution_of_others()
     first.cancel()
     release.set()
     assert await second == [info("1.1.1.1")]
+
+
+async def test_the_addresses_of_a_name_are_asked_for_again_after_some_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    async def resolve(host: str, port: int) -> list[Attempt]:
+        asked.append(host)
+        return [info("1.1.1.1")]
+
+    kept = KeptAddresses(resolve)
+    await kept("a", 1)
+    await kept("a", 1)
+    assert asked == ["a"]
+    monkeypatch.setattr(connection, "KEPT", -1.0)
+    await kept("a", 1)
+    assert asked == ["a", "a"]

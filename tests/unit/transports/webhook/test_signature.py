@@ -148,6 +148,14 @@ def test_a_signature_that_is_not_ascii_is_rejected() -> None:
     assert "no signature" in refusal(signed(b"body") | {"webhook-signature": "v1,подпись"}, b"body")
 
 
+@pytest.mark.parametrize("name", ["webhook-id", "webhook-signature"])
+@pytest.mark.parametrize("bad", [chr(0xDCFF), chr(0xD800)])
+def test_bytes_that_are_not_text_are_rejected(name: str, bad: str) -> None:
+    """aiohttp decodes such a byte of a header to a lone surrogate."""
+    headers = signed(b"body")
+    assert "no signature" in refusal(headers | {name: f"v1,{bad}"}, b"body")
+
+
 @pytest.mark.parametrize("secret", ["", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_", "whsec_%%%%", "whsec_YWJj"])
 def test_an_invalid_secret_is_rejected_and_not_quoted(secret: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
