@@ -84,7 +84,7 @@ async def test_a_name_that_cannot_be_looked_up_is_unreachable(name: str) -> None
 
 async def test_a_connection_that_is_made_too_late_is_closed() -> None:
     """An attempt that ends in the turn in which the connecting is cancelled."""
-    made = asyncio.Event()
+    begun, made = asyncio.Event(), asyncio.Event()
     aborted: list[str] = []
 
     class Late(BaseConnection):
@@ -93,12 +93,13 @@ async def test_a_connection_that_is_made_too_late_is_closed() -> None:
 
     class OneAttempt(Attempts):
         async def _dial(self, endpoint: HttpEndpoint, info: Attempt, protocol: Any) -> Any:
+            begun.set()
             await made.wait()
             connecting.cancel()
             return Late()
 
     connecting = asyncio.ensure_future(OneAttempt({"1.1.1.1": None}).dial(ENDPOINT, BaseConnection))
-    await asyncio.sleep(0.005)
+    await begun.wait()
     made.set()
     with pytest.raises(asyncio.CancelledError):
         await connecting
