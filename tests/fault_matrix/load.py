@@ -306,14 +306,23 @@ CONTENT = Section(
             fault="payloads of 200 MB",
             shows="refused at record time, and by the table",
             postgresql=shown(
-                "extremes/test_payloads.py::test_200_mb_are_refused_at_record",
-                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table",
+                "extremes/test_payloads.py::test_200_mb_are_refused_at_record[postgres-1 MiB]",
+                "extremes/test_payloads.py::test_200_mb_are_refused_at_record[postgres-64 MiB]",
+                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table[postgres-1 MiB]",
+                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table[postgres-64 MiB]",
             ),
-            mariadb=partly(
-                "the packet limit refuses it; its table has no limit",
+            mariadb=shown(
+                "extremes/test_payloads.py::test_200_mb_are_refused_at_record[mariadb-1 MiB]",
+                "extremes/test_payloads.py::test_200_mb_are_refused_at_record[mariadb-64 MiB]",
+                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table[roomy_mariadb-64 MiB]",
                 "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_packet_limit_of_mariadb",
             ),
-            sqlite=shown("extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table"),
+            sqlite=shown(
+                "extremes/test_payloads.py::test_200_mb_are_refused_at_record[sqlite-1 MiB]",
+                "extremes/test_payloads.py::test_200_mb_are_refused_at_record[sqlite-64 MiB]",
+                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table[sqlite-1 MiB]",
+                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table[sqlite-64 MiB]",
+            ),
             rabbitmq=_REFUSED_BEFORE,
             kafka=_REFUSED_BEFORE,
             nats=_REFUSED_BEFORE,
