@@ -89,6 +89,7 @@ class Proxy:
             await asyncio.wait({there, back})
             self._ends -= {writer, broker_writer}
             self._tasks -= {there, back}
+        writer.transport.abort()  # the target may refuse
 
     async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, spoken: bool) -> None:
         with suppress(OSError):
