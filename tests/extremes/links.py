@@ -74,6 +74,10 @@ def is_commit_reply(message: bytes) -> bool:
     return message[:1] == b"C" and message[5:] == b"COMMIT\x00"
 
 
+def is_notification(message: bytes) -> bool:
+    return message[:1] == b"A"
+
+
 def is_settlement(message: bytes) -> bool:
     """Return whether it is the row that answers a settlement; the server sends it after the commit."""
     return message[:1] == b"D" and message[5:7] == b"\x00\x03"
@@ -210,9 +214,9 @@ class FaultyProxy:
         """Break every connection; accept new ones."""
         self._run(self._link.reset())
 
-    def lead_to(self, port: int) -> None:
+    def lead_to(self, port: int, *, host: str = "127.0.0.1") -> None:
         """Break every connection; new ones reach another server."""
-        self._link.forward_to(port)
+        self._link.forward_to(port, host=host)
         self.reset()
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """Faults of the database, and of the connection to it."""
 
-from tests.fault_matrix.cells import Row, Section, missing, not_applicable, partly, shown
+from tests.fault_matrix.cells import Row, Section, not_applicable, shown
 
 _A_FILE = not_applicable("SQLite is a file, without a server and without a connection")
 _OF_THE_DATABASE = not_applicable("a fault of the database; the transport is RabbitMQ or a handler")
@@ -35,11 +35,16 @@ DATABASES = Section(
             fault="the primary is killed under load, and its replica is promoted",
             shows="synchronous: lost 0; asynchronous: the loss is found",
             postgresql=shown(
-                "drills/test_failover.py::test_a_synchronous_failover_loses_nothing",
-                "drills/test_failover.py::test_an_asynchronous_failover_loses_what_the_replica_had_not_received",
+                "drills/test_failover.py::test_a_synchronous_failover_loses_nothing[postgres-]",
+                "drills/test_failover.py::"
+                "test_an_asynchronous_failover_loses_what_the_replica_had_not_received[postgres-]",
                 "integration/deployment/test_failover.py::test_a_relay_finds_the_primary_and_follows_a_promotion",
             ),
-            mariadb=missing("no replica of MariaDB is promoted"),
+            mariadb=shown(
+                "drills/test_failover.py::test_a_synchronous_failover_loses_nothing[mariadb-]",
+                "drills/test_failover.py::"
+                "test_an_asynchronous_failover_loses_what_the_replica_had_not_received[mariadb-]",
+            ),
             sqlite=_A_FILE,
             rabbitmq=_OF_THE_DATABASE,
             kafka=_OF_THE_DATABASE,
@@ -111,7 +116,7 @@ DATABASES = Section(
                     f"extremes/test_conflicts.py::test_a_stale_snapshot_is_an_error_of_the_driver[sqlite-{work}]"
                     for work in _WORKS
                 ),
-                # A relay begins its writes with the lock of the writer: it meets SQLITE_BUSY, and never a stale snapshot.
+                # A relay begins its writes with the lock of the writer: it meets no stale snapshot.
                 "extremes/test_conflicts.py::test_a_relay_waits_for_a_lock_that_is_held_for_too_long[sqlite-file]",
                 "integration/record/test_driver_errors.py::test_a_busy_error_of_sqlite_is_raised_unchanged",
                 "integration/inbox/test_errors.py::test_a_busy_error_of_sqlite_is_raised_unchanged",
@@ -212,8 +217,8 @@ DATABASES = Section(
             name="notify-lost",
             fault="NOTIFY is lost, or the session that listens is terminated",
             shows="the poll finds the event; order kept",
-            postgresql=partly(
-                "wake-up p99 is not measured",
+            postgresql=shown(
+                "extremes/test_notifications.py::test_events_wait_at_most_for_the_poll_if_notifications_are_lost",
                 "faults/test_takeover.py::test_a_relay_whose_session_is_terminated_continues_in_order",
                 "integration/postgres/test_wakeup.py::test_a_new_session_takes_the_sleep_lock_again",
                 "integration/postgres/test_wakeup.py::test_an_event_committed_after_the_relay_slept_is_delivered",

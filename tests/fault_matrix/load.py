@@ -22,18 +22,18 @@ LOAD = Section(
             name="backlog-of-millions",
             fault="a backlog of millions",
             shows="rows read by a fetch, whatever the depth",
-            postgresql=partly(
-                "statements over large tables; no relay drains millions",
+            postgresql=shown(
+                "extremes/test_backlogs.py::test_a_million_pending_events_cost_a_fetch_no_more[postgres]",
                 "plans/test_reads_and_writes.py::test_a_fetch_of_ready_messages",
                 "plans/test_reads_and_writes.py::test_a_fetch_of_due_messages",
             ),
-            mariadb=partly(
-                "statements over tens of thousands of rows; no relay drains millions",
+            mariadb=shown(
+                "extremes/test_backlogs.py::test_a_million_pending_events_cost_a_fetch_no_more[mariadb]",
                 "plans/test_mariadb.py::test_a_fetch_of_ready_messages",
                 "plans/test_mariadb.py::test_a_fetch_of_due_messages",
             ),
-            sqlite=partly(
-                "statements over 20,000 rows; no relay drains millions",
+            sqlite=shown(
+                "extremes/test_backlogs.py::test_a_million_pending_events_cost_a_fetch_no_more[sqlite]",
                 "integration/sqlite/test_work.py::test_fetches_do_not_scan_the_backlog",
             ),
             rabbitmq=_OF_THE_STORE,
@@ -51,9 +51,12 @@ LOAD = Section(
                 "plans/test_reads_and_writes.py::test_a_fetch_from_a_queue_of_100000",
                 "plans/test_reads_and_writes.py::test_a_fetch_of_one_lane_whose_key_is_blocked",
             ),
-            mariadb=partly("20,000 events", "plans/test_mariadb.py::test_a_fetch_from_a_queue_of_20000"),
-            sqlite=partly(
-                "20,000 events",
+            mariadb=shown(
+                "extremes/test_backlogs.py::test_100000_events_behind_a_blocked_key_cost_a_fetch_no_more[mariadb]",
+                "plans/test_mariadb.py::test_a_fetch_from_a_queue_of_20000",
+            ),
+            sqlite=shown(
+                "extremes/test_backlogs.py::test_100000_events_behind_a_blocked_key_cost_a_fetch_no_more[sqlite]",
                 "integration/sqlite/test_work.py::test_fetching_more_of_a_queue_costs_only_the_batch",
             ),
             rabbitmq=_OF_THE_STORE,
@@ -92,14 +95,17 @@ LOAD = Section(
             name="scheduled-1000000",
             fault="1,000,000 scheduled events",
             shows="other events are not delayed; memory does not grow",
-            postgresql=shown("extremes/test_backlogs.py::test_a_million_scheduled_events_delay_no_other_event"),
-            mariadb=partly(
-                "fetches beside 50,000 scheduled events, without a relay; its memory is not measured",
+            postgresql=shown(
+                "extremes/test_backlogs.py::test_a_million_scheduled_events_delay_no_other_event[postgres]"
+            ),
+            mariadb=shown(
+                "extremes/test_backlogs.py::test_a_million_scheduled_events_delay_no_other_event[mariadb]",
+                "plans/test_mariadb.py::test_scheduled_events_of_a_key_cost_its_other_events_nothing",
                 "plans/test_mariadb.py::test_a_fetch_of_ready_messages",
                 "plans/test_mariadb.py::test_a_fetch_of_due_messages",
             ),
-            sqlite=partly(
-                "fetches beside 20,000 scheduled events, without a relay; its memory is not measured",
+            sqlite=shown(
+                "extremes/test_backlogs.py::test_a_million_scheduled_events_delay_no_other_event[sqlite]",
                 "integration/sqlite/test_work.py::test_fetches_do_not_scan_the_backlog",
             ),
             rabbitmq=_OF_THE_STORE,
