@@ -70,20 +70,21 @@ LOAD = Section(
             name="long-transaction",
             fault="a transaction stays open, so that delivered rows bloat the table",
             shows="a fetch reads at most three times the pages; lost 0",
-            postgresql=partly(
-                "as many delivered rows as in minutes of load, not an hour",
+            postgresql=shown(
                 "extremes/test_bloat.py::test_a_fetch_reads_at_most_three_times_the_pages[postgres]",
                 "extremes/test_bloat.py::test_an_event_of_a_long_writer_is_delivered[postgres]",
                 "extremes/test_bloat.py::test_nothing_is_lost_and_fetches_recover[postgres]",
                 "integration/postgres/test_low_water_marks.py",
             ),
-            mariadb=partly(
-                "as many delivered rows as in minutes of load, not an hour",
+            mariadb=shown(
                 "extremes/test_bloat.py::test_a_fetch_reads_at_most_three_times_the_pages[mariadb]",
                 "extremes/test_bloat.py::test_an_event_of_a_long_writer_is_delivered[mariadb]",
                 "extremes/test_bloat.py::test_nothing_is_lost_and_fetches_recover[mariadb]",
             ),
-            sqlite=missing("a long reader keeps the WAL from being truncated; not tested"),
+            sqlite=shown(
+                "extremes/test_bloat.py::test_a_fetch_reads_at_most_three_times_the_pages[sqlite]",
+                "extremes/test_bloat.py::test_nothing_is_lost_and_fetches_recover[sqlite]",
+            ),
             rabbitmq=_OF_THE_STORE,
             kafka=_OF_THE_STORE,
             nats=_OF_THE_STORE,
