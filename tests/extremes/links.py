@@ -95,7 +95,7 @@ def is_mariadb_commit(sent: bytes) -> bool:
 
 def is_mariadb_settlement(sent: bytes) -> bool:
     """Return whether the last request is the COMMIT of a transaction that removes messages."""
-    return is_mariadb_commit(sent) and b"DELETE m FROM `outbox_message`" in sent.rpartition(b"START TRANSACTION")[2]
+    return is_mariadb_commit(sent) and b"DELETE m FROM " in sent.rpartition(b"START TRANSACTION")[2]
 
 
 @dataclass(slots=True)
