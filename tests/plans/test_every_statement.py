@@ -101,7 +101,7 @@ NOT_EXPLAINED = {
     "schema_create_migrations",
     *("begin_parts", "undo_parts", "end_parts"),
     *("create_history_days", "drop_history_days", "history_day", "skip_in_flight", "appended_row"),
-    *("add_part", "positions_for", "or_positions", "session_setting"),
+    *("add_part", "session_setting"),
     *SCRIPTS,
 }
 _NUMBER = re.compile(r"(?:LIMIT|OFFSET) :([a-z_]+)")

@@ -15,7 +15,9 @@ from pillarbox.stores.mariadb import MariaDBStore
 from tests.integration.mariadb.session import Session
 
 OUTCOMES: Sequence[Outcome] = (DELIVERED, Retry(delay=9, error="e"), Dead(error="e"), Dead(error="e", block=True))
-SIZES = [(1, 1), (10, 8), (500, 500), (1000, 500), (4000, 500)]
+Size = tuple[int, int, int]
+"""Committed rows, messages in flight, and rows of the open transaction."""
+SIZES = [(1, 1, 100), (10, 8, 100), (80, 80, 1), (500, 500, 1), (500, 500, 100), (1000, 500, 100), (4000, 500, 100)]
 
 
 async def in_flight(store: MariaDBStore, sql: Session, rows: int, count: int) -> tuple[list[Message], Epochs]:
@@ -30,26 +32,32 @@ async def in_flight(store: MariaDBStore, sql: Session, rows: int, count: int) ->
     return messages, epochs
 
 
-@pytest.mark.parametrize(("rows", "count"), SIZES)
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("outcomes", [OUTCOMES[:1], OUTCOMES[1:2], OUTCOMES], ids=["delivered", "retry", "all"])
 async def test_a_settlement_does_not_wait_for_a_producer(
-    store: MariaDBStore, sql: Session, other_session: Session, outcomes: Sequence[Outcome], rows: int, count: int
+    store: MariaDBStore,
+    sql: Session,
+    other_session: Session,
+    outcomes: Sequence[Outcome],
+    size: Size,
 ) -> None:
+    rows, count, opened = size
     messages, epochs = await in_flight(store, sql, rows, count)
     await other_session.execute("BEGIN")
-    await other_session.insert(100, first=rows + 1, key="concat('key-', seq % 100)")
+    await other_session.insert(opened, first=rows + 1, key="concat('key-', seq % 100)")
     decisions = [Decision(message, outcomes[n % len(outcomes)], "orders") for n, message in enumerate(messages)]
     assert (await store.writes.settle(epochs, decisions)).count == count
 
 
-@pytest.mark.parametrize(("rows", "count"), SIZES)
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("write", ["hold", "count"])
 async def test_other_writes_do_not_wait_for_a_producer(
-    store: MariaDBStore, sql: Session, other_session: Session, write: str, rows: int, count: int
+    store: MariaDBStore, sql: Session, other_session: Session, write: str, size: Size
 ) -> None:
+    rows, count, opened = size
     messages, epochs = await in_flight(store, sql, rows, count)
     await other_session.execute("BEGIN")
-    await other_session.insert(100, first=rows + 1, key="concat('key-', seq % 100)")
+    await other_session.insert(opened, first=rows + 1, key="concat('key-', seq % 100)")
     resolved = [Resolved(message, "orders") for message in messages]
     written: Settled = await (
         store.writes.hold(epochs, resolved, Held.PARKED)

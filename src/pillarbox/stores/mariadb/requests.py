@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection
 from typing import NamedTuple
 
 from pillarbox.core.errors import RowsRefusedError
@@ -80,11 +80,10 @@ class MariaDBRequests:
         if again:
             yield self._sql("request_retry"), {"requests": again}
         for actions in (("dead_letter",), ("discard", "dead_letter")):
-            chosen = [(request.id or 0, request.destination) for request in done if request.action in actions]
-            where, named = positions(self._sql, chosen)
+            chosen = [[request.id or 0, request.destination] for request in done if request.action in actions]
             statement = "request_dead_letter" if actions == ("dead_letter",) else "remove_positions"
             if chosen:
-                yield self._sql(statement, positions=where), named
+                yield self._sql(statement), {"positions": chosen}
         ids = [request.request_id for request in done]
         yield self._sql("request_close"), {"requests": [request.request_id for request in requests], "done": ids}
         if single := [request.request_id for request in done if request.bulk_action_id is None]:
@@ -92,17 +91,3 @@ class MariaDBRequests:
         bulk = Counter(request.bulk_action_id for request in done if request.bulk_action_id is not None)
         if bulk:
             yield self._sql("request_bulk_progress"), {"bulk_actions": [[*entry] for entry in sorted(bulk.items())]}
-
-
-def positions(sql: Callable[..., str], places: Iterable[tuple[int, str]]) -> tuple[str, Mapping[str, object]]:
-    """A condition for messages at these positions, and its parameters: sequences of each destination."""
-    ids: defaultdict[str, list[int]] = defaultdict(list)
-    for sequence, destination in places:
-        ids[destination].append(sequence)
-    given: dict[str, object] = {}
-    groups: list[str] = []
-    for number, (destination, sequences) in enumerate(ids.items()):
-        name = "place_" + "".join(chr(ord("a") + int(digit)) for digit in str(number))
-        given[name] = destination
-        groups.append(sql("positions_for", name=f":{name}", sequences=str(sequences)[1:-1]))
-    return f" {sql('or_positions')} ".join(groups), given

@@ -30,7 +30,7 @@ from pillarbox.stores.admin.requests import SqlRequests
 from pillarbox.stores.mariadb.connection import MariaDBStoreConnection, Steps
 from pillarbox.stores.mariadb.engine import MariaDBEngine
 from pillarbox.stores.mariadb.lanes import microseconds
-from pillarbox.stores.mariadb.requests import MariaDBRequests, positions
+from pillarbox.stores.mariadb.requests import MariaDBRequests
 from pillarbox.stores.mariadb.statements import MariaDBStatements
 from pillarbox.stores.refused_rows import IsolatingWriter, halve, refusal_text
 
@@ -90,8 +90,8 @@ class MariaDBWrites:
             yield self._sql("deliver", "at_once"), given
         if self._ledger:
             yield self._sql("ledger_delivered", "at_once"), given
-        where, named = positions(self._sql, ((entry.id, entry.destination) for entry in entries))
-        return Settled(count=(yield self._sql("remove_positions", positions=where), named).affected)
+        given = {"positions": [[entry.id, entry.destination] for entry in entries]}
+        return Settled(count=(yield self._sql("remove_positions"), given).affected)
 
     def _settle(self, entries: Entries) -> Steps[Settled]:
         outcomes = {entry.outcome for entry in entries}

@@ -20,13 +20,12 @@ UPDATE JSON_TABLE(:requests, '$[*]' COLUMNS (id BIGINT PATH '$[0]', destination 
 
 -- name: request_dead_letter
 -- Copy pending messages to the dead letters, because an operator wants their keys to go on.
--- example: positions=positions_for
 INSERT INTO {dead_letter} ({dead_columns})
-SELECT id, event_id, destination, {about}, ordering_key, "key", {content}, occurred_at,
-       recorded_at, attempts, deferrals, coalesce(last_error, 'dead-lettered by an operator'),
-       coalesce(first_failed_at, {now}), last_attempt_at
-  FROM {message} WHERE {positions}
- ORDER BY id
+SELECT m.id, m.event_id, m.destination, {about:m.}, m.ordering_key, m."key", {content:m.}, m.occurred_at,
+       m.recorded_at, m.attempts, m.deferrals, coalesce(m.last_error, 'dead-lettered by an operator'),
+       coalesce(m.first_failed_at, {now}), m.last_attempt_at
+  FROM {positions} STRAIGHT_JOIN {message} AS m FORCE INDEX (PRIMARY) ON m.id = a.id AND m.destination = a.destination
+ ORDER BY m.id
 
 -- name: request_close
 -- Close requests with their results.

@@ -69,19 +69,13 @@ JSON_TABLE(:delivered, '$[*]' COLUMNS (id BIGINT PATH '$[0]', destination VARCHA
   resolved VARCHAR(255) {bytewise} PATH '$[2]', seconds DOUBLE PATH '$[3]', outcome VARCHAR(9) {bytewise} PATH '$[4]' DEFAULT 'delivered' ON EMPTY)) AS a
 
 -- name: remove_positions
--- Delete messages at positions: the parts of `positions_for`, with `or_positions` between them. By the primary key, also where most
--- of the table is deleted: a scan would wait for rows of open transactions.
--- example: positions=positions_for
-DELETE m FROM {message} AS m FORCE INDEX (PRIMARY) WHERE {positions}
+-- Delete messages at positions. They are looked up one by one: for most of a small table, MariaDB scans it in place of ranges of an
+-- index, also of one that is forced, and a scan waits for rows of open transactions.
+DELETE m FROM {positions} STRAIGHT_JOIN {message} AS m FORCE INDEX (PRIMARY) ON m.id = a.id AND m.destination = a.destination
 
--- name: positions_for
--- Match positions with one destination: a part of remove_positions and request_dead_letter.
--- example: name=:destination sequences=41
-(destination = {name} AND id IN ({sequences}))
-
--- name: or_positions
--- Match either part.
-OR
+-- fragment: positions
+-- A list of positions, as rows.
+JSON_TABLE(:positions, '$[*]' COLUMNS (id BIGINT PATH '$[0]', destination VARCHAR(255) {bytewise} PATH '$[1]')) AS a
 
 -- name: dead_letter
 -- Copy messages without attempts left to the dead letters.
