@@ -72,6 +72,15 @@ async def test_applying_twice_changes_nothing(empty_postgres_url: str) -> None:
     assert dump(empty_postgres_url) == before
 
 
+async def test_a_database_that_cannot_store_every_text_is_rejected(postgres_server: PostgresServer, sql: Sql) -> None:
+    await sql.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    try:
+        with pytest.raises(SchemaError, match="has the encoding LATIN1"):
+            await applied(postgres_server.url("latin"))
+    finally:
+        await sql.execute("DROP DATABASE latin")
+
+
 async def test_concurrent_processes_run_each_migration_once(empty_postgres_url: str) -> None:
     apply = [sys.executable, "-m", "pillarbox", "schema", "apply", "--json"]
     environment = {"PILLARBOX_STORE": empty_postgres_url, "PYTHONPATH": ":".join(sys.path)}
