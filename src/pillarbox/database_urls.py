@@ -7,9 +7,8 @@ The store has its own driver, so the driver in the URL does not matter.
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl, quote, urlencode
 
-_WITH_DRIVER = re.compile(r"(postgresql|postgres|mariadb|mysql|sqlite)\+[a-z0-9_]+(://.*)", re.DOTALL)
+_URL = re.compile(r"(postgresql|postgres|mariadb|mysql|sqlite)(\+[a-z0-9_]+)?(://.*)", re.DOTALL)
 _DRIVER_PARAMETERS = frozenset(
     (
         "async_fallback",
@@ -21,19 +20,40 @@ _DRIVER_PARAMETERS = frozenset(
     )
 )
 """Parameters for the driver of the application, which mean nothing to the store's."""
+_LIBPQ_PARAMETERS = frozenset(
+    (
+        "channel_binding",
+        "connect_timeout",
+        "fallback_application_name",
+        "gssencmode",
+        "keepalives",
+        "keepalives_count",
+        "keepalives_idle",
+        "keepalives_interval",
+        "load_balance_hosts",
+        "sslcompression",
+    )
+)
+"""Parameters for libpq itself. The store's driver would send them to the server, which refuses them."""
+_REQUIRED = "channel_binding=require"
+"""What cannot be left out: the store refuses it."""
 _RENAMED = {"ssl": "sslmode"}
 """SQLAlchemy's asyncpg → PostgreSQL."""
 
 
 def plain_url(url: str) -> str:
-    """The URL without a driver of SQLAlchemy; a URL without a driver is returned as it is."""
-    found = _WITH_DRIVER.fullmatch(url)
+    """The URL without a driver of SQLAlchemy, and without parameters that only another client understands."""
+    found = _URL.fullmatch(url)
     if found is None:
         return url
-    address, has_query, query = (found[1] + found[2]).partition("?")
-    kept = [
-        (_RENAMED.get(name, name), value)
-        for name, value in parse_qsl(query, keep_blank_values=True)
-        if name not in _DRIVER_PARAMETERS
-    ]
-    return f"{address}?{urlencode(kept, safe='/', quote_via=quote)}" if has_query and kept else address
+    scheme, driver, rest = found.groups()
+    address, _, query = (scheme + rest).partition("?")
+    left_out = _DRIVER_PARAMETERS if driver else frozenset[str]()
+    if scheme.startswith("postgres"):
+        left_out |= _LIBPQ_PARAMETERS
+    kept: list[str] = []
+    for parameter in query.split("&"):
+        name, equals, value = parameter.partition("=")
+        if parameter and (name not in left_out or parameter == _REQUIRED):
+            kept.append(f"{_RENAMED.get(name, name) if driver else name}{equals}{value}")
+    return f"{address}?{'&'.join(kept)}" if kept else address

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pillarbox import Inbox
 from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
-from pillarbox.core.statistics import OutcomeStatistics
+from pillarbox.core.statistics import ConsumerStatistics, OutcomeStatistics
 from tests.console.serving import serving
 from tests.console.watching import watched
 from tests.integration.cli.conftest import Stock
@@ -39,6 +40,8 @@ def long_and_wide(sqlite_url: str) -> Stock:
     )
     stock.settle(stuck=(Dead(error="no " * 700, block=True), "orders"))
     stock.run(_measure_once_and_pause)
+    with stock.transaction() as transaction:
+        Inbox().add_statistics(transaction, ConsumerStatistics("billing", dead_lettered=9))
     return stock
 
 
@@ -56,6 +59,7 @@ def test_long_wide_and_single_values_are_shown_completely(
                 if width == 390:
                     what_is_in_one_cell_is_in_one_column(visitor.go("/destinations"))
                     bytes_stay_in_line(visitor.go("/event?id=bytes&as=hex"))
+                    long_labels_wrap(visitor.go("/inbox"))
                 visitor.check()
 
 
@@ -104,6 +108,11 @@ def what_is_in_one_cell_is_in_one_column(page: Page) -> None:
     assert state is not None
     assert by is not None
     assert by["x"] > state["x"]
+
+
+def long_labels_wrap(page: Page) -> None:
+    label = page.locator("td[data-label='Dead-lettered, 24 h']")
+    assert label.evaluate("cell => getComputedStyle(cell, '::before').whiteSpace") == "normal"
 
 
 def bytes_stay_in_line(page: Page) -> None:

@@ -14,7 +14,9 @@ from pathlib import Path
 import griffe
 import pytest
 
+from tests.console.serving import chromium
 from tests.docs.pages import PAGES, ROOT, name
+from tests.servers.availability import available
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +117,18 @@ def test_code_is_highlighted_and_pages_can_be_searched(site: Path) -> None:
     found = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))["docs"]
     texts = [one["text"] for one in found if one["location"].startswith("docs/how-to/record-events/")]
     assert any("transaction" in text for text in texts)
+
+
+def test_the_copy_button_copies_commands_without_prompts_and_output(site: Path) -> None:
+    # The theme marks the code while it reads the text to copy.
+    copied = "code => { code.setAttribute('data-md-copying', ''); return code.innerText; }"
+    with available(chromium) as browser:
+        page = browser.new_page()
+        page.goto((site / "docs/how-to/backup-and-recovery/index.html").as_uri())
+        code = page.locator(".highlight code", has_text="destinations pause").first
+        assert "every destination: paused" in code.inner_text()
+        assert code.evaluate(copied).split("\n")[0] == "pillarbox destinations pause --yes"
+        assert "paused" not in code.evaluate(copied)
 
 
 @pytest.mark.parametrize("folder", ["tutorial", "how-to", "reference", "explanation"])

@@ -144,6 +144,8 @@ VALUES: dict[str, dict[str, Any]] = {
     },
     "without extras": {"console": {"enabled": False}, "exporter": {"enabled": False}, "migrations": {"enabled": False}},
     "keda": {"relay": {"autoscaling": {"enabled": True}}},
+    "several transports": {"transports": ["rabbit", "partner_2"], "imagePullSecrets": [{"name": "registry"}]},
+    "handlers only": {"transports": [], "config": '[transports.shop]\nimport = "shop.events:handlers"\n'},
 }
 
 SCALED_OBJECT = {
@@ -261,7 +263,9 @@ def test_every_container_is_restricted_and_runs_an_existing_command(
         assert pod["automountServiceAccountToken"] is False
         check_command(container["args"])
         variables = {one["name"]: one.get("value", "sixteen-characters") for one in container["env"]}
-        for file in ("PILLARBOX_STORE_FILE", "PILLARBOX_TRANSPORT_FILE"):
+        for file in [
+            name for name in variables if re.fullmatch(r"PILLARBOX_(STORE|TRANSPORT(S__.+__URL)?)_FILE", name)
+        ]:
             written = tmp_path / file
             written.write_text("postgresql://app@db/shop" if "STORE" in file else "amqp://app@mq/")
             assert variables[file].startswith("/etc/pillarbox/secret/")
@@ -287,7 +291,8 @@ def test_the_exporter_is_scraped_where_it_listens(tools: Environment, tmp_path: 
 
 def test_the_tables_are_migrated_before_pods_start(tools: Environment, tmp_path: Path) -> None:
     manifests = rendered(tools, tmp_path, VALUES["everything"])
-    job, config = of_kind(manifests, "Job"), of_kind(manifests, "ConfigMap")
+    job, config = of_kind(manifests, "Job"), of_kind(manifests, "ConfigMap", "-schema")
+    assert config_map_of(job["spec"]["template"]["spec"]) == config["metadata"]["name"]
     weights = []
     for hook in (config, job):
         annotations = hook["metadata"]["annotations"]
@@ -296,6 +301,39 @@ def test_the_tables_are_migrated_before_pods_start(tools: Environment, tmp_path:
     assert weights == sorted(weights)
     assert job["spec"]["template"]["spec"]["containers"][0]["args"] == ["schema", "apply"]
     assert config["data"]["pillarbox.toml"] == VALUES["everything"]["config"]
+
+
+def test_the_configuration_of_pods_belongs_to_the_release(tools: Environment, tmp_path: Path) -> None:
+    # Helm neither rolls back nor uninstalls what a hook has created.
+    manifests = rendered(tools, tmp_path, VALUES["everything"])
+    of_release = [one for one in manifests if "helm.sh/hook" not in one["metadata"].get("annotations", {})]
+    config = of_kind(of_release, "ConfigMap")
+    assert config["data"]["pillarbox.toml"] == VALUES["everything"]["config"]
+    pods = [one["spec"]["template"]["spec"] for one in of_release if one["kind"] == "Deployment"]
+    assert {config_map_of(pod) for pod in pods} == {config["metadata"]["name"]}
+
+
+def config_map_of(pod: dict[str, Any]) -> str:
+    [name] = [volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume]
+    return str(name)
+
+
+def test_each_of_several_transports_has_a_key_of_the_secret(tools: Environment, tmp_path: Path) -> None:
+    pod = of_kind(rendered(tools, tmp_path, VALUES["several transports"]), "Deployment", "-relay")["spec"]["template"]
+    assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
+    [container] = pod["spec"]["containers"]
+    variables = {one["name"]: one.get("value") for one in container["env"]}
+    given = {}
+    for name in ("rabbit", "partner_2"):
+        variable = f"PILLARBOX_TRANSPORTS__{name.upper()}__URL_FILE"
+        assert variables[variable] == f"/etc/pillarbox/secret/transport-{name}"
+        given[variable] = str(tmp_path / name)
+        (tmp_path / name).write_text(f"amqp://app@{name.replace('_', '')}/")
+    settings = check_settings(given)
+    assert {name: transport.url for name, transport in settings.transports.items()} == {
+        "rabbit": "amqp://app@rabbit/",
+        "partner_2": "amqp://app@partner2/",
+    }
 
 
 def test_relays_scale_by_backlog(tools: Environment, tmp_path: Path) -> None:
@@ -317,6 +355,9 @@ def test_relays_scale_by_backlog(tools: Environment, tmp_path: Path) -> None:
         ({"consumers": [{"name": "billing", "object": "shop.billing"}]}, "object"),
         ({"relay": {"autoscaling": {"enabled": True, "minReplicas": 9}}}, "minReplicas is 9"),
         ({"secretName": ""}, "secretName"),
+        ({"relay": {"disruptionBudget": {"minAvailable": 0}}}, "set one of them to null"),
+        ({"consumers": [{"name": "console", "object": "shop.billing:consumer"}]}, "name"),
+        ({"transports": ["a-b"]}, "transports"),
     ],
 )
 def test_wrong_values_are_refused(tools: Environment, tmp_path: Path, values: dict[str, Any], why: str) -> None:
@@ -386,6 +427,14 @@ def test_a_unit_runs_an_existing_command_and_waits_for_the_drain(unit: Path) -> 
     assert "KillSignal=SIGTERM" in text
 
 
+def test_units_that_share_a_state_directory_have_one_user() -> None:
+    # systemd gives the directory to the user of the unit that starts: other dynamic users would lose their files.
+    settings = [dict(re.findall(r"^(\w+)=(.+)$", unit.read_text(encoding="utf-8"), re.MULTILINE)) for unit in UNITS]
+    assert {(unit["StateDirectory"], unit["DynamicUser"], unit.get("User")) for unit in settings} == {
+        ("pillarbox", "yes", "pillarbox")
+    }
+
+
 # --- the page
 
 PAGE = ROOT / "docs/how-to/deploy.md"
@@ -409,7 +458,7 @@ def test_the_page_names_files_units_and_keys_that_exist() -> None:
     [secret] = [command for command in TYPED if command.startswith("kubectl create secret")]
     keys = set(re.findall(r"--from-(?:file|literal)=([a-z-]+)=", secret))
     templates = "".join(file.read_text(encoding="utf-8") for file in (CHART / "templates").iterdir())
-    used = re.findall(r"/etc/pillarbox/secret/([a-z-]+)|key: ([a-z-]+)", templates)
+    used = re.findall(r"/etc/pillarbox/secret/([a-z-]+)$|key: ([a-z-]+)$", templates, re.MULTILINE)
     assert keys == {file or variable for file, variable in used}
 
 

@@ -14,6 +14,7 @@ from pillarbox.core.store import MigrationScript
 from pillarbox.integrations.migrations import migrations_for, version_number
 from pillarbox.ops.migration_files import sqlalchemy_text
 from pillarbox.settings.shared import DEFAULT_MAX_PAYLOAD
+from pillarbox.statements import Names
 from pillarbox.stores.migrations import Migrations
 from pillarbox.table_names import DEFAULT_TABLES, TableNames
 
@@ -35,8 +36,12 @@ def exclude_outbox(tables: TableNames = DEFAULT_TABLES, *, then: IncludeObject |
     Alembic compares the default schema of the connection: the tables are then recognized by their names alone.
     """
 
+    aliases = frozenset(Names(prefix=tables.prefix).aliases.values())
+
     def include(item: SchemaItem, name: str | None, kind: str, reflected: bool, compare_to: SchemaItem | None) -> bool:
-        if kind == "table" and name is not None and tables.owns(name):
+        # An alias has the name of another outbox's table. A model of that name is the application's.
+        is_model = name in aliases and (not reflected or compare_to is not None)
+        if kind == "table" and name is not None and tables.owns(name) and not is_model:
             schema: str | None = getattr(item, "schema", None)
             if schema in (None, tables.schema):
                 return False

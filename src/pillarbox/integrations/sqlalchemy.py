@@ -35,6 +35,8 @@ Collected = Event | Callable[[], Event]
 _RECORDING: WeakSet[Any] = WeakSet()
 """Classes of sessions, and single sessions, that record."""
 _PENDING = "pillarbox.collected"
+_COMMITTING = "pillarbox.committing"
+"""The outbox, in a session that has recorded its events and has not committed yet."""
 _BEFORE_ATTACH = "_pillarbox_collected"
 
 
@@ -115,6 +117,12 @@ def _pending(session: Session) -> list[_CollectedEvent]:
 
 
 def _note(session: Session, events: tuple[Collected, ...] | list[Collected]) -> None:
+    if (outbox := session.info.get(_COMMITTING)) is not None:
+        # A listener that runs after ours collects: later would be too late.
+        if not all(isinstance(one, Event) for one in events):
+            session.flush()
+        _record(session, events, outbox)
+        return
     transaction = session.get_nested_transaction() or session.get_transaction()
     _pending(session).extend(_CollectedEvent(collected, transaction) for collected in events)
 
@@ -131,18 +139,23 @@ def _before_commit(session: Session, outbox: Outbox) -> None:
             if entry.transaction is savepoint:
                 entry.transaction = savepoint.parent
         return
-    if not _pending(session):
-        return
-    session.flush()  # the database generates its values, and hooks may collect more
+    session.flush()  # the database generates its values, and listeners may collect more
     while entries := _pending(session):
         session.info[_PENDING] = []
-        collected = [entry.collected for entry in entries]
-        outbox.record(session, *(one if isinstance(one, Event) else one() for one in collected))
+        _record(session, [entry.collected for entry in entries], outbox)
+    session.info[_COMMITTING] = outbox
+
+
+def _record(session: Session, events: tuple[Collected, ...] | list[Collected], outbox: Outbox) -> None:
+    if events:
+        outbox.record(session, *(one if isinstance(one, Event) else one() for one in events))
 
 
 def _ended(session: Session, transaction: SessionTransaction) -> None:
     """What was collected in a transaction and not recorded until its end was rolled back with it."""
     is_outermost = transaction.parent is None
+    if is_outermost:
+        session.info.pop(_COMMITTING, None)
     session.info[_PENDING] = [
         entry
         for entry in _pending(session)

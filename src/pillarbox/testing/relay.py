@@ -168,7 +168,8 @@ class _Attempts:
 
 
 def _described(attempt: Attempt) -> str:
-    return f"{attempt.event_type} to {attempt.destination}, attempt {attempt.number}: {attempt.error}"
+    to = attempt.destination or "no destination"
+    return f"{attempt.event_type} to {to}, attempt {attempt.number}: {attempt.error}"
 
 
 def _run(work: Coroutine[Any, Any, T], instead: str) -> T:

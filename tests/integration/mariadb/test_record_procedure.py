@@ -123,6 +123,12 @@ async def test_the_callers_mode_changes_nothing(store: MariaDBStore, sql: Sessio
     assert await sql.execute("SELECT payload, `key` FROM outbox_message") == [(json.dumps(AWKWARD).encode(), b"it's")]
 
 
+async def test_a_type_that_is_too_long_is_rejected_without_strict_mode_too(store: MariaDBStore, sql: Session) -> None:
+    await sql.execute("SET sql_mode = ''")
+    with pytest.raises(Exception, match="Data too long for column 'event_type'"):
+        await call(sql, "x" * 300, "{}")
+
+
 async def test_the_name_follows_the_prefix(empty_mariadb_url: str) -> None:
     async with (
         aclosing(MariaDBStore(empty_mariadb_url, tables=TableNames(prefix="Shop_"))) as store,

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from sqlalchemy import MetaData, Table
 
+from pillarbox.integrations.alembic import include_object
 from tests.integration.migrations.alembic_project import DRIVERS, AlembicProject
 from tests.integration.migrations.catalog import catalog
 from tests.integration.migrations.database import ALIASES, apply, execute, printed, psql, status, with_driver
@@ -33,6 +35,15 @@ def test_autogenerate_follows_the_models_and_keeps_the_outbox(
     assert execute(url, "SELECT to_regclass('outbox_of_the_users_own') IS NULL") == [(True,)]
     assert catalog(url, "outbox_", "event_outbox", "processed_event") == before
     assert execute(url, "SELECT event_type FROM outbox_message") == [("order.placed",)]
+
+
+def test_a_model_with_the_name_of_an_alias_belongs_to_the_application() -> None:
+    for name in ("processed_event", "event_outbox", "event_outbox_archive"):
+        model = Table(name, MetaData())
+        assert include_object(model, name, "table", False, None)
+        assert include_object(model, name, "table", False, model)
+        assert not include_object(model, name, "table", True, None), "autogenerate would drop it"
+    assert not include_object(Table("outbox_message", MetaData()), "outbox_message", "table", False, None)
 
 
 def test_autogenerate_without_the_filter_would_drop_the_outbox(empty_postgres_url: str, folder: Path) -> None:

@@ -72,6 +72,15 @@ async def test_applying_twice_changes_nothing(empty_postgres_url: str) -> None:
     assert dump(empty_postgres_url) == before
 
 
+async def test_a_database_that_cannot_store_every_text_is_rejected(postgres_server: PostgresServer, sql: Sql) -> None:
+    await sql.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    try:
+        with pytest.raises(SchemaError, match="has the encoding LATIN1"):
+            await applied(postgres_server.url("latin"))
+    finally:
+        await sql.execute("DROP DATABASE latin")
+
+
 async def test_concurrent_processes_run_each_migration_once(empty_postgres_url: str) -> None:
     apply = [sys.executable, "-m", "pillarbox", "schema", "apply", "--json"]
     environment = {"PILLARBOX_STORE": empty_postgres_url, "PYTHONPATH": ":".join(sys.path)}
@@ -117,6 +126,29 @@ async def test_downgrades_undo_the_migrations_one_by_one(postgres_url: str, sql:
     assert "outbox" not in dump(postgres_url)
     assert await applied(postgres_url, aliases=True) == [path.stem for path in MIGRATIONS]
     assert dump(postgres_url) == before
+
+
+@pytest.mark.parametrize("aliases", [False, True])
+async def test_a_downgrade_drops_nothing_of_the_application(empty_postgres_url: str, aliases: bool) -> None:
+    store, connection = PostgresStore(empty_postgres_url), await asyncpg.connect(empty_postgres_url)
+    try:
+        if aliases:
+            await store.schema.apply(aliases=True)
+            await connection.execute("INSERT INTO event_outbox_archive (id) VALUES ('kept')")
+        else:
+            await store.schema.apply()
+            for name in ("event_outbox", "event_outbox_archive", "event_outbox_moved", "processed_event"):
+                await connection.execute(f"CREATE TABLE {name} (id text)")
+            await connection.execute("CREATE VIEW event_outbox_dlq AS SELECT 1 AS id")
+        for script in store.schema.downgrades(to=0):
+            for statement in script.statements:
+                await connection.execute(statement)
+        kept = await connection.fetch("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace")
+    finally:
+        await connection.close()
+        await store.aclose()
+    own = ["event_outbox", "event_outbox_archive", "event_outbox_dlq", "event_outbox_moved", "processed_event"]
+    assert sorted(str(name) for (name,) in kept) == (["event_outbox_archive"] if aliases else own)
 
 
 async def test_a_downgrade_keeps_pending_events_unless_they_are_discarded(sql: Sql, store: PostgresStore) -> None:

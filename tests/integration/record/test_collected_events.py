@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, select
+from sqlalchemy.event import listen, remove
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, scoped_session, sessionmaker
 
@@ -171,6 +172,35 @@ def test_a_deleted_object_can_say_so(sessions: sessionmaker[Session], recorded: 
         order.collect(Event("order.deleted", {}, event_id="deleted-1"))
         session.delete(order)
     assert recorded() == ["deleted-1"]
+
+
+def test_what_listeners_of_the_flush_and_the_commit_collect_is_recorded(
+    sessions: sessionmaker[Session], recorded: Recorded
+) -> None:
+    def inserted(_mapper: object, _connection: object, order: Order) -> None:
+        order.collect(Event("order.inserted", {}, event_id=f"inserted-{order.id}"))
+
+    def committing(session: Session) -> None:
+        if order := session.info.pop("late", None):
+            session.add(Order.place("late"))
+            order.collect(Event("order.late", {}, event_id=f"late-{order.id}"))
+
+    listen(Order, "after_insert", inserted)
+    listen(sessions, "before_commit", committing)
+    try:
+        with sessions.begin() as session:
+            session.add(order := Order(id=7))
+            session.info["late"] = order
+        assert recorded() == ["inserted-7", "inserted-8", "placed-8", "late-7"]
+        with sessions() as session:
+            session.add(order := Order(id=9))
+            session.flush()
+            order.change("paid")
+            session.rollback()
+            session.commit()
+    finally:
+        remove(Order, "after_insert", inserted)
+    assert len(recorded()) == 4
 
 
 def test_a_scoped_session_a_class_and_a_single_session_record_too(database: Path, recorded: Recorded) -> None:

@@ -145,7 +145,8 @@ async def test_downgrades_undo_the_migrations(tmp_path: Path) -> None:
             sql.execute("DELETE FROM outbox_message")
             for statement in statements:
                 sql.execute(statement)
-        assert [name for _, name, _ in _schema(path) if not name.startswith("sqlite_")] == []
+        # Operators have filled the archive.
+        assert [name for _, name, _ in _schema(path) if not name.startswith("sqlite_")] == ["event_outbox_archive"]
 
 
 async def test_missing_tables_are_an_error_with_advice(path: Path) -> None:

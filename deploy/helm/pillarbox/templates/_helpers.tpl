@@ -37,8 +37,15 @@ capabilities:
 {{- define "pillarbox.env" -}}
 - name: PILLARBOX_STORE_FILE
   value: /etc/pillarbox/secret/store
+{{- range .Values.transports }}
+{{- if eq . "default" }}
 - name: PILLARBOX_TRANSPORT_FILE
   value: /etc/pillarbox/secret/transport
+{{- else }}
+- name: PILLARBOX_TRANSPORTS__{{ upper . }}__URL_FILE
+  value: /etc/pillarbox/secret/transport-{{ . }}
+{{- end }}
+{{- end }}
 {{- if .Values.config }}
 - name: PILLARBOX_CONFIG
   value: /etc/pillarbox/config/pillarbox.toml
@@ -74,7 +81,7 @@ capabilities:
 {{- if .Values.config }}
 - name: config
   configMap:
-    name: {{ include "pillarbox.name" . }}
+    name: {{ .configMap | default (include "pillarbox.name" .) }}
 {{- end }}
 {{- if .Values.tlsSecretName }}
 - name: tls
@@ -87,6 +94,10 @@ capabilities:
 {{- end -}}
 
 {{- define "pillarbox.placement" -}}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with .Values.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}

@@ -1,7 +1,8 @@
 """The message of a Celery task, version 2 of its protocol: what a worker reads from RabbitMQ.
 
-The task gets one positional argument: the payload. JSON is copied byte for byte; anything else arrives as bytes, in
-the form in which Celery's own JSON serializer writes them. The id of the task is the event id.
+The task gets one positional argument: the payload. JSON is copied, in UTF-8, because a worker drops a task that it
+cannot decode. Anything else arrives as bytes, in the form in which Celery's own JSON serializer writes them. The id of
+the task is the event id.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ def _argument(one: Outgoing) -> bytes:
     if is_json(one.content_type):
         try:
             parse_json(one.body)
+            # JSON may be UTF-16 or begin with a byte order mark. UTF-8 stays byte for byte.
+            return one.body.decode(json.detect_encoding(one.body)).encode()
         except ValueError:
             pass  # a producer in plain SQL may have recorded anything
-        else:
-            return one.body
     return json.dumps({"__type__": "base64", "__value__": b64encode(one.body).decode()}).encode()

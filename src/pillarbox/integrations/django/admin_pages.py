@@ -17,13 +17,14 @@ from django.contrib.admin.utils import unquote
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
 from django.db import models, transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError, SchemaError
 from pillarbox.integrations.django.admin_store import DeadLetterRows, EventRows, Outcome, Preview, Selection
+from pillarbox.ops.console.fields import check_texts
 from pillarbox.ops.dead_letter_actions import DeadLetterAction
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class OutboxAdmin(ModelAdmin):
             return redirect(found)
         page, status, wrong = None, 200, ""
         try:
+            check_texts(asked)
             page = self.rows.page(_with_position(asked, request.GET))
         except PillarboxError as error:
             status, wrong = 400 if isinstance(error, ConfigurationError) else 503, _explained(error)
@@ -113,6 +115,10 @@ class OutboxAdmin(ModelAdmin):
     def detail_page(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """One row with everything known of it."""
         name = unquote(object_id)
+        try:
+            check_texts({"id": name})
+        except ConfigurationError as error:
+            raise Http404(str(error)) from None
         context = self._detail(request, name) | {
             "title": f"View {self.opts.verbose_name}",
             "subtitle": name,

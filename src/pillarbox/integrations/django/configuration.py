@@ -73,7 +73,7 @@ def store_url(alias: str) -> str:
     parameters = _postgres_parameters(given) if vendor == "postgresql" else _mariadb_parameters(alias, given)
     scheme = "postgresql" if vendor == "postgresql" else "mariadb"
     query = f"?{urlencode(parameters)}" if parameters else ""
-    return f"{scheme}://{_login(given)}{_host(given)}/{quote(str(given['NAME'] or ''), safe='')}{query}"
+    return f"{scheme}://{_login(given)}{_hosts(alias, given)}/{quote(str(given['NAME'] or ''), safe='')}{query}"
 
 
 @cache
@@ -173,9 +173,19 @@ def _login(given: Mapping[str, Any]) -> str:
     return quote(user, safe="") + (f":{quote(password, safe='')}" if password else "") + "@"
 
 
-def _host(given: Mapping[str, Any]) -> str:
+def _hosts(alias: str, given: Mapping[str, Any]) -> str:
+    """The servers as a URL names them. PostgreSQL takes several, with one port for all or one for each."""
     if _socket(given):
         return ""
-    host, port = str(given.get("HOST") or ""), str(given.get("PORT") or "")
+    hosts, ports = str(given.get("HOST") or "").split(","), str(given.get("PORT") or "").split(",")
+    if len(ports) not in (1, len(hosts)):
+        raise ConfigurationError(
+            f"DATABASES[{alias!r}] has {len(hosts)} HOSTs and {len(ports)} PORTs: write one PORT, or one for each"
+        )
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    return ",".join(_server(host.strip(), port.strip()) for host, port in zip(hosts, ports, strict=True))
+
+
+def _server(host: str, port: str) -> str:
     host = f"[{host}]" if ":" in host and not host.startswith("[") else host
     return f"{host}:{port}" if port else host

@@ -52,6 +52,11 @@ def address_of(url: str) -> ServerAddress:
         raise ConfigurationError("user, password and host in the store's URL cannot be told apart; write / as %2F")
     check_one_login(authority.rpartition("@")[0])
     asked = dict(parse_qsl(tail.query))
+    if asked.get("channel_binding") == "require":
+        raise ConfigurationError(
+            "the store's URL has channel_binding=require, which the driver cannot do; remove it, and write "
+            "sslmode=verify-full, which identifies the server by its certificate"
+        )
     hosts = _hosts(authority.rpartition("@")[2], asked.get("host", ""), asked.get("port", ""))
     named = ",".join(map(str, hosts)) or f"local socket:{asked.get('port', PORT)}"
     # A store writes: of several servers, it needs the one that accepts writes.

@@ -24,6 +24,9 @@ LOCK_ATTEMPTS = 600
 """Attempts to get the lock, ten per second."""
 
 
+ENCODINGS = ("UTF8", "SQL_ASCII")
+"""Encodings of a database that can store every text: errors, keys and ids may contain any character."""
+
 DAYS_AHEAD = 7
 """Days of history for which partitions are created."""
 
@@ -103,6 +106,8 @@ class PostgresSchema:
     async def _apply(self, connection: Driver, *, aliases: bool) -> list[str]:
         version, breaking = await self._version(connection)
         self._migrations.status(version, breaking).refuse_newer()
+        if version == 0:
+            _check_encoding(connection)
         ran: list[str] = []
         for script in self._migrations.after(version):
             async with nullcontext() if self._migrations.is_concurrent(script.version) else connection.transaction():
@@ -141,3 +146,13 @@ class PostgresSchema:
 
     async def _ask(self, connection: Driver, statement: str) -> Any:
         return await connection.fetchval(self._statements.get(statement))
+
+
+def _check_encoding(connection: Driver) -> None:
+    """Raise SchemaError for a database that cannot store every text."""
+    encoding = connection.get_settings().server_encoding
+    if encoding not in ENCODINGS:
+        raise SchemaError(
+            f"the database has the encoding {encoding}, which lacks characters that events may contain; create a "
+            "database with ENCODING 'UTF8'"
+        )

@@ -105,6 +105,7 @@ class Pages(TransactionTestCase):
     def test_a_wrong_filter_is_explained(self) -> None:
         self.assertIn("is unknown: use ready", self.text(f"{EVENTS}?state=lost", status=400))
         self.assertIn("is not a position in a list", self.text(f"{EVENTS}?after=x", status=400))
+        self.assertIn("which no store can hold", self.text(f"{EVENTS}?in=key&q=a%00b", status=400))
 
     def test_details_show_the_masked_payload_to_users_with_the_permission(self) -> None:
         [event_id] = failed(headers={"authorization": "secret"})
@@ -121,7 +122,13 @@ class Pages(TransactionTestCase):
             self.assertNotIn("•••", self.text(page))
 
     def test_what_does_not_exist_is_not_found(self) -> None:
-        for page in (f"{EVENTS}missing/change/", f"{DEAD}7/change/", f"{DEAD}x/change/", f"{DEAD}{'9' * 30}/change/"):
+        for page in (
+            f"{EVENTS}missing/change/",
+            f"{EVENTS}a%00b/change/",
+            f"{DEAD}7/change/",
+            f"{DEAD}x/change/",
+            f"{DEAD}{'9' * 30}/change/",
+        ):
             self.text(page, status=404)
 
     def test_event_ids_with_slashes_and_quotes_have_pages(self) -> None:

@@ -102,6 +102,17 @@ class Addresses(SimpleTestCase):
             "postgresql://db/shop?sslmode=verify-full&sslrootcert=%2Fca.pem",
         )
 
+    def test_several_servers_of_postgresql(self) -> None:
+        for port, url in (
+            ("6432", "postgresql://db1:6432,db2:6432/shop"),
+            ("6432,6433", "postgresql://db1:6432,db2:6433/shop"),
+            ("", "postgresql://db1,db2/shop"),
+        ):
+            self.assertEqual(self.url("postgresql", HOST="db1,db2", PORT=port), url)
+        self.assertEqual(self.url("postgresql", HOST="::1,db2", PORT="1"), "postgresql://[::1]:1,db2:1/shop")
+        with self.assertRaisesRegex(ConfigurationError, "3 HOSTs and 2 PORTs: write one PORT"):
+            self.url("postgresql", HOST="a,b,c", PORT="1,2")
+
     def test_mariadb(self) -> None:
         options = {"ssl": {"ca": "/ca.pem"}, "charset": "utf8mb4"}
         self.assertEqual(self.url("mysql", HOST="db", OPTIONS=options), "mariadb://db/shop?ssl_ca=%2Fca.pem")

@@ -13,7 +13,8 @@ ALTER TABLE {message} ADD CONSTRAINT IF NOT EXISTS message_payload_ck CHECK (oct
 -- with the names of the columns, and `key` for the ordering key. Times are in UTC.
 
 CREATE OR REPLACE PROCEDURE {record}(
-  IN event_type VARCHAR(255) CHARACTER SET utf8mb4,
+  -- Longer than the column: a caller without strict mode would cut it, and the INSERT rejects it.
+  IN event_type LONGTEXT CHARACTER SET utf8mb4,
   IN payload LONGTEXT CHARACTER SET utf8mb4,
   IN options LONGTEXT CHARACTER SET utf8mb4,
   OUT event_id VARCHAR(200) CHARACTER SET utf8mb4)

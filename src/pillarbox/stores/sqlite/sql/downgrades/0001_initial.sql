@@ -1,4 +1,5 @@
 -- Drop the tables and views of one outbox and its inbox, with those of `schema apply --aliases`; triggers and indexes go with them.
+-- The archive stays: operators have filled it.
 
 DROP VIEW IF EXISTS {events_alias};
 DROP VIEW IF EXISTS {outbox_alias};
@@ -6,7 +7,6 @@ DROP VIEW IF EXISTS {outbox_dlq};
 DROP VIEW IF EXISTS {integration_event};
 DROP VIEW IF EXISTS {processed_event};
 DROP VIEW {event};
-DROP TABLE IF EXISTS {outbox_archive};
 DROP TABLE IF EXISTS {outbox_moved};
 DROP TABLE {message};
 DROP TABLE {history};
