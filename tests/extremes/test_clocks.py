@@ -1,4 +1,4 @@
-"""Wall clocks that jump by an hour: of the host of a relay, and of the database server."""
+"""Wall clocks that jump by an hour: on the hosts of relays, of receivers of webhooks and of database servers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from confluent_kafka import KafkaError
 from tests.databases import cloned, make_mariadb_tables, make_template, mariadb_database
 from tests.extremes.clocks import HOUR, FakeClock
 from tests.extremes.conftest import PARTITIONS, MakeScene
-from tests.extremes.linked import WEBHOOK, received
+from tests.extremes.linked import QUICK, WEBHOOK, Linked, received
+from tests.extremes.links import Condition
 from tests.extremes.receiving import from_queue
 from tests.extremes.relays import MAX_IN_FLIGHT
 from tests.extremes.scene import Scene
@@ -98,6 +99,28 @@ def keep_lanes(scene: Scene, clock: FakeClock, seconds: int, receive: Callable[[
     assert clock.shows_in(jumping.story(), seconds), "the clock did not jump"
     assert scene.attempts() == 0
     scene.assert_sound(receive(), duplicates=MAX_IN_FLIGHT)
+
+
+@pytest.mark.parametrize("linked", ["kafka"], indirect=True)
+def test_a_clock_that_is_set_back_during_an_outage_does_not_prolong_it(linked: Linked, clock: FakeClock) -> None:
+    """librdkafka waits until times of the wall clock: a wait during which that is set back takes longer."""
+    scene = linked.scene
+    relay = scene.start(QUICK, environment=clock.environment)
+    clock.serve(relay.pid)
+    scene.write(FEW)
+    scene.wait_drained()
+    with linked.link.condition(Condition(hole="both")):
+        scene.write(FEW)
+        for hours in (1, 2):
+            warnings = relay.story().count(" WARNING ")
+            clock.jump(-hours * HOUR)
+            scene.wait_until(lambda: relay.story().count(" WARNING ") > warnings, what="the relay notices")  # noqa: B023
+        assert scene.pending() > 0
+    scene.wait_drained()
+    scene.stop()
+    assert clock.shows_in(relay.story(), -2 * HOUR), "the clock did not jump"
+    assert scene.attempts() == 0
+    scene.assert_sound(linked.receive(), duplicates=MAX_IN_FLIGHT)
 
 
 def test_a_timestamp_that_kafka_refuses_uses_up_no_attempt(

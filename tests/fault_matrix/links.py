@@ -122,6 +122,7 @@ CLOCKS = Section(
             kafka=shown(
                 "extremes/test_clocks.py::test_a_relay_whose_clock_jumps_sends_to_kafka",
                 "extremes/test_clocks.py::test_a_timestamp_that_kafka_refuses_uses_up_no_attempt",
+                "extremes/test_clocks.py::test_a_clock_that_is_set_back_during_an_outage_does_not_prolong_it[kafka]",
             ),
             nats=not_applicable("the transport reads no wall clock"),
             redis=shown(
