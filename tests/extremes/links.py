@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Thread
 from typing import Any, Literal
@@ -23,6 +24,8 @@ _BASIC_ACK = b"\x00\x3c\x00\x50"
 _CRLF = b"\r\n"
 _LOCALHOST = b"127.0.0.1"
 _ENTRY_ID = re.compile(rb"\$\d+\r\n\d+-\d+\r\n")
+_MARIADB_COMMIT = b"\x07\x00\x00\x00\x03COMMIT"
+_REMEMBERED = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +79,33 @@ def is_commit_reply(message: bytes) -> bool:
     return message[:1] == b"C" and message[5:] == b"COMMIT\x00"
 
 
+def is_notification(message: bytes) -> bool:
+    return message[:1] == b"A"
+
+
 def is_settlement(message: bytes) -> bool:
     """Return whether it is the row that answers a settlement; the server sends it after the commit."""
     return message[:1] == b"D" and message[5:7] == b"\x00\x03"
+
+
+def mariadb_packet(data: bytes) -> int:
+    """Return how many bytes the first packet has, 0 if it is not complete."""
+    size = 4 + int.from_bytes(data[:3], "little")
+    return size if len(data) >= size else 0
+
+
+def is_mariadb_commit(sent: bytes) -> bool:
+    return sent.endswith(_MARIADB_COMMIT)
+
+
+def is_mariadb_settlement(sent: bytes) -> bool:
+    """Return whether the last request is the COMMIT of a transaction that removes messages."""
+    return is_mariadb_commit(sent) and b"DELETE m FROM `outbox_message`" in sent.rpartition(b"START TRANSACTION")[2]
+
+
+def _address(port: int) -> bytes:
+    """Return host and port as Kafka's protocol writes them."""
+    return _LOCALHOST + port.to_bytes(4)
 
 
 def kafka_frame(data: bytes) -> int:
@@ -141,39 +168,48 @@ class Loss:
     """Which messages of the server, or of its clients, to lose, and how many of them."""
 
     size: Callable[[bytes], int]
-    chosen: Callable[[bytes], bool]
+    chosen: Callable[[bytes], bool] = bool
     left: int = 0
     resets: bool = False
     """The connection ends where the message was."""
     of_clients: bool = False
     names_address: bool = False
     """The server names its address in its messages."""
+    replies_to: Callable[[bytes], bool] | None = None
+    """Lose only what the server replies to such a request: the end of what this client has sent, without pipelining."""
+
+
+_sent: ContextVar[bytearray] = ContextVar("_sent")
+"""The end of what the client of a connection has sent."""
 
 
 class _ConditionedProxy(Proxy):
     def __init__(self, port: int, loss: Loss | None) -> None:
         super().__init__(port)
+        self._server_address = _address(port)
         self.condition = HEALTHY
         self.loss = loss
         self.changed = asyncio.Event()
         self.held = 0
 
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        _sent.set(bytearray())
+        await super()._connected(reader, writer)
+
     async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, spoken: bool) -> None:
-        buffered = b""
+        buffered, sent = b"", _sent.get()
         with suppress(OSError):
             while data := await source.read(_CHUNK if self.condition.rate else 1 << 16):
+                if not spoken:
+                    sent += data
+                    del sent[:-_REMEMBERED]
                 if self.loss is not None and spoken != self.loss.of_clients:
-                    data, buffered, is_cut = self._without_lost(buffered + data, self.loss)
+                    data, buffered, is_cut = self._without_lost(buffered + data, self.loss, bytes(sent))
                     if is_cut:
                         return
                     if self.loss.names_address:
-                        data = data.replace(self._address(self._target), self._address(self.port))
+                        data = data.replace(self._server_address, _address(self.port))
                 await self._pass(data, target, "back" if spoken else "there")
-
-    @staticmethod
-    def _address(port: int) -> bytes:
-        """Host and port as Kafka's protocol writes them."""
-        return _LOCALHOST + port.to_bytes(4)
 
     async def _pass(self, data: bytes, target: asyncio.StreamWriter, direction: str) -> None:
         while self.condition.hole in (direction, "both"):
@@ -191,12 +227,13 @@ class _ConditionedProxy(Proxy):
                 await asyncio.sleep(0)
 
     @staticmethod
-    def _without_lost(data: bytes, loss: Loss) -> tuple[bytes, bytes, bool]:
+    def _without_lost(data: bytes, loss: Loss, sent: bytes) -> tuple[bytes, bytes, bool]:
         """Return the complete messages without lost ones, the rest, and whether the connection ends."""
+        is_reply = loss.replies_to is None or loss.replies_to(sent)
         kept = bytearray()
         while size := loss.size(data):
             message, data = data[:size], data[size:]
-            if loss.left and loss.chosen(message):
+            if loss.left and is_reply and loss.chosen(message):
                 loss.left -= 1
                 if loss.resets:
                     return bytes(kept), data, True
@@ -251,6 +288,11 @@ class FaultyProxy:
     def reset(self) -> None:
         """Break every connection; accept new ones."""
         self._run(self._link.reset())
+
+    def lead_to(self, port: int, *, host: str = "127.0.0.1") -> None:
+        """Break every connection; new ones reach another server."""
+        self._link.forward_to(port, host=host)
+        self.reset()
 
     def close(self) -> None:
         self._run(self._link.cut())

@@ -1,4 +1,4 @@
-"""Huge backlogs: a million scheduled events, and 50,000 event types."""
+"""Huge backlogs: a million pending or scheduled events, and 50,000 event types."""
 
 from __future__ import annotations
 
@@ -8,94 +8,129 @@ import urllib.request
 from pathlib import Path
 
 import psycopg
+import pytest
 
-from pillarbox.statements import Names
-from pillarbox.stores.postgres.statements import PostgresStatements
+from tests.extremes.bulk import BULK, HOT, Bulk, Kind
 from tests.extremes.conftest import MakeScene
 from tests.extremes.receiving import from_queue
 from tests.extremes.scene import Scene
-from tests.plans.explain import Cost, Explainer
 from tests.servers.ports import free_port
 from tests.servers.rabbitmq import RabbitMQServer
 
 MILLION = 1_000_000
 TYPES = 50_000
-BATCH = 500
 PENDING = 2_000
 SLICE = 1_000
+WAITING = 100_000
+DRAINED = 20_000
 MEGABYTE = 1024**2
 ROOM = 24 * MEGABYTE
 """What two relays with the same work may differ in memory; a million events in memory would need hundreds."""
-LANES = list(range(64))
-BYTES = [8 * MEGABYTE, 1 << 62]
-STATEMENTS = PostgresStatements(Names(schema="public"))
-INSERT = """
-INSERT INTO outbox_message (event_id, event_type, payload, ordering_key, available_at)
-SELECT '{prefix}' || g, '{event_type}', '{{}}', 'key ' || g % 1000, {due} FROM generate_series(1, {count}) g
-"""
-LATER = "now() + interval '1 day' + g * interval '1 ms'"
-SOON = "now() + interval '2 s' + g * interval '1 ms'"
+DAY = 86_400.0
+SOON = 2.0
+READS = 128
+"""Rows, pages or hundreds of steps that a fetch may read beyond twice as many as beside few events."""
 
 
-HALF_A_DAY = "now() + interval '12 h'"
-EARLY = """
-SELECT count(*) FROM outbox_history WHERE event_id LIKE 'soon-%' AND published_at < recorded_at + interval '2 s'
-"""
+class Backlog:
+    """A scene, and many events in its tables."""
+
+    def __init__(self, scene: Scene, bulk: Bulk) -> None:
+        self.scene = scene
+        self._bulk = bulk
+        self._due = 0
+
+    def load(self, prefix: str, count: int, *, due: float | None = None) -> None:
+        self._bulk.load(self.scene.store, prefix, count, event_type=self.scene.event_type, due=due)
+        self._due += 0 if due == DAY else count
+
+    def block(self, key: str, count: int) -> None:
+        self._bulk.block(self.scene.store, key, count)
+
+    def reads(self, *kinds: Kind) -> list[int]:
+        """Return what fetches read."""
+        return asyncio.run(self._bulk.measure(self.scene.store, kinds))
+
+    def early(self) -> int:
+        return self.scene.number(self._bulk.early.format(SOON))
+
+    def deliver(self, *, but: int) -> int:
+        """Let a relay deliver all but the later events; return its peak memory."""
+        relay = self.scene.start()
+        self.scene.wait_until(lambda: self.scene.delivered() >= self._due, what="everything that is due is delivered")
+        peak = relay.peak_memory()
+        self.scene.stop()
+        assert self.scene.pending() == but
+        return peak
 
 
-def load(scene: Scene, prefix: str, count: int, due: str) -> None:
-    """Insert events in bulk, as a producer with plain SQL; only their scheduled time may differ."""
-    with psycopg.connect(scene.store, autocommit=True) as connection:
-        connection.execute(INSERT.format(prefix=prefix, event_type=scene.event_type, due=due, count=count).encode())
-        connection.execute(b"VACUUM ANALYZE outbox_message")
+@pytest.fixture(params=BULK)
+def backlog(request: pytest.FixtureRequest, make_scene: MakeScene, rabbitmq_server: RabbitMQServer) -> Backlog:
+    store = str(request.getfixturevalue(f"{request.param}_url"))
+    return Backlog(make_scene(store=store, transport=rabbitmq_server.url()), BULK[request.param])
 
 
-def costs(scene: Scene) -> tuple[Cost, Cost]:
-    """What a fetch of ready events and a fetch of due ones touch."""
-
-    async def both() -> tuple[Cost, Cost]:
-        explain = Explainer(scene.store)
-        ready = await explain.cost(STATEMENTS.get("fetch_ready"), LANES, BATCH, BATCH, *BYTES, [], [])
-        return ready, await explain.cost(STATEMENTS.get("fetch_due"), LANES, BATCH, BATCH, *BYTES, [], [])
-
-    return asyncio.run(both())
+def assert_bounded(few: list[int], many: list[int]) -> None:
+    print(f"read beside few events {few}, beside a million {many}")
+    assert all(after <= 2 * before + READS for before, after in zip(few, many, strict=True)), (few, many)
 
 
-def deliver(scene: Scene, *, but: int) -> int:
-    """Let a relay deliver all but the later events; return its peak memory."""
-    relay = scene.start()
-    pending = f"SELECT count(*) FROM outbox_message WHERE available_at IS NULL OR available_at < {HALF_A_DAY}"
-    scene.wait_until(lambda: scene.number(pending) == 0, what="everything that is due is delivered")
-    peak = relay.peak_memory()
-    scene.stop()
-    assert scene.pending() == but
-    return peak
-
-
-def test_a_million_scheduled_events_delay_no_other_event(
-    make_scene: MakeScene, postgres_url: str, rabbitmq_server: RabbitMQServer
-) -> None:
-    scene = make_scene(store=postgres_url, transport=rabbitmq_server.url())
-    load(scene, "few-", PENDING, "NULL")
-    load(scene, "few-due-", SLICE, "now()")
-    few = costs(scene)
-    peak_of_few = deliver(scene, but=0)
-    load(scene, "later-", MILLION, LATER)
-    load(scene, "ready-", PENDING, "NULL")
-    load(scene, "due-", SLICE, "now()")
-    many = costs(scene)
-    load(scene, "soon-", SLICE, SOON)
-    peak_of_many = deliver(scene, but=MILLION)
-    assert scene.number(EARLY) == 0
-    for before, after in zip(few, many, strict=True):
-        assert (after.returned, before.returned) == (BATCH, BATCH)
-        assert after.rows <= before.rows + 2 * len(LANES), after
-        assert after.pages <= 2 * before.pages, after
+def test_a_million_scheduled_events_delay_no_other_event(backlog: Backlog, rabbitmq_server: RabbitMQServer) -> None:
+    backlog.load("few-", PENDING)
+    backlog.load("few-due-", SLICE, due=0)
+    few = backlog.reads("ready", "due")
+    peak_of_few = backlog.deliver(but=0)
+    backlog.load("later-", MILLION, due=DAY)
+    backlog.load("ready-", PENDING)
+    backlog.load("due-", SLICE, due=-SLICE / 1000)
+    many = backlog.reads("ready", "due")
+    backlog.load("soon-", SLICE, due=SOON)
+    peak_of_many = backlog.deliver(but=MILLION)
+    assert backlog.early() == 0
+    assert_bounded(few, many)
     assert peak_of_many <= peak_of_few + ROOM
-    received = from_queue(rabbitmq_server.url(), scene.event_type)
+    received = from_queue(rabbitmq_server.url(), backlog.scene.event_type)
     numbers = {"few-": PENDING, "few-due-": SLICE, "ready-": PENDING, "due-": SLICE, "soon-": SLICE}
     assert len(received) == sum(numbers.values())
     assert set(received) == {f"{prefix}{n}" for prefix, count in numbers.items() for n in range(1, count + 1)}
+
+
+def test_a_million_pending_events_cost_a_fetch_no_more(backlog: Backlog, rabbitmq_server: RabbitMQServer) -> None:
+    """A relay delivers a part of them, in the order of each key; its memory does not grow with the rest."""
+    scene = backlog.scene
+    backlog.load("few-", DRAINED)
+    few = backlog.reads("ready")
+    peak_of_few = backlog.deliver(but=0)
+    backlog.load("many-", MILLION)
+    many = backlog.reads("ready")
+    relay = scene.start()
+    scene.wait_delivered(DRAINED)
+    peak_of_many = relay.peak_memory()
+    scene.stop()
+    assert scene.pending() > MILLION / 2
+    assert_bounded(few, many)
+    assert peak_of_many <= peak_of_few + ROOM
+    received = from_queue(rabbitmq_server.url(), scene.event_type)
+    assert len(received) == len(set(received)) == DRAINED + MILLION - scene.pending()
+    of_keys: dict[tuple[str, int], list[int]] = {}
+    for event_id in received:
+        prefix, _, number = event_id.rpartition("-")
+        of_keys.setdefault((prefix, int(number) % 1000), []).append(int(number))
+    assert all(numbers == sorted(numbers) for numbers in of_keys.values())
+    assert scene.attempts() == 0
+
+
+@pytest.mark.parametrize("backlog", ["mariadb", "sqlite"], indirect=True)
+def test_100000_events_behind_a_blocked_key_cost_a_fetch_no_more(backlog: Backlog) -> None:
+    """Fetches of other events, and of the next ones of a queue that is as long."""
+    backlog.load("ready-", PENDING)
+    backlog.block(HOT, SLICE)
+    backlog.block("blocked", SLICE)
+    backlog.scene.query(f"UPDATE outbox_message SET held = 'blocked' WHERE event_id = 'blocked-{SLICE}-1'")
+    few = backlog.reads("ready", "next")
+    backlog.block(HOT, WAITING)
+    backlog.block("blocked", WAITING)
+    assert_bounded(few, backlog.reads("ready", "next"))
 
 
 ONE_QUEUE = """

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from typing import Literal
 
 import psycopg
+import pymysql
 import pytest
 
 from tests.extremes.conftest import MakeScene
-from tests.extremes.linked import QUICK, Linked, port_of, received
+from tests.extremes.linked import QUICK, STORES, Linked, port_of, received
 from tests.extremes.links import (
     Condition,
     FaultyProxy,
     Loss,
     is_commit_reply,
     is_commit_request,
+    is_mariadb_commit,
+    is_mariadb_settlement,
     is_settlement,
+    mariadb_packet,
     postgres_message,
     postgres_request,
 )
@@ -96,44 +101,60 @@ def test_lost_confirms_are_sent_again(lossy: Linked) -> None:
     finish(lossy, duplicates=LOST * MAX_IN_FLIGHT)
 
 
+SETTLEMENTS = {
+    "postgres": partial(Loss, size=postgres_message, chosen=is_settlement, resets=True),
+    "mariadb": partial(Loss, size=mariadb_packet, replies_to=is_mariadb_settlement, resets=True),
+}
+
+
+@pytest.mark.parametrize("database", STORES)
 def test_a_settlement_whose_answer_is_lost_repeats_nothing(
-    make_scene: MakeScene, postgres_url: str, rabbitmq_server: RabbitMQServer
+    request: pytest.FixtureRequest, make_scene: MakeScene, database: str, rabbitmq_server: RabbitMQServer
 ) -> None:
-    loss = Loss(size=postgres_message, chosen=is_settlement, resets=True)
-    server = int(postgres_url.rpartition(":")[2].partition("/")[0])
-    with closing(FaultyProxy(server, loss)) as link:
-        store = postgres_url.replace(f":{server}/", f":{link.port}/")
-        scene = make_scene(store=postgres_url, transport=rabbitmq_server.url(), STORE=store)
+    loss = SETTLEMENTS[database]()
+    straight = str(request.getfixturevalue(f"{database}_url"))
+    with closing(FaultyProxy(port_of(straight), loss)) as link:
+        scene = make_scene(store=straight, transport=rabbitmq_server.url(), STORE=through(link, straight))
         lose(scene, loss)
         assert scene.relays[0].said("store failed")
         finish(Linked(scene, link, lambda: received(rabbitmq_server, scene.event_type)), duplicates=0)
 
 
-@pytest.mark.parametrize("lost", ["request", "reply"])
+COMMITS = {
+    "postgres-request": partial(Loss, size=postgres_request, chosen=is_commit_request, resets=True, of_clients=True),
+    "postgres-reply": partial(Loss, size=postgres_message, chosen=is_commit_reply, resets=True),
+    "mariadb-request": partial(Loss, size=mariadb_packet, chosen=is_mariadb_commit, resets=True, of_clients=True),
+    "mariadb-reply": partial(Loss, size=mariadb_packet, replies_to=is_mariadb_commit, resets=True),
+}
+
+
+@pytest.mark.parametrize("lost", COMMITS)
 def test_a_producer_whose_commit_is_not_answered(
-    make_scene: MakeScene, postgres_url: str, rabbitmq_server: RabbitMQServer, lost: str
+    request: pytest.FixtureRequest, make_scene: MakeScene, rabbitmq_server: RabbitMQServer, lost: str
 ) -> None:
     """What the database committed arrives once, and the rest never, although the producer sees the same error."""
-    if lost == "request":
-        loss = Loss(size=postgres_request, chosen=is_commit_request, resets=True, of_clients=True)
-    else:
-        loss = Loss(size=postgres_message, chosen=is_commit_reply, resets=True)
-    server = port_of(postgres_url)
-    with closing(FaultyProxy(server, loss)) as link:
-        producers = postgres_url.replace(f":{server}/", f":{link.port}/")
-        scene = make_scene(store=producers, transport=rabbitmq_server.url(), STORE=postgres_url)
+    loss = COMMITS[lost]()
+    database, _, part = lost.partition("-")
+    straight = str(request.getfixturevalue(f"{database}_url"))
+    with closing(FaultyProxy(port_of(straight), loss)) as link:
+        scene = make_scene(store=through(link, straight), transport=rabbitmq_server.url(), STORE=straight)
         scene.start()
         for _ in range(LOST):
             scene.write(FEW)
             loss.left = 1
-            with pytest.raises(psycopg.OperationalError):
+            with pytest.raises((psycopg.OperationalError, pymysql.err.OperationalError)):
                 scene.write(FEW)
             assert loss.left == 0, "no message was lost"
         scene.write(FEW)
         scene.wait_drained()
         scene.stop()
-        assert scene.ledger.count == (LOST + 1) * FEW + (LOST * FEW if lost == "reply" else 0)
+        assert scene.ledger.count == (LOST + 1) * FEW + (LOST * FEW if part == "reply" else 0)
         scene.assert_sound(received(rabbitmq_server, scene.event_type))
+
+
+def through(link: FaultyProxy, url: str) -> str:
+    """Return the URL of a server by way of the link."""
+    return url.replace(f":{port_of(url)}/", f":{link.port}/")
 
 
 def lose(scene: Scene, loss: Loss) -> None:

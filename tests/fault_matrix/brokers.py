@@ -99,8 +99,10 @@ BROKERS = Section(
             name="cluster-partition",
             fault="a node of a cluster is cut off from the others",
             shows="lost 0; the minority accepts nothing that is lost",
-            postgresql=missing("a primary is killed or its replica lags; none is cut off while it accepts writes"),
-            mariadb=missing("no cluster of MariaDB is tested"),
+            postgresql=shown(
+                "drills/test_primary_partitions.py::test_a_postgresql_primary_that_is_cut_off_loses_nothing"
+            ),
+            mariadb=shown("drills/test_primary_partitions.py::test_a_mariadb_primary_that_is_cut_off_loses_nothing"),
             sqlite=_NO_NODES,
             rabbitmq=shown(
                 "drills/test_partitions.py::test_a_minority_that_is_cut_off_loses_nothing",

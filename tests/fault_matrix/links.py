@@ -1,6 +1,6 @@
 """Faults of networks and clocks."""
 
-from tests.fault_matrix.cells import Cell, Row, Section, missing, not_applicable, shown
+from tests.fault_matrix.cells import Cell, Row, Section, not_applicable, shown
 
 _A_FILE = not_applicable("SQLite is a file, without a connection")
 _NO_CONNECTION = not_applicable("handlers run in the process of the relay")
@@ -80,8 +80,8 @@ LINKS = Section(
             name="lossy-link",
             fault="lossy links: single messages are lost",
             shows="duplicates ≤ in flight per loss",
-            postgresql=shown("extremes/test_links.py::test_a_settlement_whose_answer_is_lost_repeats_nothing"),
-            mariadb=missing("a link to it is reset, silent or slow; none loses a single message"),
+            postgresql=_link("test_a_settlement_whose_answer_is_lost_repeats_nothing", "postgres"),
+            mariadb=_link("test_a_settlement_whose_answer_is_lost_repeats_nothing", "mariadb"),
             sqlite=_A_FILE,
             rabbitmq=_link("test_lost_confirms_are_sent_again", "rabbitmq"),
             kafka=_link("test_lost_confirms_are_sent_again", "kafka"),

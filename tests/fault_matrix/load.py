@@ -22,18 +22,18 @@ LOAD = Section(
             name="backlog-of-millions",
             fault="a backlog of millions",
             shows="rows read by a fetch, whatever the depth",
-            postgresql=partly(
-                "statements over large tables; no relay drains millions",
+            postgresql=shown(
+                "extremes/test_backlogs.py::test_a_million_pending_events_cost_a_fetch_no_more[postgres]",
                 "plans/test_reads_and_writes.py::test_a_fetch_of_ready_messages",
                 "plans/test_reads_and_writes.py::test_a_fetch_of_due_messages",
             ),
-            mariadb=partly(
-                "statements over tens of thousands of rows; no relay drains millions",
+            mariadb=shown(
+                "extremes/test_backlogs.py::test_a_million_pending_events_cost_a_fetch_no_more[mariadb]",
                 "plans/test_mariadb.py::test_a_fetch_of_ready_messages",
                 "plans/test_mariadb.py::test_a_fetch_of_due_messages",
             ),
-            sqlite=partly(
-                "statements over 20,000 rows; no relay drains millions",
+            sqlite=shown(
+                "extremes/test_backlogs.py::test_a_million_pending_events_cost_a_fetch_no_more[sqlite]",
                 "integration/sqlite/test_work.py::test_fetches_do_not_scan_the_backlog",
             ),
             rabbitmq=_OF_THE_STORE,
@@ -51,9 +51,12 @@ LOAD = Section(
                 "plans/test_reads_and_writes.py::test_a_fetch_from_a_queue_of_100000",
                 "plans/test_reads_and_writes.py::test_a_fetch_of_one_lane_whose_key_is_blocked",
             ),
-            mariadb=partly("20,000 events", "plans/test_mariadb.py::test_a_fetch_from_a_queue_of_20000"),
-            sqlite=partly(
-                "20,000 events",
+            mariadb=shown(
+                "extremes/test_backlogs.py::test_100000_events_behind_a_blocked_key_cost_a_fetch_no_more[mariadb]",
+                "plans/test_mariadb.py::test_a_fetch_from_a_queue_of_20000",
+            ),
+            sqlite=shown(
+                "extremes/test_backlogs.py::test_100000_events_behind_a_blocked_key_cost_a_fetch_no_more[sqlite]",
                 "integration/sqlite/test_work.py::test_fetching_more_of_a_queue_costs_only_the_batch",
             ),
             rabbitmq=_OF_THE_STORE,
@@ -67,20 +70,21 @@ LOAD = Section(
             name="long-transaction",
             fault="a transaction stays open, so that delivered rows bloat the table",
             shows="a fetch reads at most three times the pages; lost 0",
-            postgresql=partly(
-                "as many delivered rows as in minutes of load, not an hour",
+            postgresql=shown(
                 "extremes/test_bloat.py::test_a_fetch_reads_at_most_three_times_the_pages[postgres]",
                 "extremes/test_bloat.py::test_an_event_of_a_long_writer_is_delivered[postgres]",
                 "extremes/test_bloat.py::test_nothing_is_lost_and_fetches_recover[postgres]",
                 "integration/postgres/test_low_water_marks.py",
             ),
-            mariadb=partly(
-                "as many delivered rows as in minutes of load, not an hour",
+            mariadb=shown(
                 "extremes/test_bloat.py::test_a_fetch_reads_at_most_three_times_the_pages[mariadb]",
                 "extremes/test_bloat.py::test_an_event_of_a_long_writer_is_delivered[mariadb]",
                 "extremes/test_bloat.py::test_nothing_is_lost_and_fetches_recover[mariadb]",
             ),
-            sqlite=missing("a long reader keeps the WAL from being truncated; not tested"),
+            sqlite=shown(
+                "extremes/test_bloat.py::test_a_fetch_reads_at_most_three_times_the_pages[sqlite]",
+                "extremes/test_bloat.py::test_nothing_is_lost_and_fetches_recover[sqlite]",
+            ),
             rabbitmq=_OF_THE_STORE,
             kafka=_OF_THE_STORE,
             nats=_OF_THE_STORE,
@@ -92,14 +96,17 @@ LOAD = Section(
             name="scheduled-1000000",
             fault="1,000,000 scheduled events",
             shows="other events are not delayed; memory does not grow",
-            postgresql=shown("extremes/test_backlogs.py::test_a_million_scheduled_events_delay_no_other_event"),
-            mariadb=partly(
-                "fetches beside 50,000 scheduled events, without a relay; its memory is not measured",
+            postgresql=shown(
+                "extremes/test_backlogs.py::test_a_million_scheduled_events_delay_no_other_event[postgres]"
+            ),
+            mariadb=shown(
+                "extremes/test_backlogs.py::test_a_million_scheduled_events_delay_no_other_event[mariadb]",
+                "plans/test_mariadb.py::test_scheduled_events_of_a_key_cost_its_other_events_nothing",
                 "plans/test_mariadb.py::test_a_fetch_of_ready_messages",
                 "plans/test_mariadb.py::test_a_fetch_of_due_messages",
             ),
-            sqlite=partly(
-                "fetches beside 20,000 scheduled events, without a relay; its memory is not measured",
+            sqlite=shown(
+                "extremes/test_backlogs.py::test_a_million_scheduled_events_delay_no_other_event[sqlite]",
                 "integration/sqlite/test_work.py::test_fetches_do_not_scan_the_backlog",
             ),
             rabbitmq=_OF_THE_STORE,
@@ -306,14 +313,23 @@ CONTENT = Section(
             fault="payloads of 200 MB",
             shows="refused at record time, and by the table",
             postgresql=shown(
-                "extremes/test_payloads.py::test_200_mb_are_refused_at_record",
-                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table",
+                "extremes/test_payloads.py::test_200_mb_are_refused_at_record[postgres-1 MiB]",
+                "extremes/test_payloads.py::test_200_mb_are_refused_at_record[postgres-64 MiB]",
+                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table[postgres-1 MiB]",
+                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table[postgres-64 MiB]",
             ),
-            mariadb=partly(
-                "the packet limit refuses it; its table has no limit",
+            mariadb=shown(
+                "extremes/test_payloads.py::test_200_mb_are_refused_at_record[mariadb-1 MiB]",
+                "extremes/test_payloads.py::test_200_mb_are_refused_at_record[mariadb-64 MiB]",
+                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table[roomy_mariadb-64 MiB]",
                 "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_packet_limit_of_mariadb",
             ),
-            sqlite=shown("extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table"),
+            sqlite=shown(
+                "extremes/test_payloads.py::test_200_mb_are_refused_at_record[sqlite-1 MiB]",
+                "extremes/test_payloads.py::test_200_mb_are_refused_at_record[sqlite-64 MiB]",
+                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table[sqlite-1 MiB]",
+                "extremes/test_payloads.py::test_200_mb_of_plain_sql_are_refused_by_the_table[sqlite-64 MiB]",
+            ),
             rabbitmq=_REFUSED_BEFORE,
             kafka=_REFUSED_BEFORE,
             nats=_REFUSED_BEFORE,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -239,6 +240,48 @@ async def test_a_batch_of_a_replay_reads_a_bounded_number_of_rows(store: Measure
     read, chosen = await cost(store, store.admin.replays.chosen(plan, limit=PAGE, after=plan.start))
     assert len(chosen.rows) == PAGE
     assert read <= 4 * HISTORY_SCANNED
+
+
+PLANNED = [
+    # One key with many scheduled events of which one is due, recorded after those that are ready and wait.
+    "INSERT INTO outbox_message (event_type, payload, ordering_key) SELECT 'ready', 'x', 'planned' FROM seq_1_to_100",
+    "INSERT INTO outbox_message (event_type, payload, ordering_key, destination) SELECT 'named', 'x', 'planned',"
+    " 'orders' FROM seq_1_to_100",
+    "INSERT INTO outbox_message (event_type, payload, ordering_key, available_at)"
+    " SELECT 'later', 'x', 'planned', utc_timestamp() + INTERVAL 1 DAY FROM seq_1_to_20000",
+    "INSERT INTO outbox_message (event_type, payload, ordering_key, available_at)"
+    " VALUES ('due', 'x', 'planned', utc_timestamp() - INTERVAL 1 MINUTE)",
+    "INSERT INTO outbox_message (event_type, payload, ordering_key) SELECT 'after', 'x', 'planned' FROM seq_1_to_100",
+    "INSERT INTO outbox_message (event_type, payload, ordering_key, held)"
+    " SELECT 'waiting', 'x', 'planned', 'waiting' FROM seq_1_to_10",
+    "ANALYZE TABLE outbox_message",
+]
+
+
+async def test_scheduled_events_of_a_key_cost_its_other_events_nothing(mariadb_url: str) -> None:
+    async with Session(mariadb_url) as session:
+        for statement in PLANNED:
+            await session.execute(statement)
+        due = await session.value("SELECT id FROM outbox_message WHERE event_type = 'due'")
+    async with aclosing(Measured(mariadb_url)) as store:
+        bounds = Bounds(limit=BATCH, quota=BATCH)
+        read, found = await cost(store, store.messages.fetch(Ready(lanes=LANES, bounds=bounds)))
+        waiting = {(message.event_type, message.must_wait) for message in found}
+        assert waiting == {("ready", False), ("named", False), ("after", True)}
+        assert read <= MOST + 16 * BATCH
+        lane = found[0].lane
+        for destination in ("", "orders"):
+            queue = KeyQueue(lane, "planned", destination)
+            read, following = await cost(store, store.messages.fetch(NextInQueues(queues=[queue], bounds=bounds)))
+            assert following == []
+            assert read <= MOST
+            queries = [EarlierQuery(*queue, id) for id in (due, due + 1)]
+            read, earlier = await cost(store, store.messages.earlier(queries))
+            assert earlier[1]
+            assert read <= MOST
+        read, orphans = await cost(store, store.messages.orphaned_queues(LANES, limit=100))
+        assert orphans.queues == []
+        assert read <= MOST
 
 
 class TestWrites:

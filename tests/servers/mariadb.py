@@ -35,6 +35,11 @@ _NOT_DURABLE = {
 class MariaDBServer(Server):
     """One instance. `stop` and `kill` keep the data, `start` brings it back, `close` removes it."""
 
+    host = "127.0.0.1"
+    """Where clients connect."""
+    namespace = ""
+    """The network namespace in which it runs; empty: that of the tests."""
+
     def __init__(self, *, durable: bool = True, settings: Mapping[str, str] | None = None) -> None:
         self._binary = debian.MARIADBD.path()
         self._install = debian.MARIADB_INSTALL_DB.path()
@@ -53,7 +58,7 @@ class MariaDBServer(Server):
         return self._running().pid
 
     def url(self, database: str = "mysql") -> str:
-        return f"mariadb://root@127.0.0.1:{self.port}/{database}"
+        return f"mariadb://root@{self.host}:{self.port}/{database}"
 
     def start(self) -> None:
         """Returns when the server takes connections; makes the data folder the first time."""
@@ -72,7 +77,8 @@ class MariaDBServer(Server):
             name="MariaDB",
             folder=self.folder,
             log=self.folder / "mariadb.log",
-            ports=(self.port,),
+            ports=() if self.namespace else (self.port,),
+            namespace=self.namespace,
         )
         wait_until(self._ready, bound=90, what=f"MariaDB on port {self.port} takes connections")
 
@@ -111,7 +117,7 @@ class MariaDBServer(Server):
     def execute(self, statement: str, *, ignore: int | None = None) -> list[tuple[object, ...]]:
         """Run a statement as root, over one connection that is kept; `ignore` is an error that is no failure."""
         if self._administrator is None:
-            self._administrator = pymysql.connect(host="127.0.0.1", port=self.port, user="root", autocommit=True)
+            self._administrator = pymysql.connect(host=self.host, port=self.port, user="root", autocommit=True)
         with self._administrator.cursor() as cursor:
             try:
                 cursor.execute(statement)
@@ -135,7 +141,7 @@ class MariaDBServer(Server):
     def _ready(self) -> bool:
         self._running().must_run()
         try:
-            pymysql.connect(host="127.0.0.1", port=self.port, user="root", connect_timeout=5).close()
+            pymysql.connect(host=self.host, port=self.port, user="root", connect_timeout=5).close()
         except pymysql.MySQLError:
             return False
         return True

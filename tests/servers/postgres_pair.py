@@ -5,33 +5,54 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 import psycopg
 
 from tests.servers import debian, processes
 from tests.servers.postgres import PostgresServer
 from tests.servers.server import Server
+from tests.servers.switched_network import Host
 from tests.servers.waiting import wait_until
 
 _REPLICATION = {"wal_level": "replica", "max_wal_senders": "10", "hot_standby": "on"}
 _ATTACHED = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND (sync_state = 'sync') = %s"
 
 
-class PostgresPair(Server):
-    """Two servers. `synchronous`: a commit is confirmed after the replica has it."""
+_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
-    def __init__(self, *, synchronous: bool) -> None:
+
+class _HostServer(PostgresServer):
+    """A server on a host of a network, whose clients and replica are on others."""
+
+    def __init__(self, place: Host, *, settings: Mapping[str, str]) -> None:
+        super().__init__(settings=dict(settings) | {"listen_addresses": "*"})
+        self.host, self.namespace = place.address, place.namespace
+
+    def _make_cluster(self) -> None:
+        super()._make_cluster()
+        with (self.data / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all 10.0.0.0/8 trust\nhost replication all 10.0.0.0/8 trust\n")
+
+
+class PostgresPair(Server):
+    """Two servers. `synchronous`: a commit is confirmed after the replica has it. `hosts`: those of a network."""
+
+    def __init__(self, *, synchronous: bool, hosts: Sequence[Host] = ()) -> None:
         self._synchronous = synchronous
         names = {"synchronous_standby_names": "*"} if synchronous else {}
-        self.primary, self.replica = (PostgresServer(settings=_REPLICATION) for _ in range(2))
+        make: Iterable[Callable[..., PostgresServer]] = [partial(_HostServer, host) for host in hosts] or [
+            PostgresServer
+        ] * 2
+        self.primary, self.replica = self._pair = [server(settings=_REPLICATION) for server in make]
         self._settings: Mapping[str, str] = names
-        self._pair = (self.primary, self.replica)
+        self._peers = {server: host.peer_address for server, host in zip(self._pair, hosts, strict=False)}
 
     def url(self, database: str = "postgres") -> str:
         """Both hosts: a client uses the one that accepts writes."""
-        hosts = ",".join(f"127.0.0.1:{server.port}" for server in self._pair)
+        hosts = ",".join(f"{server.host}:{server.port}" for server in self._pair)
         return f"postgresql://postgres@{hosts}/{database}"
 
     def start(self) -> None:
@@ -65,6 +86,12 @@ class PostgresPair(Server):
     def thaw_replica(self) -> None:
         _signal(self.replica, signal.SIGCONT)
 
+    def waiting_commits(self) -> int:
+        """Return how many commits on the primary wait for the replica."""
+        with psycopg.connect(self.primary.url(), autocommit=True) as connection:
+            row = connection.execute(_WAITING).fetchone()
+        return 0 if row is None else int(row[0])
+
     def close(self) -> None:
         for server in self._pair:
             _signal(server, signal.SIGCONT)
@@ -72,10 +99,12 @@ class PostgresPair(Server):
 
     def _attach_replica(self) -> None:
         program = str(os.path.join(os.path.dirname(debian.POSTGRES.path()), "pg_basebackup"))
-        source = f"host=127.0.0.1 port={self.primary.port} user=postgres application_name=replica"
+        host = self._peers.get(self.primary, self.primary.host)
+        source = f"host={host} port={self.primary.port} user=postgres application_name=replica"
         processes.run(
             [program, "-D", str(self.replica.data), "-d", source, "-R", "-X", "stream", "--checkpoint=fast"],
             folder=self.replica.folder,
+            namespace=self.replica.namespace,
         )
         self.replica.start()
         if self._settings:

@@ -3,13 +3,14 @@
 import asyncio
 import os
 import signal
+import socket
 from pathlib import Path
 
 import pytest
 
 from pillarbox.core.errors import ConfigurationError, PillarboxError, SchemaError, StoreUnavailableError
 from pillarbox.core.lane import RelayRegistration
-from pillarbox.stores.mariadb import MariaDBStore
+from pillarbox.stores.mariadb import MariaDBStore, connection
 from pillarbox.stores.mariadb.connection import MariaDBStoreConnection, check_version
 from pillarbox.testing.waiting import eventually
 from tests.integration.mariadb.session import Session
@@ -44,6 +45,16 @@ async def test_a_wrong_password_is_an_error_without_it(mariadb_server: MariaDBSe
     with pytest.raises(StoreUnavailableError, match="Access denied") as raised:
         await store.schema.status()
     assert CANARY not in str(raised.value)
+
+
+async def test_a_server_that_accepts_and_says_nothing_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As behind a proxy, whose server is gone."""
+    monkeypatch.setattr(connection, "CONNECT_WITHIN", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        store = MariaDBStore(f"mariadb://app:{CANARY}@127.0.0.1:{silent.getsockname()[1]}/shop")
+        with pytest.raises(StoreUnavailableError, match="TimeoutError"):
+            async with asyncio.timeout(60):
+                await store.schema.status()
 
 
 async def test_an_invalid_url_is_rejected_before_connecting() -> None:

@@ -16,7 +16,7 @@ class Proxy:
 
     def __init__(self, port: int, *, rate: float | None = None) -> None:
         """`rate`: bytes per second forwarded to the broker; the rest stays in the buffers of the sender."""
-        self._target = port
+        self._target = ("127.0.0.1", port)
         self._rate = rate
         self._server: asyncio.Server | None = None
         self._ends: set[asyncio.StreamWriter] = set()
@@ -67,9 +67,9 @@ class Proxy:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def forward_to(self, port: int) -> None:
+    def forward_to(self, port: int, *, host: str = "127.0.0.1") -> None:
         """Lead new connections to another server; those that are open stay where they are."""
-        self._target = port
+        self._target = (host, port)
 
     def silence(self) -> None:
         """Hold back all bytes of the broker from now on; bytes to the broker still arrive."""
@@ -77,7 +77,7 @@ class Proxy:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
-            broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            broker_reader, broker_writer = await asyncio.open_connection(*self._target)
             there = asyncio.create_task(self._pump(reader, broker_writer, spoken=False))
             back = asyncio.create_task(self._pump(broker_reader, writer, spoken=True))
             self.accepted += 1
@@ -89,6 +89,7 @@ class Proxy:
             await asyncio.wait({there, back})
             self._ends -= {writer, broker_writer}
             self._tasks -= {there, back}
+        writer.transport.abort()  # the target may refuse
 
     async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, spoken: bool) -> None:
         with suppress(OSError):

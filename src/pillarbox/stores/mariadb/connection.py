@@ -32,6 +32,8 @@ from pillarbox.stores.mariadb.statements import MariaDBStatements
 _sql = MariaDBStatements(Names()).get
 NEEDED = (10, 6)
 """The first version that has JSON_TABLE and SKIP LOCKED."""
+CONNECT_WITHIN = 10.0
+"""Seconds to connect, log in and prepare a session."""
 
 T = TypeVar("T")
 Step = tuple[str, Mapping[str, object]]
@@ -126,16 +128,18 @@ class MariaDBStoreConnection:
                 raise translated(error, self.address.where, opening=opening) from (None if number else error)
 
     async def _connected(self) -> DriverConnection:
-        connection = await connect(self.address, binary_texts=self._binary_texts)
-        try:
-            check_version(connection.get_server_info(), self.address.where)
-            await execute(connection, self._settings, {})
-            await execute(connection, _sql("session_isolation"), {})
-            if self._prepare:
-                await execute(connection, self._prepare, {})
-        except BaseException:
-            connection.close()
-            raise
+        # The driver bounds only the time to connect: a proxy may accept for a server that is gone.
+        async with asyncio.timeout(CONNECT_WITHIN):
+            connection = await connect(self.address, binary_texts=self._binary_texts)
+            try:
+                check_version(connection.get_server_info(), self.address.where)
+                await execute(connection, self._settings, {})
+                await execute(connection, _sql("session_isolation"), {})
+                if self._prepare:
+                    await execute(connection, self._prepare, {})
+            except BaseException:
+                connection.close()
+                raise
         return connection
 
     def _drop(self) -> None:

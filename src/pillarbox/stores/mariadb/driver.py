@@ -63,7 +63,6 @@ async def connect(address: MariaDBAddress, *, binary_texts: bool) -> DriverConne
         charset="utf8mb4",
         conv=_TEXT_DECODERS if binary_texts else _DECODERS,
         client_flag=CLIENT.FOUND_ROWS,
-        connect_timeout=10,
         autocommit=True,
         program_name="pillarbox",
     )

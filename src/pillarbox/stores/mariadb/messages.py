@@ -6,7 +6,7 @@ MariaDB has no LATERAL: a fetch is one SELECT per lane, or per ordering queue, j
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, assert_never
 
@@ -36,9 +36,7 @@ class MariaDBMessages:
         self._arrivals = arrivals
         self._sql = statements.get
         self._templates = _Templates(statements)
-        self._blockers = statements.get("find_blockers")
         self._outside = statements.get("first_outside_range")
-        self._earlier = statements.get("has_earlier")
         self._lanes: dict[int, int] = {}
         """Sequence → lane of messages in flight: each part of a fetch leaves out those of its own lane."""
 
@@ -73,7 +71,8 @@ class MariaDBMessages:
             fetch.given["outside"] = [[*row] for row in outside]
         blockers: list[int] = []
         if isinstance(query, NextInQueues):
-            blockers = [row[0] for row in (yield self._blockers, {"queues": [[*queue] for queue in query.queues]}).rows]
+            find = self._templates.of_lanes("find_blockers", lanes)
+            blockers = [row[0] for row in (yield find, {"queues": [[*queue] for queue in query.queues]}).rows]
         return (yield fetch.step(query, blockers)).rows
 
     def _flying(self, in_flight: Collection[tuple[int, str]]) -> _InFlight:
@@ -83,7 +82,8 @@ class MariaDBMessages:
         return flying
 
     async def earlier(self, queries: Sequence[EarlierQuery]) -> list[bool]:
-        rows = await self._connection.fetch(self._earlier, {"queries": [[*query] for query in queries]})
+        tell = self._templates.of_lanes("has_earlier", [query.lane for query in queries])
+        rows = await self._connection.fetch(tell, {"queries": [[*query] for query in queries]})
         return [bool(row[0]) for row in rows]
 
     async def orphaned_queues(
@@ -103,7 +103,8 @@ class MariaDBMessages:
         queues = list(seen)[:limit]
         if not queues:
             return OrphanedQueues([], None)
-        answers = (yield self._sql("find_orphaned_queues"), {"queues": [[*queue] for queue in queues]}).rows
+        find = self._templates.of_lanes("find_orphaned_queues", lanes)
+        answers = (yield find, {"queues": [[*queue] for queue in queues]}).rows
         orphaned = [queue for queue, (answer,) in zip(queues, answers, strict=True) if answer]
         return OrphanedQueues(orphaned, queues[-1] if len(queues) == limit else None)
 
@@ -165,12 +166,17 @@ class _Templates:
             template = template.replace(f"<<{hole}>>", value)
         return template
 
+    def of_lanes(self, name: str, lanes: Iterable[int], *variants: str, **values: str) -> PreparedText:
+        """A statement that reads what is due in some lanes."""
+        own_lanes = str(sorted({int(lane) for lane in lanes}))[1:-1]
+        return PreparedText(self.fill(name, *variants, own_lanes=own_lanes or "NULL", **values))
+
 
 class _Fetch:
     """Builds the statement of one fetch."""
 
     def __init__(self, templates: _Templates, bounds: Bounds, flying: _InFlight) -> None:
-        self._fill = templates.fill
+        self._fill, self._of_lanes = templates.fill, templates.of_lanes
         self._add_part = templates.add_part
         self._bounds = bounds
         self._flying = flying
@@ -195,8 +201,7 @@ class _Fetch:
         variants = () if isinstance(query, NextInQueues) else ("checked",)
         picked = self._add_part.join(self._parts(query, blockers))
         lanes = () if isinstance(query, NextInQueues) else query.lanes
-        own_lanes = str([int(lane) for lane in lanes])[1:-1]
-        return PreparedText(self._fill("fetch", *variants, picked=picked, own_lanes=own_lanes)), self.given
+        return self._of_lanes("fetch", lanes, *variants, picked=picked), self.given
 
     def _parts(self, query: FetchQuery, blockers: Sequence[int]) -> Iterator[str]:
         match query:

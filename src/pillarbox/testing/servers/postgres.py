@@ -28,6 +28,11 @@ _STOP_SIGNALS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 class PostgresServer(Server):
     """One cluster. `stop` and `kill` keep the data, `start` brings it back, `close` removes it."""
 
+    host = "127.0.0.1"
+    """Where clients connect."""
+    namespace = ""
+    """The network namespace in which it runs; empty: that of the tests."""
+
     def __init__(self, *, durable: bool = True, settings: Mapping[str, str] | None = None) -> None:
         self._binary = binaries.POSTGRES.path()
         self._initdb = binaries.INITDB.path()
@@ -47,7 +52,7 @@ class PostgresServer(Server):
         return self._running().pid
 
     def url(self, database: str = "postgres") -> str:
-        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://postgres@{self.host}:{self.port}/{database}"
 
     def start(self) -> None:
         """Returns when the server takes connections; makes the cluster the first time."""
@@ -60,7 +65,8 @@ class PostgresServer(Server):
             name="PostgreSQL",
             folder=self.folder,
             log=self.folder / "postgres.log",
-            ports=(self.port,),
+            ports=() if self.namespace else (self.port,),
+            namespace=self.namespace,
         )
         self._killed = False
         wait_until(self._ready, bound=90, what=f"PostgreSQL on port {self.port} takes connections")
@@ -132,7 +138,7 @@ class PostgresServer(Server):
         self._started = None
 
     def _administer(self, program: binaries.Binary, *arguments: str) -> None:
-        address = ("--host=127.0.0.1", f"--port={self.port}", "--username=postgres")
+        address = (f"--host={self.host}", f"--port={self.port}", "--username=postgres")
         processes.run([program.path(), *address, *arguments], folder=self.folder)
 
     def _remove_shared_memory(self) -> None:

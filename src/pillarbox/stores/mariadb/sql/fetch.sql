@@ -68,6 +68,7 @@ SELECT {columns}, {must_wait} AS must_wait
 
 -- name: find_blockers
 -- Find, for each ordering queue in order, the first message that holds it back.
+-- example: own_lanes=7
 SELECT {first_blocker}
   FROM JSON_TABLE(:queues, '$[*]' COLUMNS (n FOR ORDINALITY, lane TINYINT PATH '$[0]',
          "key" VARCHAR(511) {bytewise} PATH '$[1]', destination VARCHAR(255) {bytewise} PATH '$[2]')) AS s
@@ -75,6 +76,7 @@ SELECT {first_blocker}
 
 -- name: has_earlier
 -- Tell, for each position of an ordering queue, whether an earlier event of its key is pending.
+-- example: own_lanes=7
 SELECT {waits_for_earlier}
   FROM JSON_TABLE(:queries, '$[*]' COLUMNS (n FOR ORDINALITY, lane TINYINT PATH '$[0]',
          "key" VARCHAR(511) {bytewise} PATH '$[1]', destination VARCHAR(255) {bytewise} PATH '$[2]', id BIGINT PATH '$[3]')) AS m
@@ -93,6 +95,7 @@ SELECT q.lane, CONVERT(q."key" USING utf8mb4), q.destination
 
 -- name: find_orphaned_queues
 -- Tell, for each ordering queue in order, whether its events wait although nothing holds them.
+-- example: own_lanes=7
 SELECT (SELECT h.id FROM {of_keys} AND h.state = 3 AND h.destination = s.destination {lowest}) < {first_blocker}
   FROM JSON_TABLE(:queues, '$[*]' COLUMNS (n FOR ORDINALITY, lane TINYINT PATH '$[0]',
          "key" VARCHAR(511) {bytewise} PATH '$[1]', destination VARCHAR(255) {bytewise} PATH '$[2]')) AS s
@@ -157,8 +160,7 @@ OR
 -- Whether anything holds later messages of its key back: mostly nothing does, and then no message is checked. MariaDB evaluates this
 -- once. Retries, waiting, parked and blocked messages are looked for in all lanes: that takes four probes, and not four per lane.
 -- with: probe=any_in_state between=or
-({each_pending} OR EXISTS (SELECT 1 FROM {message} AS h FORCE INDEX (fetch_idx)
-             WHERE h.lane IN ({own_lanes}) AND {is_delayed:h.} AND h.available_at <= {now}))
+({each_pending} OR EXISTS (SELECT 1 FROM {due}))
 
 -- fragment: any_in_state
 -- Whether any message is in a state.
@@ -173,11 +175,29 @@ CASE WHEN {any_holds_back} THEN {waits_for_earlier} ELSE false END
 -- destination: the first entry has the lowest sequence.
 CASE WHEN m."key" IS NULL THEN false
      WHEN m.destination = '' THEN
-       {earlier_in_key} OR EXISTS (SELECT 1 FROM {of_key} AND {is_delayed:h.} AND h.due_at <= {now} AND h.id < m.id)
+       {earlier_in_key}
+       OR CASE WHEN {many_are_due} THEN EXISTS (SELECT 1 FROM {of_key} AND {is_delayed:h.} AND h.due_at <= {now} AND h.id < m.id)
+               ELSE EXISTS (SELECT 1 FROM {first_due} AS d WHERE d."key" = m."key" AND d.id < m.id) END
      ELSE
        {earlier_in_queue} OR {earlier_unrouted}
-       OR EXISTS (SELECT 1 FROM {of_key} AND {is_delayed:h.} AND h.due_at <= {now} AND h.id < m.id AND h.destination IN ('', m.destination))
+       OR CASE WHEN {many_are_due} THEN EXISTS (SELECT 1 FROM {of_key} AND {is_delayed:h.} AND h.due_at <= {now} AND h.id < m.id
+                                                  AND h.destination IN ('', m.destination))
+               ELSE EXISTS (SELECT 1 FROM {first_due} AS d
+                             WHERE d."key" = m."key" AND d.id < m.id AND d.destination IN ('', m.destination)) END
 END
+
+-- fragment: due
+-- The delayed events that are due in the lanes of a statement.
+{message} AS h FORCE INDEX (fetch_idx) WHERE h.lane IN ({own_lanes}) AND {is_delayed:h.} AND h.available_at <= {now}
+
+-- fragment: first_due
+-- The first delayed event that is due, by key and destination. MariaDB reads it once for all messages: by key it would read also
+-- what is not due yet, because a correlated subquery has no range.
+(SELECT h."key", h.destination, min(h.id) AS id FROM {due} AND h."key" IS NOT NULL GROUP BY h."key", h.destination)
+
+-- fragment: many_are_due
+-- Whether so many delayed events are due that to read them costs more than to read what the keys have.
+(SELECT count(*) > 1000 FROM (SELECT 1 FROM {due} LIMIT 1001) AS c)
 
 -- fragment: earlier_in_key
 -- Whether an earlier message of m's key is pending.
@@ -224,11 +244,15 @@ AND h.due_at IS NULL ORDER BY h.id LIMIT 1
 CASE WHEN s.destination = '' THEN least(
   {first_holding_key},
   coalesce((SELECT min(h.id) FROM {of_keys} AND h.state = 3 AND h.destination > ''), {largest_sequence}),
-  coalesce((SELECT min(h.id) FROM {of_keys} AND {is_delayed:h.} AND h.due_at <= {now}), {largest_sequence}))
+  coalesce(CASE WHEN {many_are_due} THEN (SELECT min(h.id) FROM {of_keys} AND {is_delayed:h.} AND h.due_at <= {now})
+                ELSE (SELECT min(d.id) FROM {first_due} AS d WHERE d."key" = s."key") END, {largest_sequence}))
 ELSE least(
   {first_holding_queue},
   {first_unrouted},
-  coalesce((SELECT min(h.id) FROM {of_keys} AND {is_delayed:h.} AND h.due_at <= {now} AND h.destination IN ('', s.destination)), {largest_sequence}))
+  coalesce(CASE WHEN {many_are_due} THEN (SELECT min(h.id) FROM {of_keys} AND {is_delayed:h.} AND h.due_at <= {now}
+                                             AND h.destination IN ('', s.destination))
+                ELSE (SELECT min(d.id) FROM {first_due} AS d WHERE d."key" = s."key" AND d.destination IN ('', s.destination)) END,
+           {largest_sequence}))
 END
 
 -- fragment: first_holding_key

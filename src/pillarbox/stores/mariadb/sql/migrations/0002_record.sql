@@ -1,4 +1,11 @@
--- A procedure with which any program records events in SQL. (additive)
+-- A procedure with which any program records events in SQL, and a limit of payloads. (additive)
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- Reject payloads above the largest max_payload that the settings allow, 64 MiB. The same for every outbox: a CHECK also
+-- holds for updates, and a relay could not settle larger events after max_payload was lowered. On existing tables this
+-- copies the pending events; meanwhile producers and relays wait.
+
+ALTER TABLE {message} ADD CONSTRAINT IF NOT EXISTS message_payload_ck CHECK (octet_length(payload) <= 67108864);
 
 -- ---------------------------------------------------------------------------------------------------------------------
 -- Record an event like `Outbox.record`, with the privileges of the caller. A procedure, because with a binary log a server
