@@ -81,6 +81,11 @@ def is_settlement(message: bytes) -> bool:
     return message[:1] == b"D" and message[5:7] == b"\x00\x03"
 
 
+def _address(port: int) -> bytes:
+    """Return host and port as Kafka's protocol writes them."""
+    return _LOCALHOST + port.to_bytes(4)
+
+
 def kafka_frame(data: bytes) -> int:
     """Return how many bytes the first frame has, 0 if it is not complete."""
     size = 4 + int.from_bytes(data[:4])
@@ -153,6 +158,7 @@ class Loss:
 class _ConditionedProxy(Proxy):
     def __init__(self, port: int, loss: Loss | None) -> None:
         super().__init__(port)
+        self._server_address = _address(port)
         self.condition = HEALTHY
         self.loss = loss
         self.changed = asyncio.Event()
@@ -167,13 +173,8 @@ class _ConditionedProxy(Proxy):
                     if is_cut:
                         return
                     if self.loss.names_address:
-                        data = data.replace(self._address(self._target), self._address(self.port))
+                        data = data.replace(self._server_address, _address(self.port))
                 await self._pass(data, target, "back" if spoken else "there")
-
-    @staticmethod
-    def _address(port: int) -> bytes:
-        """Host and port as Kafka's protocol writes them."""
-        return _LOCALHOST + port.to_bytes(4)
 
     async def _pass(self, data: bytes, target: asyncio.StreamWriter, direction: str) -> None:
         while self.condition.hole in (direction, "both"):
