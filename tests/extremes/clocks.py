@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.servers import processes
-from tests.servers.debian import Binary
+from tests.servers.debian import COMPILER, Binary
 
 LIBFAKETIME = Binary(name="libfaketimeMT.so.1", package="libfaketime", elsewhere="/usr/lib:*/faketime/", on_path=False)
 HOUR = 3600
 _TIMESTAMP = re.compile(r"^(\d{4}-\S+Z) ", re.MULTILINE)
 _SHARED_MEMORY = Path("/dev/shm")
+_SOURCE = Path(__file__).with_name("cnd_timedwait.c")
+"""What libfaketime lacks."""
 
 
 class FakeClock:
     """The clock of one process and of its children; it can jump while they run."""
 
     def __init__(self) -> None:
-        self._library = LIBFAKETIME.path()
+        library, compiler = LIBFAKETIME.path(), COMPILER.path()
         self._folder = processes.make_folder("clock")
+        addition = self._folder / "cnd_timedwait.so"
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", addition, _SOURCE, "-ldl"], check=True)
+        addition.chmod(0o755)
+        self._libraries = f"{addition}:{library}"
         self._offset = self._folder / "clock.txt"
         self._pids: list[int] = []
         self.jump(0)
@@ -29,7 +36,7 @@ class FakeClock:
     def environment(self) -> dict[str, str]:
         """Variables of the process."""
         return {
-            "LD_PRELOAD": self._library,
+            "LD_PRELOAD": self._libraries,
             "FAKETIME_TIMESTAMP_FILE": str(self._offset),
             "FAKETIME_NO_CACHE": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",

@@ -5,16 +5,20 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.extremes.linked import SERVERS, STORES, Linked, port_of, received
-from tests.extremes.links import FaultyProxy
+from tests.extremes.clocks import FakeClock
+from tests.extremes.linked import CONFIRMS, SERVERS, STORES, WEBHOOK, Linked, port_of, received
+from tests.extremes.links import FaultyProxy, Loss
+from tests.extremes.receiving import WebhookReceiver
 from tests.extremes.scene import Scene
+from tests.servers.availability import available
 
 MakeScene = Callable[..., Scene]
+PARTITIONS = 4
 
 
 @pytest.fixture
@@ -33,18 +37,52 @@ def make_scene(tmp_path: Path) -> Iterator[MakeScene]:
         scene.close()
 
 
+@pytest.fixture
+def clock() -> Iterator[FakeClock]:
+    with closing(available(FakeClock)) as clock:
+        yield clock
+
+
+@pytest.fixture
+def webhook_server() -> Iterator[WebhookReceiver]:
+    with closing(WebhookReceiver()) as receiver:
+        yield receiver
+
+
 @pytest.fixture(params=SERVERS)
 def linked(request: pytest.FixtureRequest, make_scene: MakeScene) -> Iterator[Linked]:
     """A relay's link to each broker and to each database; writers and receivers do not use it."""
-    is_store = request.param in STORES
-    broker = request.getfixturevalue(f"{'rabbitmq' if is_store else request.param}_server")
-    store = request.getfixturevalue(f"{request.param if is_store else 'postgres'}_url")
+    # Without its losses, that of Kafka would not put its address in the place of the broker's.
+    with linked_to(request, make_scene, CONFIRMS["kafka"]() if request.param == "kafka" else None) as linked:
+        yield linked
+
+
+@pytest.fixture(params=CONFIRMS)
+def lossy(request: pytest.FixtureRequest, make_scene: MakeScene) -> Iterator[Linked]:
+    """A relay's link to each broker, which can lose confirms."""
+    with linked_to(request, make_scene, CONFIRMS[request.param]()) as linked:
+        yield linked
+
+
+@contextmanager
+def linked_to(request: pytest.FixtureRequest, make_scene: MakeScene, loss: Loss | None) -> Iterator[Linked]:
+    name = request.param
+    is_store = name in STORES
+    broker = request.getfixturevalue(f"{'rabbitmq' if is_store else name}_server")
+    store = request.getfixturevalue(f"{name if is_store else 'postgres'}_url")
     straight = store if is_store else broker.url()
-    with closing(FaultyProxy(port_of(straight))) as link:
+    with closing(FaultyProxy(port_of(straight), loss)) as link:
         linked_url = straight.replace(f":{port_of(straight)}", f":{link.port}")
-        ways = {"STORE": linked_url} if is_store else {"TRANSPORT": linked_url}
-        scene = make_scene(store=store, **({"TRANSPORT": broker.url()} | ways))
-        yield Linked(scene, link, lambda: received(broker, scene.event_type))
+        ways = {"STORE": linked_url, "TRANSPORT": broker.url()} if is_store else {"TRANSPORT": linked_url}
+        if name == "webhook":
+            (request.getfixturevalue("tmp_path") / "pillarbox.toml").write_text(WEBHOOK.format(url=linked_url))
+            ways = {}
+        scene = make_scene(store=store, **ways)
+        if name == "kafka":
+            if not broker.is_mock:
+                pytest.skip("not supported: the brokers at KAFKA_URL may name themselves otherwise")
+            broker.create_topic(scene.event_type, PARTITIONS)
+        yield Linked(scene, link, lambda: received(broker, scene.event_type), loss)
         scene.close()
 
 

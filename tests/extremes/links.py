@@ -1,11 +1,13 @@
 """A link to a server on a thread of its own: slow, silent in one direction, reset, or losing single messages.
 
-It knows where the messages of AMQP, of PostgreSQL's and of MariaDB's protocol begin and end, so that it can lose one.
+It knows where the messages of each protocol begin and end, so that it can lose one. Brokers of Kafka name their own
+address to clients: the link puts its own there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -19,6 +21,9 @@ _CHUNK = 2048
 _AMQP_HEADER = 7
 _AMQP_METHOD = b"\x01"
 _BASIC_ACK = b"\x00\x3c\x00\x50"
+_CRLF = b"\r\n"
+_LOCALHOST = b"127.0.0.1"
+_ENTRY_ID = re.compile(rb"\$\d+\r\n\d+-\d+\r\n")
 _MARIADB_COMMIT = b"\x07\x00\x00\x00\x03COMMIT"
 _REMEMBERED = 1 << 16
 
@@ -98,6 +103,66 @@ def is_mariadb_settlement(sent: bytes) -> bool:
     return is_mariadb_commit(sent) and b"DELETE m FROM " in sent.rpartition(b"START TRANSACTION")[2]
 
 
+def _address(port: int) -> bytes:
+    """Return host and port as Kafka's protocol writes them."""
+    return _LOCALHOST + port.to_bytes(4)
+
+
+def kafka_frame(data: bytes) -> int:
+    """Return how many bytes the first frame has, 0 if it is not complete."""
+    size = 4 + int.from_bytes(data[:4])
+    return size if len(data) >= max(size, 4) else 0
+
+
+def is_produce_reply(frame: bytes) -> bool:
+    """Return whether it names a topic of a scene and no broker: those that confirm messages do."""
+    return b"extremes-" in frame and _LOCALHOST not in frame
+
+
+def nats_message(data: bytes) -> int:
+    """Return how many bytes the first message of a server has, 0 if it is not complete."""
+    head, end, _ = data.partition(_CRLF)
+    if not end:
+        return 0
+    body = int(head.rpartition(b" ")[2]) + len(_CRLF) if head.startswith((b"MSG ", b"HMSG ")) else 0
+    size = len(head) + len(_CRLF) + body
+    return size if len(data) >= size else 0
+
+
+def is_publish_ack(message: bytes) -> bool:
+    return message.startswith(b"MSG ") and b'\r\n{"stream":' in message
+
+
+def redis_reply(data: bytes) -> int:
+    """Return how many bytes the first reply has, 0 if it is not complete."""
+    head, end, _ = data.partition(_CRLF)
+    if not end:
+        return 0
+    size, kind = len(head) + len(_CRLF), head[:1]
+    if kind == b"$" and head != b"$-1":
+        size += int(head[1:]) + len(_CRLF)
+    elif kind in (b"*", b"%"):
+        for _ in range(int(head[1:]) * (2 if kind == b"%" else 1)):
+            if not (part := redis_reply(data[size:])):
+                return 0
+            size += part
+    return size if len(data) >= size else 0
+
+
+def is_entry_id(reply: bytes) -> bool:
+    """Return whether it confirms an entry of a stream."""
+    return _ENTRY_ID.fullmatch(reply) is not None
+
+
+def http_response(data: bytes) -> int:
+    """Return how many bytes the first response without a body has, 0 if it is not complete."""
+    return data.find(2 * _CRLF) + 2 * len(_CRLF) if 2 * _CRLF in data else 0
+
+
+def is_accepted(response: bytes) -> bool:
+    return response.startswith(b"HTTP/1.1 204 ")
+
+
 @dataclass(slots=True)
 class Loss:
     """Which messages of the server, or of its clients, to lose, and how many of them."""
@@ -108,6 +173,8 @@ class Loss:
     resets: bool = False
     """The connection ends where the message was."""
     of_clients: bool = False
+    names_address: bool = False
+    """The server names its address in its messages."""
     replies_to: Callable[[bytes], bool] | None = None
     """Lose only what the server replies to such a request: the end of what this client has sent, without pipelining."""
 
@@ -119,6 +186,7 @@ _sent: ContextVar[bytearray] = ContextVar("_sent")
 class _ConditionedProxy(Proxy):
     def __init__(self, port: int, loss: Loss | None) -> None:
         super().__init__(port)
+        self._server_address = _address(port)
         self.condition = HEALTHY
         self.loss = loss
         self.changed = asyncio.Event()
@@ -139,6 +207,8 @@ class _ConditionedProxy(Proxy):
                     data, buffered, is_cut = self._without_lost(buffered + data, self.loss, bytes(sent))
                     if is_cut:
                         return
+                    if self.loss.names_address:
+                        data = data.replace(self._server_address, _address(self.port))
                 await self._pass(data, target, "back" if spoken else "there")
 
     async def _pass(self, data: bytes, target: asyncio.StreamWriter, direction: str) -> None:
@@ -195,6 +265,11 @@ class FaultyProxy:
             yield
         finally:
             self._run(self._change(HEALTHY))
+
+    @property
+    def accepted(self) -> int:
+        """How many connections were made in all."""
+        return self._link.accepted
 
     @property
     def connections(self) -> int:

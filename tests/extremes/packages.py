@@ -4,4 +4,4 @@ from tests.extremes.clocks import LIBFAKETIME
 from tests.servers import debian
 
 if __name__ == "__main__":
-    raise SystemExit(debian.main((LIBFAKETIME,)))
+    raise SystemExit(debian.main((LIBFAKETIME, debian.COMPILER)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -37,10 +38,16 @@ def from_queue(url: str, queue: str) -> list[str]:
     return ids
 
 
-class WebhookReceiver:
-    """Accepts every request on a thread of its own; the receiver of tests/integration/webhook limits the body."""
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A connection was reset, as tests of links do."""
 
-    def __init__(self) -> None:
+
+class WebhookReceiver:
+    """Accepts requests on a thread of its own, all unless `accepts` says otherwise; the receiver of
+    tests/integration/webhook limits the body."""
+
+    def __init__(self, accepts: Callable[[Mapping[str, str], bytes], bool] = lambda headers, body: True) -> None:
         self.received: list[tuple[str, bytes]] = []
         received = self.received
 
@@ -48,18 +55,27 @@ class WebhookReceiver:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                received.append((self.headers["webhook-id"], body))
-                self.send_response(204)
+                size = int(self.headers["content-length"])
+                body = self.rfile.read(size)
+                if len(body) < size:
+                    return  # the connection ended
+                is_accepted = accepts(dict(self.headers), body)
+                if is_accepted:
+                    received.append((self.headers["webhook-id"], body))
+                self.send_response(204 if is_accepted else 401)
+                if not is_accepted:
+                    self.send_header("content-length", "0")
                 self.end_headers()
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._thread = Thread(target=self._server.serve_forever)
         self._thread.start()
+
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}/"
 
     def close(self) -> None:
         self._server.shutdown()

@@ -1,36 +1,44 @@
-"""Wall clocks that jump by an hour: of the host of a relay, and of the database server."""
+"""Wall clocks that jump by an hour: on the hosts of relays, of receivers of webhooks and of database servers."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
+from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import randbytes
 from typing import TypeVar
 
 import pytest
+from confluent_kafka import KafkaError
 
 from tests.databases import cloned, make_mariadb_tables, make_template, mariadb_database
 from tests.extremes.clocks import HOUR, FakeClock
-from tests.extremes.conftest import MakeScene
+from tests.extremes.conftest import PARTITIONS, MakeScene
+from tests.extremes.linked import QUICK, WEBHOOK, Linked, received
+from tests.extremes.links import Condition
 from tests.extremes.receiving import from_queue
 from tests.extremes.relays import MAX_IN_FLIGHT
+from tests.extremes.scene import Scene
+from tests.extremes.verifying_receiver import ACCEPTED, REFUSED, URL
+from tests.integration.kafka.topics import read_all
 from tests.integration.redis.reading import ids as entry_ids
+from tests.servers import processes
 from tests.servers.availability import available
+from tests.servers.kafka import PRODUCE, KafkaServer
 from tests.servers.mariadb import MariaDBServer
 from tests.servers.postgres import PostgresServer
 from tests.servers.rabbitmq import RabbitMQServer
 from tests.servers.redis import RedisServer
+from tests.servers.waiting import wait_until
 
 EVENTS = 500
 FEW = 20
 EPOCH = {"postgresql": "SELECT extract(epoch FROM now())::bigint", "mariadb": "SELECT unix_timestamp()"}
-
-
-@pytest.fixture
-def clock() -> Iterator[FakeClock]:
-    with closing(available(FakeClock)) as clock:
-        yield clock
 
 
 def after(seconds: float) -> datetime:
@@ -41,15 +49,37 @@ def after(seconds: float) -> datetime:
 def test_a_relay_whose_clock_jumps_keeps_its_lanes(
     make_scene: MakeScene, any_store: str, rabbitmq_server: RabbitMQServer, clock: FakeClock, seconds: int
 ) -> None:
-    broker = rabbitmq_server.url()
-    scene = make_scene(store=any_store, transport=broker)
+    scene = make_scene(store=any_store, transport=rabbitmq_server.url())
+    taken: list[str] = []
+
+    def receive() -> list[str]:
+        taken.extend(received(rabbitmq_server, scene.event_type))
+        return taken
+
+    keep_lanes(scene, clock, seconds, receive)
+
+
+@pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+def test_a_relay_whose_clock_jumps_sends_to_kafka(
+    make_scene: MakeScene, postgres_url: str, kafka_server: KafkaServer, clock: FakeClock, seconds: int
+) -> None:
+    scene = make_scene(store=postgres_url, transport=kafka_server.url())
+    kafka_server.create_topic(scene.event_type, PARTITIONS)
+    keep_lanes(scene, clock, seconds, lambda: received(kafka_server, scene.event_type))
+    written = [one.timestamp()[1] / 1000 for one in read_all(kafka_server.bootstrap, scene.event_type)]
+    wrong = [one for one in written if abs(one - after(seconds).timestamp()) < HOUR / 4]
+    assert 0 < len(wrong) < len(written), "the records do not show the jump"
+
+
+def keep_lanes(scene: Scene, clock: FakeClock, seconds: int, receive: Callable[[], list[str]]) -> None:
+    """Let the clock of one of two relays jump, then kill the other."""
     jumping = scene.start(environment=clock.environment)
     clock.serve(jumping.pid)
     healthy = scene.start()
     scene.wait_shared()
     owners = scene.ownership()
     # Due by the clock of the database, which on SQLite is that of the process that asks.
-    later = [] if any_store.startswith("sqlite:") else scene.schedule(FEW, due=after(HOUR / 2))
+    later = [] if scene.store.startswith("sqlite:") else scene.schedule(FEW, due=after(HOUR / 2))
     with scene.under_load():
         scene.wait_delivered(EVENTS)
         clock.jump(seconds)
@@ -59,8 +89,7 @@ def test_a_relay_whose_clock_jumps_keeps_its_lanes(
     scene.wait_drained(but=len(later))
     assert scene.waiting() == set(later)
     assert scene.ownership() == owners
-    received = from_queue(broker, scene.event_type)
-    scene.assert_sound(received)
+    scene.assert_sound(receive())
     # The relay with the wrong clock takes over from a crashed one, as any relay does.
     with scene.under_load():
         healthy.kill()
@@ -69,7 +98,110 @@ def test_a_relay_whose_clock_jumps_keeps_its_lanes(
     scene.stop()
     assert clock.shows_in(jumping.story(), seconds), "the clock did not jump"
     assert scene.attempts() == 0
-    scene.assert_sound(received + from_queue(broker, scene.event_type), duplicates=MAX_IN_FLIGHT)
+    scene.assert_sound(receive(), duplicates=MAX_IN_FLIGHT)
+
+
+@pytest.mark.parametrize("linked", ["kafka"], indirect=True)
+def test_a_clock_that_is_set_back_during_an_outage_does_not_prolong_it(linked: Linked, clock: FakeClock) -> None:
+    """librdkafka waits until times of the wall clock: a wait during which that is set back takes longer."""
+    scene = linked.scene
+    relay = scene.start(QUICK, environment=clock.environment)
+    clock.serve(relay.pid)
+    scene.write(FEW)
+    scene.wait_drained()
+    with linked.link.condition(Condition(hole="both")):
+        scene.write(FEW)
+        for hours in (1, 2):
+            warnings = relay.story().count(" WARNING ")
+            clock.jump(-hours * HOUR)
+            scene.wait_until(lambda: relay.story().count(" WARNING ") > warnings, what="the relay notices")  # noqa: B023
+        assert scene.pending() > 0
+    scene.wait_drained()
+    scene.stop()
+    assert clock.shows_in(relay.story(), -2 * HOUR), "the clock did not jump"
+    assert scene.attempts() == 0
+    scene.assert_sound(linked.receive(), duplicates=MAX_IN_FLIGHT)
+
+
+def test_a_timestamp_that_kafka_refuses_uses_up_no_attempt(
+    make_scene: MakeScene, postgres_url: str, kafka_server: KafkaServer
+) -> None:
+    """A broker refuses records that are ahead of its clock by more than `message.timestamp.after.max.ms`."""
+    if not kafka_server.is_mock:
+        pytest.skip("not supported: a real broker cannot be told to fail")
+    scene = make_scene(store=postgres_url, transport=kafka_server.url())
+    kafka_server.create_topic(scene.event_type)
+    relay = scene.start()
+    scene.write(FEW)
+    scene.wait_drained()
+    kafka_server.fail_requests(PRODUCE, *[KafkaError.INVALID_TIMESTAMP] * 1_000)
+    scene.write(FEW)
+    scene.wait_until(lambda: relay.said("Invalid timestamp"), what="Kafka refuses the timestamp")
+    assert scene.pending() == FEW
+    kafka_server.heal()
+    scene.wait_drained()
+    scene.stop()
+    assert scene.attempts() == 0
+    scene.assert_sound(received(kafka_server, scene.event_type))
+
+
+SIGNED = """{webhook}
+secrets = ["{secret}"]
+"""
+
+
+@pytest.mark.parametrize("seconds", [HOUR, -HOUR])
+@pytest.mark.parametrize("wrong", ["relay", "receiver"])
+def test_webhooks_that_a_verifier_refuses_for_their_time_are_retried(
+    make_scene: MakeScene, postgres_url: str, clock: FakeClock, wrong: str, seconds: int
+) -> None:
+    secret = f"whsec_{b64encode(randbytes(32)).decode()}"
+    scene = make_scene(store=postgres_url)
+    with verifying(scene.folder, secret, clock if wrong == "receiver" else None) as url:
+        settings = SIGNED.format(webhook=WEBHOOK.format(url=url), secret=secret)
+        (scene.folder / "pillarbox.toml").write_text(settings)
+        relay = scene.start(environment=clock.environment if wrong == "relay" else None)
+        if wrong == "relay":
+            clock.serve(relay.pid)
+        with scene.under_load():
+            scene.wait_delivered(EVENTS)
+            clock.jump(seconds)
+            scene.wait_until(lambda: len(lines(scene.folder / REFUSED)) > FEW, what="the verifier refuses webhooks")
+        assert scene.pending() > 0
+        clock.jump(0)
+        scene.write(FEW)
+        scene.wait_drained()
+        scene.stop()
+    assert all("more than the tolerance" in one for one in lines(scene.folder / REFUSED))
+    assert scene.attempts() > 0
+    scene.assert_sound(lines(scene.folder / ACCEPTED))
+
+
+@contextmanager
+def verifying(folder: Path, secret: str, clock: FakeClock | None) -> Iterator[str]:
+    """A receiver process that verifies signatures; yields its URL."""
+    started = processes.spawn(
+        [sys.executable, "-m", "tests.extremes.verifying_receiver", secret],
+        name="receiver",
+        folder=folder,
+        log=folder / "receiver.log",
+        environment={"PYTHONPATH": os.pathsep.join(sys.path)} | (clock.environment if clock else {}),
+        privileged=True,
+    )
+    if clock:
+        clock.serve(started.pid)
+    try:
+        url = folder / URL
+        wait_until(lambda: started.must_run() and url.exists(), bound=60, what="the receiver listens")
+        yield url.read_text()
+    finally:
+        started.kill()
+        started.wait_gone(bound=60)
+        processes.forget(started)
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
 
 
 TRIMMED = """

@@ -144,7 +144,7 @@ allow_networks = ["127.0.0.0/8"]
 def test_10_mb_to_a_webhook(make_scene: MakeScene, postgres_url: str, tmp_path: Path, body: bytes) -> None:
     settings = tmp_path / "hook.toml"
     with closing(WebhookReceiver()) as receiver:
-        settings.write_text(WEBHOOK.format(url=receiver.url))
+        settings.write_text(WEBHOOK.format(url=receiver.url()))
         scene = make_scene(store=postgres_url, CONFIG=str(settings))
         ids = deliver(scene, body)
     assert receiver.received == list(zip(ids, [b"before", body, b"after"], strict=True))

@@ -1,13 +1,10 @@
 """Faults of networks and clocks."""
 
-from tests.fault_matrix.cells import Cell, Row, Section, missing, not_applicable, partly, shown
+from tests.fault_matrix.cells import Cell, Row, Section, not_applicable, shown
 
 _A_FILE = not_applicable("SQLite is a file, without a connection")
 _NO_CONNECTION = not_applicable("handlers run in the process of the relay")
 _OF_THE_STORE = not_applicable("the transport takes no part")
-_NO_LINK_TO_KAFKA = missing(
-    "Kafka's client connects to the addresses that brokers name, and not through the link of these tests"
-)
 
 
 def _link(test: str, engine: str) -> Cell:
@@ -31,18 +28,10 @@ LINKS = Section(
             mariadb=_link("test_a_link_that_is_reset_under_load", "mariadb"),
             sqlite=_A_FILE,
             rabbitmq=_link("test_a_link_that_is_reset_under_load", "rabbitmq"),
-            kafka=partly(
-                "the mock cluster refuses connections for a while",
-                "conformance/test_kafka.py::TestKafka::test_no_accepted_message_is_lost_around_an_outage",
-                "integration/kafka/test_relay.py::test_events_reach_the_inbox_once_and_in_order_through_an_outage",
-            ),
+            kafka=_link("test_a_link_that_is_reset_under_load", "kafka"),
             nats=_link("test_a_link_that_is_reset_under_load", "nats"),
             redis=_link("test_a_link_that_is_reset_under_load", "redis"),
-            webhook=partly(
-                "the transport alone",
-                "conformance/test_webhook.py::TestWebhook::test_no_accepted_message_is_lost_around_an_outage",
-                "integration/webhook/test_faults.py::test_a_connection_without_a_whole_response_is_an_outage",
-            ),
+            webhook=_link("test_a_link_that_is_reset_under_load", "webhook"),
             handlers=_NO_CONNECTION,
         ),
         Row(
@@ -53,14 +42,10 @@ LINKS = Section(
             mariadb=_link("test_a_link_that_is_silent_in_one_direction", "mariadb"),
             sqlite=_A_FILE,
             rabbitmq=_link("test_a_link_that_is_silent_in_one_direction", "rabbitmq"),
-            kafka=_NO_LINK_TO_KAFKA,
+            kafka=_link("test_a_link_that_is_silent_in_one_direction", "kafka"),
             nats=_link("test_a_link_that_is_silent_in_one_direction", "nats"),
             redis=_link("test_a_link_that_is_silent_in_one_direction", "redis"),
-            webhook=partly(
-                "no response, without a relay",
-                "integration/webhook/test_faults.py::"
-                "test_a_receiver_that_does_not_respond_is_an_outage_after_the_timeout",
-            ),
+            webhook=_link("test_a_link_that_is_silent_in_one_direction", "webhook"),
             handlers=_NO_CONNECTION,
         ),
         Row(
@@ -71,14 +56,10 @@ LINKS = Section(
             mariadb=_link("test_a_link_that_is_silent_in_both_directions", "mariadb"),
             sqlite=_A_FILE,
             rabbitmq=_link("test_a_link_that_is_silent_in_both_directions", "rabbitmq"),
-            kafka=_NO_LINK_TO_KAFKA,
+            kafka=_link("test_a_link_that_is_silent_in_both_directions", "kafka"),
             nats=_link("test_a_link_that_is_silent_in_both_directions", "nats"),
             redis=_link("test_a_link_that_is_silent_in_both_directions", "redis"),
-            webhook=partly(
-                "no response, without a relay",
-                "integration/webhook/test_faults.py::"
-                "test_a_receiver_that_does_not_respond_is_an_outage_after_the_timeout",
-            ),
+            webhook=_link("test_a_link_that_is_silent_in_both_directions", "webhook"),
             handlers=_NO_CONNECTION,
         ),
         Row(
@@ -89,43 +70,33 @@ LINKS = Section(
             mariadb=_link("test_a_slow_link_repeats_nothing", "mariadb"),
             sqlite=_A_FILE,
             rabbitmq=_link("test_a_slow_link_repeats_nothing", "rabbitmq"),
-            kafka=_NO_LINK_TO_KAFKA,
+            kafka=_link("test_a_slow_link_repeats_nothing", "kafka"),
             nats=_link("test_a_slow_link_repeats_nothing", "nats"),
             redis=_link("test_a_slow_link_repeats_nothing", "redis"),
-            webhook=partly(
-                "a slow receiver, not a slow link",
-                "integration/webhook/test_relay.py::test_a_slow_receiver_does_not_hold_up_another",
-            ),
+            webhook=_link("test_a_slow_link_repeats_nothing", "webhook"),
             handlers=_NO_CONNECTION,
         ),
         Row(
             name="lossy-link",
             fault="lossy links: single messages are lost",
             shows="duplicates ≤ in flight per loss",
-            postgresql=shown("extremes/test_links.py::test_a_settlement_whose_answer_is_lost_repeats_nothing"),
-            mariadb=missing("a link to it is reset, silent or slow; none loses a single message"),
+            postgresql=_link("test_a_settlement_whose_answer_is_lost_repeats_nothing", "postgres"),
+            mariadb=_link("test_a_settlement_whose_answer_is_lost_repeats_nothing", "mariadb"),
             sqlite=_A_FILE,
-            rabbitmq=shown("extremes/test_links.py::test_lost_confirms_are_sent_again"),
-            kafka=_NO_LINK_TO_KAFKA,
-            nats=partly(
-                "one confirm, without a relay",
-                "integration/nats/test_publisher.py::"
-                "test_a_message_without_a_confirmation_is_unavailable_and_stored_once_when_sent_again",
-            ),
-            redis=partly(
-                "replies before a loss, without a relay",
-                "integration/redis/test_transport_lost.py::test_replies_before_the_loss_count",
-            ),
-            webhook=partly(
-                "responses that break off, without a relay",
-                "integration/webhook/test_faults.py::test_a_connection_without_a_whole_response_is_an_outage",
-            ),
+            rabbitmq=_link("test_lost_confirms_are_sent_again", "rabbitmq"),
+            kafka=_link("test_lost_confirms_are_sent_again", "kafka"),
+            nats=_link("test_lost_confirms_are_sent_again", "nats"),
+            redis=_link("test_lost_confirms_are_sent_again", "redis"),
+            webhook=_link("test_lost_confirms_are_sent_again", "webhook"),
             handlers=_NO_CONNECTION,
         ),
     ),
 )
 
-_ONLY_RABBITMQ = "the relay sends to RabbitMQ"
+_CONSUMERS = "extremes/test_consumer_clocks.py"
+_ON_TIME = f"{_CONSUMERS}::test_a_broker_that_times_the_retries_is_on_time"
+_AHEAD = f"{_CONSUMERS}::test_a_clock_that_jumps_ahead_repeats_and_loses_no_retry"
+_REFUSED = "extremes/test_clocks.py::test_webhooks_that_a_verifier_refuses_for_their_time_are_retried"
 
 CLOCKS = Section(
     title="Clocks",
@@ -148,14 +119,19 @@ CLOCKS = Section(
                 "integration/sqlite/test_clock_jumps.py",
             ),
             rabbitmq=shown("extremes/test_clocks.py::test_a_relay_whose_clock_jumps_keeps_its_lanes"),
-            kafka=missing("the client writes the time of its host into each record, and no clock jumps in a test"),
+            kafka=shown(
+                "extremes/test_clocks.py::test_a_relay_whose_clock_jumps_sends_to_kafka",
+                "extremes/test_clocks.py::test_a_timestamp_that_kafka_refuses_uses_up_no_attempt",
+                "extremes/test_clocks.py::test_a_clock_that_is_set_back_during_an_outage_does_not_prolong_it[kafka]",
+            ),
             nats=not_applicable("the transport reads no wall clock"),
             redis=shown(
                 "extremes/test_clocks.py::test_a_relay_whose_clock_jumps_deletes_no_young_entry_of_a_stream",
                 "unit/transports/redis/test_server_clock.py",
             ),
-            webhook=partly(
-                "the wait that a receiver asks for; signatures need the right time, and no clock jumps in a test",
+            webhook=shown(
+                f"{_REFUSED}[relay-3600]",
+                f"{_REFUSED}[relay--3600]",
                 "integration/webhook/test_requests.py::"
                 "test_a_wait_until_a_date_does_not_depend_on_the_clock_of_the_relay",
             ),
@@ -184,15 +160,18 @@ CLOCKS = Section(
             postgresql=not_applicable("the source decides when a retry is due"),
             mariadb=not_applicable("the source decides when a retry is due"),
             sqlite=not_applicable("the source decides when a retry is due"),
-            rabbitmq=missing("the broker keeps the delays, and no test moves a clock"),
-            kafka=partly(
-                "the messages that a consumer holds, without a broker",
-                "unit/transports/kafka/test_offsets.py::"
-                "test_a_wall_clock_that_jumps_shifts_retries_by_as_much_and_loses_none",
+            rabbitmq=shown(f"{_ON_TIME}[rabbitmq-3600]", f"{_ON_TIME}[rabbitmq--3600]"),
+            kafka=shown(
+                f"{_AHEAD}[kafka]",
+                f"{_CONSUMERS}::test_a_clock_that_jumps_back_delays_the_retries_of_kafka_by_as_much",
             ),
-            nats=missing("a retry is due by the wall clock of the consumer, and no clock jumps in a test"),
-            redis=missing("retries are due by the server's TIME, and no test moves a clock"),
-            webhook=missing("the tolerance of the verifier is documented; no clock jumps in a test"),
+            nats=shown(
+                f"{_AHEAD}[nats]",
+                f"{_CONSUMERS}::test_a_clock_that_jumps_back_delays_the_retries_of_nats_by_as_much",
+                f"{_CONSUMERS}::test_a_clock_that_jumps_back_by_an_hour_loses_no_retry_of_nats",
+            ),
+            redis=shown(f"{_ON_TIME}[redis-3600]", f"{_ON_TIME}[redis--3600]"),
+            webhook=shown(f"{_REFUSED}[receiver-3600]", f"{_REFUSED}[receiver--3600]"),
             handlers=not_applicable("the relay retries"),
         ),
     ),
