@@ -77,7 +77,11 @@ class Proxy:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
-            broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            try:
+                broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            except OSError:
+                writer.transport.abort()
+                return
             there = asyncio.create_task(self._pump(reader, broker_writer, spoken=False))
             back = asyncio.create_task(self._pump(broker_reader, writer, spoken=True))
             self.accepted += 1
