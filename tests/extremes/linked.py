@@ -9,9 +9,12 @@ from urllib.parse import urlsplit
 from tests.extremes.links import FaultyProxy
 from tests.extremes.receiving import from_queue
 from tests.extremes.scene import Scene
+from tests.integration.kafka.topics import ids as record_ids
+from tests.integration.kafka.topics import read_all
 from tests.integration.nats.streams import stored_ids
 from tests.integration.redis.reading import ids as entry_ids
-from tests.servers.nats import NatsServer
+from tests.servers.kafka import KafkaServer
+from tests.servers.nats import NatsCluster, NatsServer
 from tests.servers.rabbitmq import RabbitMQServer
 from tests.servers.redis import RedisServer
 
@@ -42,9 +45,12 @@ def port_of(url: str) -> int:
     return port
 
 
-def received(broker: RabbitMQServer | NatsServer | RedisServer, name: str) -> list[str]:
+def received(broker: RabbitMQServer | KafkaServer | NatsServer | NatsCluster | RedisServer, name: str) -> list[str]:
+    """Return the event ids of a queue, topic or stream, in its order; the order of a topic is that of each key."""
     if isinstance(broker, RabbitMQServer):
         return from_queue(broker.url(), name)
-    if isinstance(broker, NatsServer):
+    if isinstance(broker, KafkaServer):
+        return record_ids(read_all(broker.bootstrap, name))
+    if isinstance(broker, NatsServer | NatsCluster):
         return asyncio.run(stored_ids(broker.url(), name))
     return entry_ids(broker, name)

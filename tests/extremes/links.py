@@ -178,6 +178,10 @@ class FaultyProxy:
         """Break every connection; accept new ones."""
         self._run(self._link.reset())
 
+    def forward_to(self, port: int) -> None:
+        """Lead new connections to another server; those that are open stay where they are."""
+        self._link.forward_to(port)
+
     def close(self) -> None:
         self._run(self._link.cut())
         self._loop.call_soon_threadsafe(self._loop.stop)

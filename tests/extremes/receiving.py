@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ssl import SSLContext
 from threading import Thread
+from typing import Any
 
 import pika
 from pika.exceptions import UnroutableError
@@ -40,7 +43,7 @@ def from_queue(url: str, queue: str) -> list[str]:
 class WebhookReceiver:
     """Accepts every request on a thread of its own; the receiver of tests/integration/webhook limits the body."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: SSLContext | None = None) -> None:
         self.received: list[tuple[str, bytes]] = []
         received = self.received
 
@@ -56,8 +59,20 @@ class WebhookReceiver:
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def finish_request(self, request: Any, client_address: Any) -> None:
+                """The handshake of TLS is in the thread of its connection."""
+                if tls is not None:
+                    with suppress(OSError), tls.wrap_socket(request, server_side=True) as secure:
+                        super().finish_request(secure, client_address)
+                else:
+                    super().finish_request(request, client_address)
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}/"
         self._thread = Thread(target=self._server.serve_forever)
         self._thread.start()
 
