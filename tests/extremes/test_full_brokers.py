@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 from nats.js import JetStreamContext
-from nats.js.api import DiscardPolicy
+from nats.js.api import DiscardPolicy, StorageType
 from nats.js.errors import APIError
 
 from tests.extremes.conftest import MakeScene
@@ -34,7 +34,7 @@ MORE = 50
 LARGE = 10_000
 SMALL = 16 * MEGABYTE
 ACCOUNT = """accounts { tests {
-    jetstream: { max_file: 2MB }
+    jetstream: { max_file: 2MB, max_mem: 2MB }
     users: [ { user: app, password: secret } ]
 } }
 no_auth_user: app"""
@@ -115,18 +115,25 @@ def test_a_full_stream_of_nats(make_scene: MakeScene, postgres_url: str, nats_se
     )
 
 
-def test_a_full_account_of_nats(make_scene: MakeScene, postgres_url: str) -> None:
-    async def fill(context: JetStreamContext) -> None:
-        await context.add_stream(name="ballast")
-        with pytest.raises(APIError):
-            while True:
-                await context.publish("ballast", bytes(LARGE))
-
-    async def free(context: JetStreamContext) -> None:
-        await context.delete_stream("ballast")
-
+@pytest.mark.parametrize("storage", StorageType)
+def test_a_full_account_of_nats(make_scene: MakeScene, postgres_url: str, storage: StorageType) -> None:
+    """It has no more disk, or no more memory, for its streams."""
     with available(lambda: NatsServer(lines=[ACCOUNT])) as server:
         scene = make_scene(store=postgres_url, transport=server.url())
+
+        async def create(context: JetStreamContext) -> None:
+            await context.add_stream(name=scene.event_type, storage=storage)
+            await context.add_stream(name="ballast", storage=storage)
+
+        async def fill(context: JetStreamContext) -> None:
+            with pytest.raises(APIError):
+                while True:
+                    await context.publish("ballast", bytes(LARGE))
+
+        async def free(context: JetStreamContext) -> None:
+            await context.delete_stream("ballast")
+
+        on_nats(server, create)
         wait_out(
             scene,
             server,

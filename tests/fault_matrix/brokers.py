@@ -153,7 +153,7 @@ BROKERS = Section(
             rabbitmq=shown("faults/test_broker.py::test_the_relay_waits_out_a_memory_alarm"),
             kafka=_NO_ALARM,
             nats=shown(
-                "extremes/test_full_brokers.py::test_a_full_account_of_nats",
+                "extremes/test_full_brokers.py::test_a_full_account_of_nats[memory]",
                 "integration/nats/test_publisher.py::test_a_full_account_nacks_messages_until_it_has_room",
             ),
             redis=shown(
@@ -333,6 +333,7 @@ BROKERS = Section(
             kafka=not_applicable("a topic deletes its oldest messages"),
             nats=shown(
                 "extremes/test_full_brokers.py::test_a_full_stream_of_nats",
+                "extremes/test_full_brokers.py::test_a_full_account_of_nats[file]",
                 "integration/nats/test_publisher.py::test_a_full_stream_nacks_the_messages_that_do_not_fit",
             ),
             redis=shown(
