@@ -27,7 +27,7 @@ BROKERS = Section(
                 "drills/test_two_destinations.py::test_a_broker_that_is_down_for_a_minute_delays_only_its_own_events[rabbitmq]",
             ),
             kafka=shown(
-                "extremes/test_kafka.py::test_brokers_that_are_down_under_load_lose_nothing[all]",
+                "extremes/test_kafka.py::test_brokers_that_are_all_down_under_load_lose_nothing",
                 "integration/kafka/test_relay.py::test_events_reach_the_inbox_once_and_in_order_through_an_outage",
             ),
             nats=shown(
@@ -75,7 +75,7 @@ BROKERS = Section(
             ),
             kafka=shown(
                 "extremes/test_kafka.py::test_a_leader_that_is_down_is_replaced_by_another_broker",
-                "extremes/test_kafka.py::test_brokers_that_are_down_under_load_lose_nothing[one]",
+                "extremes/test_kafka.py::test_one_broker_that_is_down_under_load_loses_nothing",
                 "integration/kafka/test_several_brokers.py::test_a_broker_that_is_down_in_the_middle_of_a_batch_delays_its_partitions",
             ),
             nats=shown(
