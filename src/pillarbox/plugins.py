@@ -198,6 +198,11 @@ class DrillQueue(ABC):
     async def drop(self) -> None:
         """Delete everything in `names`; succeeds also if it was not created. Raises UnavailableError."""
 
+    async def stored(self) -> Sequence[str] | None:
+        """The ids of all events in the order in which the broker stored them; None: only readers can tell. Called after
+        an outage, unless `redelivers_in_order`. Raises UnavailableError."""
+        return None
+
     async def detach(self) -> None:
         """Make messages for it unroutable, until `attach`. Raises UnavailableError."""
         raise NotImplementedError

@@ -5,27 +5,36 @@ Open connections go on. New ones are refused until the certificate is replaced, 
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import psycopg
 import pytest
 
 from pillarbox.ops.drill.ledger import ARRIVALS, LineCount
+from tests.extremes.links import FaultyProxy
 from tests.faults.drilling import drilled
 from tests.servers.availability import available
 from tests.servers.certificates import DAY, Authority
+from tests.servers.mariadb import MariaDBServer
+from tests.servers.nats import NatsServer
 from tests.servers.ports import free_port
 from tests.servers.postgres import PostgresServer
 from tests.servers.rabbitmq import RabbitMQServer
+from tests.servers.redis import RedisServer
+from tests.servers.server import Server
 from tests.servers.waiting import wait_until
 from tests.soak.outages import HookSocket
 
 LONG = 300.0
+FAULTS = 4
 SHORT = 15
 """Seconds of the shortest certificate."""
 ENOUGH = 300
@@ -35,11 +44,15 @@ EXPIRED = 10
 REASON = "certificate has expired"
 
 
-class Expiry(ABC):
-    """Lets a certificate expire while connections are open, closes them, and replaces the certificate."""
+class Expiry(Server, ABC):
+    """A server whose certificate expires while connections are open; it closes them, and gets another certificate."""
 
-    def __init__(self, authority: Authority, port: int, arrivals: Path) -> None:
-        self._authority = authority
+    name: ClassVar[str]
+    """As relays call the server."""
+
+    def __init__(self, server: Server, authority: Authority, port: int, arrivals: Path) -> None:
+        self._server = server
+        self.authority = authority
         self.port = port
         self._arrivals = LineCount(arrivals)
         authority.issue(seconds=DAY)
@@ -54,8 +67,19 @@ class Expiry(ABC):
         self.close_connections()
 
     def restore(self) -> None:
-        self._authority.issue(seconds=DAY)
+        self.authority.issue(seconds=DAY)
         self.reload()
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """Where clients reach it over TLS."""
+
+    def start(self) -> None:
+        self._server.start()
+
+    def close(self) -> None:
+        self._server.close()
 
     @abstractmethod
     def reload(self) -> None:
@@ -69,7 +93,7 @@ class Expiry(ABC):
 
     def _is_used_in_time(self, seconds: int) -> bool:
         """Whether all clients connect with a certificate of so many seconds before it expires."""
-        self._authority.issue(seconds=seconds)
+        self.authority.issue(seconds=seconds)
         self.reload()
         self.close_connections()
         before = self._arrived()
@@ -77,7 +101,7 @@ class Expiry(ABC):
         return not self._is_expired()
 
     def _is_expired(self) -> bool:
-        context = ssl.create_default_context(cafile=self._authority.certificate)
+        context = ssl.create_default_context(cafile=self.authority.certificate)
         with socket.create_connection(("127.0.0.1", self.port)) as connection:
             self.ask_for_tls(connection)
             try:
@@ -90,14 +114,21 @@ class Expiry(ABC):
         return self._arrivals.update()
 
 
-class BrokerExpiry(Expiry):
+class RabbitMQExpiry(Expiry):
     """Of a RabbitMQ with this port for TLS."""
 
-    def __init__(self, authority: Authority, port: int, arrivals: Path) -> None:
-        super().__init__(authority, port, arrivals)
+    name = "RabbitMQ"
+
+    def __init__(self, authority: Authority, arrivals: Path) -> None:
+        port = free_port()
         files = {"cacertfile": authority.certificate, "certfile": authority.issued, "keyfile": authority.key}
         settings = {f"ssl_options.{name}": str(path) for name, path in files.items()}
         self.server = RabbitMQServer(settings=settings | {"listeners.ssl.1": f"127.0.0.1:{port}"})
+        super().__init__(self.server, authority, port, arrivals)
+
+    @property
+    def url(self) -> str:
+        return f"amqps://guest:guest@localhost:{self.port}/"
 
     def reload(self) -> None:
         self.server.evaluate("ok = ssl:clear_pem_cache()")
@@ -109,13 +140,77 @@ class BrokerExpiry(Expiry):
         """A connection begins with it."""
 
 
-class DatabaseExpiry(Expiry):
+class NatsExpiry(Expiry):
+    """Of a NATS server. It closes no connections on request: clients reach it through a link that does."""
+
+    name = "NATS"
+
+    def __init__(self, authority: Authority, arrivals: Path) -> None:
+        files = f'cert_file: "{authority.issued}", key_file: "{authority.key}"'
+        self.server = NatsServer(lines=[f"tls {{ {files} }}"])
+        super().__init__(self.server, authority, self.server.port, arrivals)
+        self._link = FaultyProxy(self.port)
+
+    @property
+    def url(self) -> str:
+        return f"tls://localhost:{self._link.port}"
+
+    def reload(self) -> None:
+        os.kill(self.server.pid, signal.SIGHUP)
+
+    def close_connections(self) -> None:
+        self._link.reset()
+
+    def ask_for_tls(self, connection: socket.socket) -> None:
+        while b"\n" not in connection.recv(4096):
+            pass
+
+    def close(self) -> None:
+        self._link.close()
+        super().close()
+
+
+class RedisExpiry(Expiry):
+    """Of a Redis with this port for TLS."""
+
+    name = "Redis"
+
+    def __init__(self, authority: Authority, arrivals: Path) -> None:
+        port = free_port()
+        files = {"ca-cert-file": authority.certificate, "cert-file": authority.issued, "key-file": authority.key}
+        settings = {f"tls-{name}": str(path) for name, path in files.items()}
+        self.server = RedisServer(settings=settings | {"tls-port": str(port), "tls-auth-clients": "no"})
+        super().__init__(self.server, authority, port, arrivals)
+
+    @property
+    def url(self) -> str:
+        return f"rediss://localhost:{self.port}/0"
+
+    def reload(self) -> None:
+        with self.server.client() as client:
+            client.config_set("tls-cert-file", str(self.authority.issued))
+
+    def close_connections(self) -> None:
+        with self.server.client() as client:
+            client.execute_command("CLIENT", "KILL", "TYPE", "normal")
+
+    def ask_for_tls(self, connection: socket.socket) -> None:
+        """A connection begins with it."""
+
+
+class PostgreSQLExpiry(Expiry):
     """Of a PostgreSQL."""
+
+    name = "PostgreSQL"
 
     def __init__(self, authority: Authority, arrivals: Path) -> None:
         files = {"ssl_cert_file": str(authority.issued), "ssl_key_file": str(authority.key)}
         self.server = PostgresServer(settings=files | {"ssl": "on"})
-        super().__init__(authority, self.server.port, arrivals)
+        super().__init__(self.server, authority, self.server.port, arrivals)
+
+    @property
+    def url(self) -> str:
+        return f"{self.server.url()}?sslmode=verify-full&sslrootcert={self.authority.certificate}"
 
     def reload(self) -> None:
         self._run("SELECT pg_reload_conf()")
@@ -132,48 +227,74 @@ class DatabaseExpiry(Expiry):
             connection.execute(statement)
 
 
-@pytest.fixture
-def authorities() -> Iterator[tuple[Authority, Authority]]:
-    """For the broker and for the database."""
-    with closing(available(Authority)) as one, closing(available(Authority)) as other:
-        yield one, other
+class MariaDBExpiry(Expiry):
+    """Of a MariaDB."""
+
+    name = "MariaDB"
+
+    def __init__(self, authority: Authority, arrivals: Path) -> None:
+        files = {"ssl-cert": str(authority.issued), "ssl-key": str(authority.key)}
+        self.server = MariaDBServer(settings=files)
+        super().__init__(self.server, authority, self.server.port, arrivals)
+
+    @property
+    def url(self) -> str:
+        return f"{self.server.url('shop')}?ssl_ca={self.authority.certificate}"
+
+    def start(self) -> None:
+        super().start()
+        self.server.create_database("shop")
+
+    def reload(self) -> None:
+        self.server.execute("FLUSH SSL")
+
+    def close_connections(self) -> None:
+        others = "SELECT id FROM information_schema.processlist WHERE db = 'shop'"
+        for (connection,) in self.server.execute(others):
+            self.server.execute(f"KILL {connection}", ignore=1094)
+
+    def ask_for_tls(self, connection: socket.socket) -> None:
+        """Read the greeting, and send a request for TLS with the protocol of MySQL 4.1 and its character set."""
+        size = int.from_bytes(connection.recv(4, socket.MSG_WAITALL)[:3], "little")
+        connection.recv(size, socket.MSG_WAITALL)
+        connection.sendall(bytes.fromhex("20000001008a0800000000012d") + bytes(23))
 
 
-@pytest.fixture
-def broker(folder: Path, authorities: tuple[Authority, Authority]) -> Iterator[BrokerExpiry]:
-    expiry = available(lambda: BrokerExpiry(authorities[0], free_port(), folder / ARRIVALS))
-    with expiry.server:
-        yield expiry
+BROKERS = {"rabbitmq": RabbitMQExpiry, "nats": NatsExpiry, "redis": RedisExpiry}
+DATABASES = {"postgresql": PostgreSQLExpiry, "mariadb": MariaDBExpiry}
 
 
-@pytest.fixture
-def database(folder: Path, authorities: tuple[Authority, Authority]) -> Iterator[DatabaseExpiry]:
-    expiry = available(lambda: DatabaseExpiry(authorities[1], folder / ARRIVALS))
-    with expiry.server:
-        yield expiry
+@contextmanager
+def expiring(kind: Callable[[Authority, Path], Expiry], folder: Path) -> Iterator[Expiry]:
+    with (
+        closing(available(Authority)) as authority,
+        available(lambda: kind(authority, folder / ARRIVALS)) as server,
+    ):
+        yield server
 
 
+@pytest.mark.parametrize(
+    ("of_broker", "of_database"), [("rabbitmq", "postgresql"), ("nats", "mariadb"), ("redis", "postgresql")]
+)
 def test_certificates_that_expire_and_are_replaced_lose_nothing(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    authorities: tuple[Authority, Authority],
-    broker: BrokerExpiry,
-    database: DatabaseExpiry,
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, of_broker: str, of_database: str
 ) -> None:
-    of_broker, of_database = (authority.certificate for authority in authorities)
-    monkeypatch.setenv("PILLARBOX_TRANSPORTS__RABBIT__URL", f"amqps://guest:guest@localhost:{broker.port}/")
-    monkeypatch.setenv("PILLARBOX_TRANSPORTS__RABBIT__CA_FILE", str(of_broker))
-    with closing(HookSocket(tmp_path, {"broker": broker, "database": database})) as hooks:
+    with (
+        expiring(BROKERS[of_broker], folder) as broker,
+        expiring(DATABASES[of_database], folder) as database,
+        closing(HookSocket(tmp_path, {"broker": broker, "database": database})) as hooks,
+    ):
+        monkeypatch.setenv("PILLARBOX_TRANSPORTS__BROKER__URL", broker.url)
+        monkeypatch.setenv("PILLARBOX_TRANSPORTS__BROKER__CA_FILE", str(broker.authority.certificate))
         result = drilled(
             folder,
             monkeypatch,
             "kill",
             "cut-broker",
             "cut-database",
-            store=f"{database.server.url()}?sslmode=verify-full&sslrootcert={of_database}",
+            store=database.url,
             seconds=LONG,
-            faults=6,
+            faults=FAULTS,
             cut_broker=hooks.command("broker", "cut"),
             restore_broker=hooks.command("broker", "restore"),
             cut_database=hooks.command("database", "cut"),
@@ -183,5 +304,5 @@ def test_certificates_that_expire_and_are_replaced_lose_nothing(
     assert result.effective["cut-broker"] > 0
     assert result.effective["cut-database"] > 0
     said = "".join(log.read_text() for log in folder.glob("relay-*.log"))
-    for server in ("RabbitMQ", "PostgreSQL"):
+    for server in (broker.name, database.name):
         assert any(server in line and REASON in line for line in said.splitlines()), f"no relay says why {server} fails"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import aclosing, closing
 from pathlib import Path
 
 import pytest
 
 from pillarbox.ops.drill.schedule import FaultKind
+from pillarbox.ops.drill.target import DrillTarget, SettingsSource, new_name
+from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.kafka.drill import KafkaDrillQueue
 from tests.faults.drilling import SEED, drilled
 from tests.servers.availability import available
@@ -20,6 +22,8 @@ from tests.soak.engines import create_mock_topics
 from tests.soak.outages import HookSocket, ServerOutages, Way
 
 LONG = 180.0
+MANY = 2_500
+"""More events than are read at once."""
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 
 
@@ -36,27 +40,38 @@ def test_a_drill_on_sqlite_passes(folder: Path, monkeypatch: pytest.MonkeyPatch,
     assert [kind for kind in kinds if not result.effective[kind]] == []
 
 
+class KafkaOutages:
+    """Has every broker of the mock cluster drop its connections and accept none; their logs stay."""
+
+    def __init__(self, server: KafkaServer) -> None:
+        self.cut = server.down
+        self.restore = server.up
+
+
 def test_a_drill_on_kafka_passes(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str, kafka_server: KafkaServer
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sqlite: str, kafka_server: KafkaServer
 ) -> None:
     """The mock cluster can neither create nor delete topics on request: the test does."""
 
+    kinds: tuple[FaultKind, ...] = ("kill", "drain", "kill-consumer", "cut-broker")
     for name in ("create", "drop"):
         monkeypatch.setattr(KafkaDrillQueue, name, getattr(KafkaDrillQueue, name))  # restored after the test
     create_mock_topics(kafka_server)
-    result = drilled(
-        folder,
-        monkeypatch,
-        "kill",
-        "drain",
-        "kill-consumer",
-        store=sqlite,
-        transport=kafka_server.url(),
-        seconds=LONG,
-        faults=7,
-    )
+    with closing(HookSocket(tmp_path, {"broker": KafkaOutages(kafka_server)})) as hooks:
+        result = drilled(
+            folder,
+            monkeypatch,
+            *kinds,
+            store=sqlite,
+            transport=kafka_server.url(),
+            seconds=LONG,
+            faults=9,
+            cut_broker=hooks.command("broker", "cut"),
+            restore_broker=hooks.command("broker", "restore"),
+        )
     assert (result.conclusion, result.violations) == ("passed", [])
-    assert [kind for kind in ("kill", "drain", "kill-consumer") if not result.effective[kind]] == []
+    assert [kind for kind in kinds if not result.effective[kind]] == []
+    assert result.order_is_known
 
 
 @pytest.fixture(params=["nats", "redis"], ids=["nats_server", "redis_server"])
@@ -97,6 +112,22 @@ def test_a_drill_on_streams_passes(
     )
     assert (result.conclusion, result.violations) == ("passed", [])
     assert [kind for kind in ("kill", "kill-consumer", "cut-broker") if not result.effective[kind]] == []
+    assert result.order_is_known
+
+
+async def test_the_order_of_a_drill_on_streams_is_that_in_which_the_broker_stored_its_events(
+    monkeypatch: pytest.MonkeyPatch, sqlite: str, broker: NatsServer | RedisServer
+) -> None:
+    monkeypatch.setenv("PILLARBOX_STORE", sqlite)
+    monkeypatch.setenv("PILLARBOX_TRANSPORT", broker.url())
+    queue = DrillTarget.of(SettingsSource().load(), name=new_name()).open_queue()
+    assert queue is not None
+    async with aclosing(queue):
+        await queue.create()
+        sent = [f"{n}" for n in range(MANY, 0, -1)]
+        assert await queue.transport.send([outgoing(one, queue.address) for one in sent]) == [None] * MANY
+        assert await queue.stored() == sent
+        await queue.drop()
 
 
 @pytest.mark.parametrize("hooks", [("stop",)], indirect=True, ids=["stop"])

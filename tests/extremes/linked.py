@@ -28,11 +28,11 @@ from tests.integration.kafka.topics import read_all
 from tests.integration.nats.streams import stored_ids
 from tests.integration.redis.reading import ids as entry_ids
 from tests.servers.kafka import KafkaServer
-from tests.servers.nats import NatsServer
+from tests.servers.nats import NatsCluster, NatsServer
 from tests.servers.rabbitmq import RabbitMQServer
 from tests.servers.redis import RedisServer
 
-Broker = RabbitMQServer | KafkaServer | NatsServer | RedisServer | WebhookReceiver
+Broker = RabbitMQServer | KafkaServer | NatsServer | NatsCluster | RedisServer | WebhookReceiver
 
 STORES = ("postgres", "mariadb")
 CONFIRMS: Mapping[str, Callable[[], Loss]] = {
@@ -84,7 +84,7 @@ def received(broker: Broker, name: str) -> list[str]:
         return from_queue(broker.url(), name)
     if isinstance(broker, KafkaServer):
         return record_ids(read_all(broker.bootstrap, name))
-    if isinstance(broker, NatsServer):
+    if isinstance(broker, NatsServer | NatsCluster):
         return asyncio.run(stored_ids(broker.url(), name))
     if isinstance(broker, WebhookReceiver):
         return [event_id for event_id, _ in broker.received]

@@ -289,9 +289,13 @@ class FaultyProxy:
         """Break every connection; accept new ones."""
         self._run(self._link.reset())
 
+    def forward_to(self, port: int, *, host: str = "127.0.0.1") -> None:
+        """Lead new connections to another server; those that are open stay where they are."""
+        self._link.forward_to(port, host=host)
+
     def lead_to(self, port: int, *, host: str = "127.0.0.1") -> None:
         """Break every connection; new ones reach another server."""
-        self._link.forward_to(port, host=host)
+        self.forward_to(port, host=host)
         self.reset()
 
     def close(self) -> None:

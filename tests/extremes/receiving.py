@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ssl import SSLContext
 from threading import Thread
+from typing import Any
 
 import pika
 from pika.exceptions import UnroutableError
@@ -39,6 +42,17 @@ def from_queue(url: str, queue: str) -> list[str]:
 
 
 class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    tls: SSLContext | None = None
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """The handshake of TLS is in the thread of its connection."""
+        if self.tls is not None:
+            with suppress(OSError), self.tls.wrap_socket(request, server_side=True) as secure:
+                super().finish_request(secure, client_address)
+        else:
+            super().finish_request(request, client_address)
+
     def handle_error(self, request: object, client_address: object) -> None:
         """A connection was reset, as tests of links do."""
 
@@ -47,7 +61,12 @@ class WebhookReceiver:
     """Accepts requests on a thread of its own, all unless `accepts` says otherwise; the receiver of
     tests/integration/webhook limits the body."""
 
-    def __init__(self, accepts: Callable[[Mapping[str, str], bytes], bool] = lambda headers, body: True) -> None:
+    def __init__(
+        self,
+        accepts: Callable[[Mapping[str, str], bytes], bool] = lambda headers, body: True,
+        *,
+        tls: SSLContext | None = None,
+    ) -> None:
         self.received: list[tuple[str, bytes]] = []
         received = self.received
 
@@ -71,11 +90,13 @@ class WebhookReceiver:
                 pass
 
         self._server = _Server(("127.0.0.1", 0), Handler)
+        self._server.tls = tls
+        self.port = self._server.server_port
         self._thread = Thread(target=self._server.serve_forever)
         self._thread.start()
 
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/"
+        return f"http://127.0.0.1:{self.port}/"
 
     def close(self) -> None:
         self._server.shutdown()

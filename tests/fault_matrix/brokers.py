@@ -1,6 +1,6 @@
 """Faults of the broker or receiver, and what it answers."""
 
-from tests.fault_matrix.cells import Row, Section, missing, not_applicable, partly, shown
+from tests.fault_matrix.cells import Row, Section, missing, not_applicable, shown, untestable
 
 _OF_THE_BROKER = not_applicable("a fault of the transport; the store is PostgreSQL")
 _NO_SERVER = not_applicable("handlers run in the process of the relay")
@@ -26,8 +26,8 @@ BROKERS = Section(
                 "integration/rabbitmq/test_connection_outage.py::test_a_killed_broker_loses_nothing_that_it_accepted",
                 "drills/test_two_destinations.py::test_a_broker_that_is_down_for_a_minute_delays_only_its_own_events[rabbitmq]",
             ),
-            kafka=partly(
-                "the mock cluster refuses connections and keeps what it has; it is never killed",
+            kafka=shown(
+                "extremes/test_kafka.py::test_brokers_that_are_all_down_under_load_lose_nothing",
                 "integration/kafka/test_relay.py::test_events_reach_the_inbox_once_and_in_order_through_an_outage",
             ),
             nats=shown(
@@ -53,16 +53,12 @@ BROKERS = Section(
             mariadb=_OF_THE_BROKER,
             sqlite=_OF_THE_BROKER,
             rabbitmq=shown("drills/test_clusters.py::test_a_killed_leader_and_a_killed_follower_lose_nothing"),
-            kafka=missing("a drill kills relays and consumers; the mock cluster is not cut off in it"),
-            nats=partly(
-                "the drill does not know the order of this run: NATS redelivers out of order to its reader",
+            kafka=shown("drills/test_engines.py::test_a_drill_on_kafka_passes"),
+            nats=shown(
                 "drills/test_engines.py::test_a_drill_on_streams_passes[nats_server]",
                 "drills/test_nats_cluster.py::test_a_killed_leader_and_a_killed_follower_lose_nothing",
             ),
-            redis=partly(
-                "the drill does not know the order of this run: Redis redelivers out of order to its reader",
-                "drills/test_engines.py::test_a_drill_on_streams_passes[redis_server]",
-            ),
+            redis=shown("drills/test_engines.py::test_a_drill_on_streams_passes[redis_server]"),
             webhook=not_applicable("a drill has no webhook target"),
             handlers=_NO_SERVER,
         ),
@@ -77,8 +73,9 @@ BROKERS = Section(
                 "drills/test_clusters.py::test_a_killed_leader_and_a_killed_follower_lose_nothing",
                 "integration/deployment/test_failover.py::test_transport_and_source_move_to_another_node_and_back",
             ),
-            kafka=partly(
-                "one of three brokers is down for a while, without a relay; the mock cluster has no replicas to elect",
+            kafka=shown(
+                "extremes/test_kafka.py::test_a_leader_that_is_down_is_replaced_by_another_broker",
+                "extremes/test_kafka.py::test_one_broker_that_is_down_under_load_loses_nothing",
                 "integration/kafka/test_several_brokers.py::test_a_broker_that_is_down_in_the_middle_of_a_batch_delays_its_partitions",
             ),
             nats=shown(
@@ -86,11 +83,10 @@ BROKERS = Section(
                 "integration/nats/test_outage.py::test_a_cluster_whose_leader_is_killed_loses_nothing_and_stores_nothing_twice",
                 "integration/nats/test_outage.py::test_what_holds_of_a_batch_during_which_the_leader_is_killed",
             ),
-            redis=partly(
-                "a master that becomes a replica and one without its replicas; no Sentinel, no Redis Cluster",
+            redis=shown(
+                "extremes/test_redis_failover.py::test_a_killed_replica_and_a_killed_master_lose_nothing",
                 "integration/redis/test_transport_refused.py::"
                 "test_after_a_failover_it_connects_again_instead_of_staying_with_the_old_master",
-                "integration/redis/test_transport_refused.py::test_too_few_replicas_refuse_every_write",
             ),
             webhook=_NO_NODES,
             handlers=_NO_NODES,
@@ -109,9 +105,17 @@ BROKERS = Section(
                 "drills/test_partitions.py::test_clients_that_know_only_the_minority_recover_with_it",
                 "integration/rabbitmq/test_connection_nodes.py::test_a_node_that_confirms_nothing_is_left_for_the_next_one",
             ),
-            kafka=missing("the mock cluster has no replicas"),
-            nats=missing("servers of a cluster are killed; none is cut off from the others"),
-            redis=missing("no Sentinel, no Redis Cluster"),
+            kafka=untestable("the mock cluster has no replicas, and no traffic between its brokers"),
+            nats=shown(
+                "extremes/test_partitions.py::test_a_nats_server_that_is_cut_off_loses_nothing",
+                "integration/nats/test_connection.py::test_a_server_without_jetstream_is_left_for_the_next_one",
+            ),
+            redis=shown(
+                "extremes/test_redis_failover.py::"
+                "test_a_master_that_is_cut_off_from_its_replicas_accepts_nothing_that_is_lost",
+                "integration/redis/test_transport_refused.py::"
+                "test_a_master_without_its_replicas_is_left_for_the_one_that_its_name_leads_to",
+            ),
             webhook=_NO_NODES,
             handlers=_NO_NODES,
         ),
@@ -120,27 +124,24 @@ BROKERS = Section(
             fault="the certificate of a server expires under load, and is replaced",
             shows="lost 0, attempts used up 0",
             postgresql=shown(
-                "drills/test_certificates.py::test_certificates_that_expire_and_are_replaced_lose_nothing"
+                "drills/test_certificates.py::test_certificates_that_expire_and_are_replaced_lose_nothing[rabbitmq-postgresql]"
             ),
-            mariadb=partly(
-                "an untrusted certificate, none that expires",
-                "integration/mariadb/test_encryption.py::test_the_certificate_of_a_remote_server_is_verified",
+            mariadb=shown(
+                "drills/test_certificates.py::test_certificates_that_expire_and_are_replaced_lose_nothing[nats-mariadb]"
             ),
             sqlite=not_applicable("a file has no certificate"),
-            rabbitmq=shown("drills/test_certificates.py::test_certificates_that_expire_and_are_replaced_lose_nothing"),
-            kafka=missing("the mock cluster has no TLS"),
-            nats=partly(
-                "an untrusted certificate, none that expires",
-                "integration/nats/test_connection.py::test_an_untrusted_certificate_or_another_host_name_is_unavailable",
+            rabbitmq=shown(
+                "drills/test_certificates.py::test_certificates_that_expire_and_are_replaced_lose_nothing[rabbitmq-postgresql]"
             ),
-            redis=partly(
-                "an untrusted certificate, none that expires",
-                "integration/redis/test_transport_streams.py::"
-                "test_a_server_with_an_untrusted_certificate_receives_nothing",
+            kafka=untestable("the mock cluster has no TLS"),
+            nats=shown(
+                "drills/test_certificates.py::test_certificates_that_expire_and_are_replaced_lose_nothing[nats-mariadb]"
             ),
-            webhook=partly(
-                "an untrusted certificate, none that expires",
-                "integration/webhook/test_tls.py::test_a_receiver_with_an_untrusted_certificate_gets_nothing",
+            redis=shown(
+                "drills/test_certificates.py::test_certificates_that_expire_and_are_replaced_lose_nothing[redis-postgresql]"
+            ),
+            webhook=shown(
+                "extremes/test_webhook_certificate.py::test_a_certificate_that_expires_and_is_replaced_loses_nothing"
             ),
             handlers=_NO_SERVER,
         ),
@@ -153,9 +154,9 @@ BROKERS = Section(
             sqlite=_OF_THE_BROKER,
             rabbitmq=shown("faults/test_broker.py::test_the_relay_waits_out_a_memory_alarm"),
             kafka=_NO_ALARM,
-            nats=partly(
-                "a full stream, without a relay",
-                "integration/nats/test_publisher.py::test_a_full_stream_nacks_the_messages_that_do_not_fit",
+            nats=shown(
+                "extremes/test_full_brokers.py::test_a_full_account_of_nats[memory]",
+                "integration/nats/test_publisher.py::test_a_full_account_nacks_messages_until_it_has_room",
             ),
             redis=shown(
                 "integration/redis/test_relay.py::"
@@ -177,10 +178,11 @@ BROKERS = Section(
                 "faults/test_broker.py::test_the_relay_waits_out_a_disk_alarm",
                 "integration/rabbitmq/test_connection_blocked.py::test_an_alarm_and_its_end_are_noticed",
             ),
-            kafka=missing("the mock cluster has no disk"),
-            nats=missing("a stream is full in a test (memory-alarm); the disk of a server is not"),
-            redis=partly(
-                "the server reports that it cannot persist; its disk is not full",
+            kafka=untestable("the mock cluster keeps its logs in memory; a broker whose disk is full ends"),
+            nats=shown("extremes/test_full_brokers.py::test_a_full_disk_under_nats"),
+            redis=shown(
+                "extremes/test_full_brokers.py::test_a_full_disk_under_redis",
+                "extremes/test_full_brokers.py::test_a_full_disk_ends_a_redis_that_syncs_always",
                 "integration/redis/test_transport_refused.py::test_a_server_that_cannot_persist_is_unavailable",
             ),
             webhook=_NO_ALARM,
@@ -199,8 +201,9 @@ BROKERS = Section(
                 "integration/rabbitmq/test_connection_slow.py::test_a_send_that_makes_progress_is_not_timed_out",
                 "extremes/test_links.py::test_a_slow_link_repeats_nothing[rabbitmq-delay]",
             ),
-            kafka=partly(
-                "confirms that never come, not late ones",
+            kafka=shown(
+                "extremes/test_kafka.py::test_late_confirms_are_waited_for",
+                "extremes/test_kafka.py::test_lost_confirms_are_sent_again",
                 "integration/kafka/test_transport_topics.py::"
                 "test_a_closed_transport_reports_what_the_broker_never_confirmed",
             ),
@@ -231,8 +234,8 @@ BROKERS = Section(
             mariadb=_OF_THE_BROKER,
             sqlite=_OF_THE_BROKER,
             rabbitmq=shown("extremes/test_links.py::test_lost_confirms_are_sent_again"),
-            kafka=partly(
-                "an outage in the middle of a batch",
+            kafka=shown(
+                "extremes/test_kafka.py::test_lost_confirms_are_sent_again",
                 "integration/kafka/test_transport_order.py::"
                 "test_an_outage_in_the_middle_loses_repeats_and_reorders_nothing",
             ),
@@ -264,7 +267,8 @@ BROKERS = Section(
             ),
             kafka=shown(
                 "integration/kafka/test_transport_order.py::"
-                "test_a_refused_message_in_the_middle_fails_alone_and_the_others_stay_in_order"
+                "test_a_refused_message_in_the_middle_fails_alone_and_the_others_stay_in_order",
+                "extremes/test_kafka.py::test_what_a_broker_in_trouble_refuses_is_sent_again",
             ),
             nats=shown("integration/nats/test_publisher.py::test_a_full_stream_nacks_the_messages_that_do_not_fit"),
             redis=shown(
@@ -283,10 +287,7 @@ BROKERS = Section(
             sqlite=_OF_THE_BROKER,
             rabbitmq=shown("unit/transports/rabbitmq/test_confirms.py", "unit/transports/rabbitmq/test_publisher.py"),
             kafka=not_applicable("librdkafka matches the confirms"),
-            nats=partly(
-                "a batch whose confirms come in order",
-                "integration/nats/test_publisher.py::test_messages_beyond_the_window_do_not_overtake_those_without_a_confirmation",
-            ),
+            nats=shown("extremes/test_confirm_order.py::test_confirms_in_reverse_order_are_those_of_their_messages"),
             redis=_REPLIES_IN_ORDER,
             webhook=_ONE_RESPONSE,
             handlers=_ONE_CALL,
@@ -327,13 +328,14 @@ BROKERS = Section(
             postgresql=_OF_THE_BROKER,
             mariadb=_OF_THE_BROKER,
             sqlite=_OF_THE_BROKER,
-            rabbitmq=partly(
-                "the transport alone, without a relay",
+            rabbitmq=shown(
+                "extremes/test_full_brokers.py::test_a_full_queue_of_rabbitmq",
                 "integration/rabbitmq/test_confirms.py::test_a_full_queue_nacks_and_keeps_exactly_what_was_accepted",
             ),
             kafka=not_applicable("a topic deletes its oldest messages"),
-            nats=partly(
-                "the transport alone, without a relay",
+            nats=shown(
+                "extremes/test_full_brokers.py::test_a_full_stream_of_nats",
+                "extremes/test_full_brokers.py::test_a_full_account_of_nats[file]",
                 "integration/nats/test_publisher.py::test_a_full_stream_nacks_the_messages_that_do_not_fit",
             ),
             redis=shown(

@@ -38,6 +38,13 @@ class MockCluster:
     def create(self, topic: str, partitions: int, replication: int) -> None:
         self._check(self._kafka.rd_kafka_mock_topic_create(self._cluster, topic.encode(), partitions, replication))
 
+    def lead(self, topic: str, broker: int, partitions: int) -> None:
+        """Make a broker the leader of the first partitions; their logs stay."""
+        for partition in range(partitions):
+            self._check(
+                self._kafka.rd_kafka_mock_partition_set_leader(self._cluster, topic.encode(), partition, broker)
+            )
+
     def down(self, *brokers: int) -> None:
         """Drop the connections of these brokers, or of all, and accept none; their logs stay."""
         for broker in brokers or self._brokers:

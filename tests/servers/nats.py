@@ -12,8 +12,12 @@ from tests.servers.waiting import wait_until
 class NatsServer(Server):
     """One server. `stop` and `kill` keep the streams, `start` brings them back, `close` removes them.
 
-    `lines` are further lines of its configuration file.
+    `lines` are further lines of its configuration file. `routes`: the addresses of all servers of its cluster.
     """
+
+    host = "127.0.0.1"
+    namespace = ""
+    """The network namespace in which it runs; empty: that of the tests."""
 
     def __init__(
         self,
@@ -21,11 +25,11 @@ class NatsServer(Server):
         lines: Sequence[str] = (),
         name: str = "one",
         jetstream: bool = True,
-        routes: Mapping[str, int] | None = None,
+        routes: Mapping[str, str] | None = None,
     ) -> None:
         self._binary = debian.NATS_SERVER.path()
         self._started: processes.Started | None = None
-        self._lines = lines
+        self.lines = lines
         self._jetstream = jetstream
         self._routes = dict(routes or {})
         self.name = name
@@ -37,20 +41,21 @@ class NatsServer(Server):
         return self._running().pid
 
     def url(self, credentials: str = "") -> str:
-        return f"nats://{credentials}127.0.0.1:{self.port}"
+        return f"nats://{credentials}{self.host}:{self.port}"
 
     def start(self) -> None:
         """Returns when the server takes connections, which it does after its streams are recovered."""
         settings = self.folder / "nats.conf"
-        settings.write_text("\n".join([*self._settings(), *self._lines, ""]))
+        settings.write_text("\n".join([*self._settings(), *self.lines, ""]))
         processes.hand_over(settings)
-        ports = (self.port, *([self._routes[self.name]] if self._routes else []))
+        own = self._routes.get(self.name, "").rpartition(":")[2]
         self._started = processes.spawn(
             [self._binary, "-c", str(settings)],
             name="NATS",
             folder=self.folder,
             log=self.folder / "nats.log",
-            ports=ports,
+            ports=() if self.namespace else (self.port, *([int(own)] if own else [])),
+            namespace=self.namespace,
         )
         wait_until(self._ready, bound=60, what=f"NATS on port {self.port} takes connections")
 
@@ -77,17 +82,16 @@ class NatsServer(Server):
         processes.remove_folder(self.folder)
 
     def _settings(self) -> list[str]:
-        lines = [f"server_name: {self.name}", f'listen: "127.0.0.1:{self.port}"']
+        lines = [f"server_name: {self.name}", f'listen: "{self.host}:{self.port}"']
         if self._jetstream:
             lines.append(f'jetstream {{ store_dir: "{self.folder}/data", max_mem: 64MB, max_file: 1GB }}')
         if self._routes:
-            others = ", ".join(f'"nats://127.0.0.1:{port}"' for name, port in self._routes.items() if name != self.name)
-            own = self._routes[self.name]
-            lines.append(f'cluster {{ name: tests, listen: "127.0.0.1:{own}", routes: [{others}] }}')
+            others = ", ".join(f'"nats://{address}"' for name, address in self._routes.items() if name != self.name)
+            lines.append(f'cluster {{ name: tests, listen: "{self._routes[self.name]}", routes: [{others}] }}')
         return lines
 
     def _ready(self) -> bool:
-        return self._running().must_run() and is_open(self.port)
+        return self._running().must_run() and is_open(self.port, self.host)
 
     def _running(self) -> processes.Started:
         if self._started is None:
@@ -104,11 +108,11 @@ class NatsCluster(Server):
     """Three servers."""
 
     def __init__(self) -> None:
-        routes = {name: free_port() for name in ("n1", "n2", "n3")}
+        routes = {name: f"127.0.0.1:{free_port()}" for name in ("n1", "n2", "n3")}
         self.servers = {name: NatsServer(name=name, routes=routes) for name in routes}
 
     def url(self) -> str:
-        return "nats://" + ",".join(f"127.0.0.1:{server.port}" for server in self.servers.values())
+        return "nats://" + ",".join(f"{server.host}:{server.port}" for server in self.servers.values())
 
     def start(self) -> None:
         """Returns when all take connections; the cluster may have no leader yet."""

@@ -2,13 +2,15 @@
 
 import ssl
 from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 
 import pytest
 
 from pillarbox.core.errors import ConfigurationError, UnavailableError
-from pillarbox.core.transport import Outgoing
+from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.testing.conformance.transports import outgoing
+from pillarbox.testing.waiting import eventually
 from pillarbox.transports.nats import NatsSource, NatsTransport
 from tests.integration.nats.conftest import MakeTransport
 from tests.servers import debian, processes
@@ -163,3 +165,51 @@ async def test_a_user_that_may_not_ask_for_streams_is_told_so_at_once_and_sends_
         assert isinstance(result, UnavailableError)
         assert "declare = false" in str(result)
         assert await make(server.url("reader:reader@"), declare=False).send([thing("c")]) == [None]
+
+
+@pytest.fixture
+def useless() -> Iterator[NatsServer]:
+    """A server as it is in the minority of a cluster: it accepts connections, and has no JetStream now."""
+    with available(lambda: NatsServer(jetstream=False)) as server:
+        yield server
+
+
+@pytest.mark.parametrize("declare", [True, False])
+async def test_a_server_without_jetstream_is_left_for_the_next_one(
+    make: MakeTransport, useless: NatsServer, url: str, name: str, declare: bool
+) -> None:
+    assert await make().send([thing(subject=name)]) == [None]
+    results: list[SendResult] = [None]
+    while results == [None]:  # the order of the servers is random
+        transport = make(f"{useless.url()},{url.removeprefix('nats://')}", send_timeout="200ms", declare=declare)
+        results = await transport.send([thing("b", name)])
+    assert isinstance(results[0], UnavailableError)
+
+    async def accepted() -> bool:
+        return await transport.send([thing("b", name)]) == [None]
+
+    await eventually(accepted)
+
+
+async def test_a_source_leaves_a_server_without_jetstream_for_the_next_one(
+    make: MakeTransport, useless: NatsServer, url: str, name: str
+) -> None:
+    assert await make().send([thing(subject=name)]) == [None]
+    servers = f"{useless.url()},{url.removeprefix('nats://')}"
+
+    async def connected(source: NatsSource) -> bool:
+        try:
+            await source.connect()
+        except UnavailableError:
+            return False
+        return True
+
+    async with AsyncExitStack() as opened:
+
+        async def opened_source() -> NatsSource:
+            source = NatsSource(servers, subject=name, stream=name, reply_timeout="200ms")
+            return await opened.enter_async_context(aclosing(source))
+
+        while await connected(source := await opened_source()):  # the order of the servers is random
+            pass
+        await eventually(lambda: connected(source))

@@ -18,6 +18,8 @@ from pillarbox.transports.nats import NatsTransport, Stream
 from tests.integration.nats.conftest import MakeTransport
 from tests.integration.nats.streams import count, jetstream, stored, stored_ids
 from tests.integration.rabbitmq.proxy import Proxy
+from tests.servers.availability import available
+from tests.servers.nats import NatsServer
 
 Batch = Callable[..., list[Outgoing]]
 
@@ -32,6 +34,18 @@ async def test_a_full_stream_nacks_the_messages_that_do_not_fit(
     async with jetstream(url) as server:
         await server.purge_stream(name)
     assert await transport.send(batch(4)[2:]) == [None, None]
+
+
+async def test_a_full_account_nacks_messages_until_it_has_room(make: MakeTransport, name: str, batch: Batch) -> None:
+    account = "jetstream: { max_file: 100KB }, users: [ { user: app, password: secret } ]"
+    lines = [f"accounts {{ tests {{ {account} }} }}", "no_auth_user: app"]
+    with available(lambda: NatsServer(lines=lines)) as server:
+        transport = make(server.url())
+        results = await transport.send([one._replace(body=bytes(10_000)) for one in batch(30)])
+        assert {type(result) for result in results} == {type(None), NackedError}
+        async with jetstream(server.url()) as context:
+            await context.purge_stream(name)
+        assert await transport.send(batch(1, "f")) == [None]
 
 
 async def test_a_message_over_the_limit_of_the_stream_fails_permanently_and_alone(

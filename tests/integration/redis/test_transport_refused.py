@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -251,6 +252,26 @@ async def test_too_few_replicas_refuse_every_write(
     assert [type(result) for result in results] == [UnavailableError] * 2
     assert "NOREPLICAS" in str(results[0])
     assert ids(private_redis, stream) == []
+
+
+@pytest.mark.parametrize("lacking", [{"min-replicas-to-write": 1}, {"wait_replicas": 1, "send_timeout": "500ms"}])
+async def test_a_master_without_its_replicas_is_left_for_the_one_that_its_name_leads_to(
+    make: MakeTransport,
+    private_redis: RedisServer,
+    redis_server: RedisServer,
+    batch: Batch,
+    stream: str,
+    lacking: dict[str, Any],
+) -> None:
+    async with Proxy(private_redis.port) as proxy:
+        with private_redis.client() as client:
+            client.config_set("min-replicas-to-write", lacking.pop("min-replicas-to-write", 0))
+        transport = make(f"redis://127.0.0.1:{proxy.port}", connections=1, **lacking)
+        [result] = await transport.send(batch(1, "before"))
+        assert type(result) is UnavailableError
+        proxy.forward_to(redis_server.port)
+        await transport.send(batch(1, "after"))
+        assert ids(redis_server, stream) == ["after0"]
 
 
 async def test_a_deleted_stream_is_created_again_only_if_the_address_says_so(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import time
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import Any
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.dead_letters import DeadLetterFilter
 from pillarbox.core.clock import timestamp
+from pillarbox.core.errors import UnavailableError
 from pillarbox.ops.drill.checker import check
 from pillarbox.ops.drill.faults import Nemesis
 from pillarbox.ops.drill.interruptions import read_interruptions, unplanned
@@ -22,8 +24,11 @@ from pillarbox.ops.drill.recovery import DeliveryTimes
 from pillarbox.ops.drill.result import DrillResult, Remainder
 from pillarbox.ops.drill.schedule import ExecutedFault
 from pillarbox.ops.drill.target import DrillTarget
+from pillarbox.plugins import DrillQueue
 
 PAGE = 1000
+READ_TIMEOUT = 60.0
+"""Seconds within which the broker must list what it stored; else the order of the run is not known."""
 
 
 async def compare(
@@ -48,8 +53,12 @@ async def compare(
         stale=nemesis.stale,
         effects=await tables.effects(),
     )
-    times = DeliveryTimes(writings.committed_at, arrivals)
     broker_was_cut = any(fault.kind == "cut-broker" for fault in faults)
+    order_is_known = queue is None or queue.redelivers_in_order or not broker_was_cut
+    if queue is not None and not order_is_known and (stored := await _stored(queue)) is not None:
+        order_is_known = True
+        findings = findings._replace(out_of_order=check(writings.ledger, stored).out_of_order)
+    times = DeliveryTimes(writings.committed_at, arrivals)
     interruptions = read_interruptions(folder)
     last = max((arrival.at for arrival in arrivals), default=began)
     return DrillResult(
@@ -60,7 +69,7 @@ async def compare(
         unknown_outcomes=writings.unknown,
         received=len(arrivals),
         findings=findings,
-        order_is_known=queue is None or queue.redelivers_in_order or not broker_was_cut,
+        order_is_known=order_is_known,
         remainder=remainder,
         dead_letters=len(dead),
         faults=faults,
@@ -72,6 +81,18 @@ async def compare(
         began=began,
         latencies=times.latencies(began, max(last, began + 0.1)),
     )
+
+
+async def _stored(queue: DrillQueue) -> Sequence[str] | None:
+    """What the broker stored; None if it cannot tell, or does not respond."""
+    until = time.monotonic() + READ_TIMEOUT
+    while True:
+        try:
+            return await queue.stored()
+        except UnavailableError:
+            if time.monotonic() > until:
+                return None
+            await asyncio.sleep(0.5)
 
 
 async def _dead_letters(store: AdminStore) -> list[str]:

@@ -34,6 +34,8 @@ ReplyHandler = Callable[[bytes, bytes, bytes | None], None]
 """Receives the rest of the reply's subject, the payload and the block of headers."""
 
 NO_RESPONDERS = 503
+UNAVAILABLE_FROM = 500
+"""Codes from which the server is at fault."""
 _API = "$JS.API"
 
 
@@ -69,9 +71,15 @@ class NatsConnection:
         self.lost: UnavailableError | None = None
         self.unresponsive = False
         """Whether a reply did not arrive in time: ask for another one before the next use."""
+        self.failing_since: float | None = None
+        """When JetStream first failed after it last did what it was asked for."""
         self.declared = False
         """Whether everything was declared, and no stream is known to be missing since."""
         self.streams = StreamCatalog(self, str(endpoint))
+
+    def failed(self) -> None:
+        """Note that JetStream does not answer, or not now, as on a server that is cut off from its cluster."""
+        self.failing_since = self.failing_since or asyncio.get_running_loop().time()
 
     def check(self) -> None:
         """Raise UnavailableError if the connection is lost."""
@@ -183,6 +191,7 @@ class NatsConnection:
         """A request to JetStream. Raises ApiError if JetStream refuses it, UnavailableError otherwise."""
         status, data = await self.ask(f"{_API}.{verb}", b"" if payload is None else json.dumps(payload).encode())
         if status == NO_RESPONDERS:
+            self.failed()
             raise UnavailableError(
                 f"NATS at {self.server} has no JetStream now: enable it (nats-server -js), or wait for a leader"
             )
@@ -191,7 +200,10 @@ class NatsConnection:
         except ValueError:
             raise UnavailableError(f"NATS at {self.server} answered {verb} with something that is not JSON") from None
         if error := answer.get("error"):
+            if int(error.get("code") or 0) >= UNAVAILABLE_FROM:
+                self.failed()
             raise ApiError(error)
+        self.failing_since = None
         return answer
 
     async def round_trip(self) -> None:
@@ -222,6 +234,7 @@ class NatsConnection:
                 return await answered
         except TimeoutError:
             self.unresponsive = True
+            self.failed()
             raise UnavailableError(f"NATS at {self.server} did not answer within {self._reply_timeout:g} s") from None
         finally:
             del self._waiting[answered]
@@ -286,7 +299,9 @@ class NatsConnector:
         """The connection; `prepare` is called unless it is `declared`. Raises UnavailableError, ConfigurationError."""
         connection = self.connection
         usable = connection is not None and connection.lost is None and not connection.unresponsive
-        if connection is not None and usable and (connection.declared or prepare is None):
+        if connection is not None and self._leaves(connection):
+            connection.abort(UnavailableError(f"NATS at {connection.server} has no JetStream; trying another server"))
+        elif connection is not None and usable and (connection.declared or prepare is None):
             return connection
         async with self._opening:
             connection = await self._connected()
@@ -332,6 +347,11 @@ class NatsConnector:
                 raise
         connection.check()
         return connection
+
+    def _leaves(self, connection: NatsConnection) -> bool:
+        """Whether to try another server of the cluster."""
+        since, now = connection.failing_since, asyncio.get_running_loop().time()
+        return len(self._endpoint.servers) > 1 and since is not None and now - since >= self._reply_timeout
 
     def _closed_error(self) -> UnavailableError:
         return UnavailableError(f"the {self._what} to NATS at {self._endpoint} is closed")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +12,7 @@ from pillarbox.core.source import Source
 from pillarbox.plugins import DrillQueue, Reader
 from pillarbox.settings.tls import tls_grouped
 from pillarbox.transports.nats.connection import NatsConnector
-from pillarbox.transports.nats.headers import ApiError
+from pillarbox.transports.nats.headers import ApiError, incoming_of, read_block
 from pillarbox.transports.nats.plugin import NatsAddress, NatsEndpoint, NatsOptions
 from pillarbox.transports.nats.source import NatsSource
 from pillarbox.transports.nats.topology import STREAM_NOT_FOUND, ConsumerNames, Stream
@@ -18,6 +20,8 @@ from pillarbox.transports.nats.transport import NatsTransport
 
 READERS: tuple[Reader, ...] = ("audit", "work")
 PREFETCH = 50
+PAGE = 100
+"""Messages that are read at once."""
 
 
 class NatsDrillQueue(DrillQueue):
@@ -80,6 +84,24 @@ class NatsDrillQueue(DrillQueue):
             except ApiError as error:
                 if error.code != STREAM_NOT_FOUND:
                     raise UnavailableError(f"stream {name!r} cannot be deleted: {error}") from error
+
+    async def stored(self) -> Sequence[str]:
+        connection = await self._connector.ready()
+        config = await connection.streams.read(self._name)
+        last = int(config["state"]["last_seq"]) if config is not None else 0
+        found: list[str] = []
+        for first in range(1, last + 1, PAGE):
+            found += await asyncio.gather(*(self._stored(n) for n in range(first, min(first + PAGE, last + 1))))
+        return found
+
+    async def _stored(self, sequence: int) -> str:
+        """The id of the event with a sequence; nothing is deleted from the stream of a drill."""
+        connection = await self._connector.ready()
+        try:
+            answer = await connection.request(f"STREAM.MSG.GET.{self._name}", {"seq": sequence})
+        except ApiError as error:
+            raise UnavailableError(f"message {sequence} of stream {self._name!r} cannot be read: {error}") from error
+        return str(incoming_of(read_block(b64decode(answer["message"]["hdrs"])), b"").event_id)
 
     async def aclose(self) -> None:
         await self.transport.aclose()

@@ -16,15 +16,15 @@ from pillarbox import failpoints
 from pillarbox.core.errors import NackedError, PermanentError, RejectedError, UnavailableError
 from pillarbox.core.transport import Outgoing, SendResult
 from pillarbox.timeouts import StallWatch
-from pillarbox.transports.nats.connection import NO_RESPONDERS, NatsConnection
+from pillarbox.transports.nats.connection import NO_RESPONDERS, UNAVAILABLE_FROM, NatsConnection
 from pillarbox.transports.nats.headers import EXPECTED_STREAM, MAX_HEADERS, OWN, encode_header, encode_value, status_of
 
 _PENDING = UnavailableError("the message has no result yet")
 _TOO_LARGE, _STORE_FAILED, _OTHER_STREAM = 10054, 10077, 10060
 RESERVE = 4096
 """Bytes that a message leaves free: a consumer adds the reason of a failure and counts when it copies the message."""
-_UNAVAILABLE_FROM = 500
-"""Codes from which the server is at fault."""
+_ACCOUNT_FULL = 10002
+_BUSY = 429
 
 
 class NatsPublication(NamedTuple):
@@ -147,6 +147,7 @@ class NatsPublishedBatch:
             failpoints.hit("before-confirm")
         if data.startswith(b'{"stream":') and b'"seq":' in data and b'"error"' not in data:
             result = None
+            self._connection.failing_since = None
         else:
             result = self._refusal(publication, data, headers)
         self._settle(position, publication, result)
@@ -154,6 +155,7 @@ class NatsPublishedBatch:
     def _refusal(self, publication: NatsPublication, data: bytes, headers: bytes | None) -> SendResult:
         if not data and status_of(headers) == NO_RESPONDERS:
             self.without_stream = True
+            self._connection.failed()
             return publication.unavailable(
                 f"no stream answers for subject {publication.subject!r} at NATS {self._connection.server}: create one, "
                 "or wait until it has a leader"
@@ -189,6 +191,7 @@ class NatsPublishedBatch:
 
     def _stalled(self, limit: float) -> None:
         self._connection.unresponsive = True
+        self._connection.failed()
         subjects = sorted({publication.subject for publication in self._by_position.values()})
         reason = (
             f"NATS at {self._connection.server} did not confirm messages to {', '.join(subjects[:3])} within "
@@ -232,10 +235,14 @@ def refusal_of(publication: NatsPublication, error: dict[str, Any]) -> SendResul
         return PermanentError(f"JetStream refuses event {event_id} for subject {subject!r}: {text}")
     if code == _STORE_FAILED and "maximum" in text:
         return NackedError(f"the stream of subject {subject!r} is full: {text}; consume it, or raise its limits")
+    if code == _ACCOUNT_FULL:
+        return NackedError(f"the account is full: {text}; consume its streams, or raise its limits")
+    if int(error.get("code") or 0) == _BUSY:
+        return NackedError(f"the stream of subject {subject!r} is busy: {text}")
     if code == _OTHER_STREAM:
         return publication.unavailable(
             f"another stream than {publication.stream!r} has subject {subject!r}: {text}; correct the destination"
         )
-    if int(error.get("code") or 0) >= _UNAVAILABLE_FROM or code == _STORE_FAILED:
+    if int(error.get("code") or 0) >= UNAVAILABLE_FROM or code == _STORE_FAILED:
         return publication.unavailable(f"JetStream does not store messages to subject {subject!r} now: {text}")
     return RejectedError(f"JetStream refuses event {event_id} for subject {subject!r}: {text}")

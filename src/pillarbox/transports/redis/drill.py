@@ -11,12 +11,14 @@ from pillarbox.plugins import DrillQueue, Reader
 from pillarbox.settings.tls import tls_grouped
 from pillarbox.transports.redis.connection import ErrorReply, RedisConnector
 from pillarbox.transports.redis.plugin import RedisAddress, RedisEndpoint
+from pillarbox.transports.redis.properties import ReceivedEntry
 from pillarbox.transports.redis.scripts import ConsumerStreams
 from pillarbox.transports.redis.source import RedisSource
 from pillarbox.transports.redis.transport import RedisTransport
 
 READERS: tuple[Reader, ...] = ("audit", "work")
 PREFETCH = 50
+PAGE = 1000
 
 
 class RedisDrillQueue(DrillQueue):
@@ -62,6 +64,14 @@ class RedisDrillQueue(DrillQueue):
     async def drop(self) -> None:
         await self._call("UNLINK", *self._streams())
 
+    async def stored(self) -> Sequence[str]:
+        found: list[str] = []
+        after = "-"
+        while page := await self._call("XRANGE", self._name, after, "+", "COUNT", str(PAGE)):
+            found += [str(ReceivedEntry(self._name, entry_id, fields).text("id")) for entry_id, fields in page]
+            after = f"({page[-1][0].decode()}"
+        return found
+
     async def aclose(self) -> None:
         await self.transport.aclose()
         await self._connector.aclose()
@@ -73,9 +83,9 @@ class RedisDrillQueue(DrillQueue):
             found += [streams.retry, streams.quarantine, streams.delayed, streams.due]
         return [*found, ConsumerStreams(self._name, READERS[0]).dead]
 
-    async def _call(self, command: str, *names: str) -> Any:
+    async def _call(self, command: str, *arguments: str) -> Any:
         connection = await self._connector.ready()
         try:
-            return await connection.call(command, *names)
+            return await connection.call(command, *arguments)
         except ErrorReply as refusal:
-            raise UnavailableError(f"{command} {names[0]}: {refusal}") from refusal
+            raise UnavailableError(f"{command} {arguments[0]}: {refusal}") from refusal

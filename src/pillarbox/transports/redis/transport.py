@@ -31,7 +31,9 @@ BATCH_BYTES = 1024 * 1024
 DEFAULT_MAX_BULK = 512 * 1024 * 1024
 """`proto-max-bulk-len` unless configured: the bytes of one field."""
 _PROTOCOL_ERROR = "Protocol error"
-_READONLY = "READONLY"
+_NOT_MASTER = frozenset({"READONLY", "MASTERDOWN", "NOREPLICAS"})
+"""Refusals of a server that another one may have replaced: connect again, because the name may lead to that one. So it
+is with a master that reaches too few replicas (`wait_replicas`)."""
 _OF_STREAM = frozenset({"WRONGTYPE", "NOPERM", "MOVED", "ASK", "CLUSTERDOWN"})
 """Refusals that concern a stream; a server may accept entries for others."""
 _TOO_LARGE = ("Elements are too large", "string exceeds maximum allowed size")
@@ -238,28 +240,30 @@ class RedisTransport:
         for (position, stream, _), reply in zip(left, received, strict=False):
             if type(reply) is not bytes:
                 results[position] = refusal = self._error(reply, stream, batch[position])
-                if isinstance(reply, ErrorReply) and reply.code == _READONLY:
-                    # After a failover, the name of the server may lead to the new master: connect again.
+                if isinstance(reply, ErrorReply) and reply.code in _NOT_MASTER:
                     connection.abort(UnavailableError(str(refusal)))
         if replies.lost is not None:
             # What was stored before it has not reached the replicas for certain, and nothing must overtake it.
             if received and _is_protocol_error(received[-1]) and not self._wait_replicas:
                 return left[len(received) :]
             _fail(left[len(received) :], replies.lost, results)
-        if self._wait_replicas:
-            self._check_replicas(left, received, results)
+        if self._wait_replicas and (too_few := self._check_replicas(left, received, results)) is not None:
+            connection.abort(too_few)
         return []
 
-    def _check_replicas(self, sent: _Encoded, received: list[Any], results: list[SendResult]) -> None:
+    def _check_replicas(
+        self, sent: _Encoded, received: list[Any], results: list[SendResult]
+    ) -> UnavailableError | None:
         """Without a reply to WAIT, or with too few replicas, it is unknown whether the messages survive a failover."""
         reached = received[len(sent)] if len(received) > len(sent) else 0
         if isinstance(reached, int) and reached >= self._wait_replicas:
-            return
+            return None
         error = UnavailableError(
             f"Redis at {self._endpoint} stored the events, but only {reached} of {self._wait_replicas} replicas "
             f"confirmed them within {self._wait_ms} ms; they are sent again"
         )
         _fail([one for one in sent if results[one[0]] is None], error, results)
+        return error
 
     def _error(self, reply: object, stream: str, outgoing: Outgoing) -> SendError:
         """The result of a message for which Redis returned no entry id. If its destination has a stream for each of
