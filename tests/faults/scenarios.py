@@ -274,12 +274,12 @@ def pending(stage: Stage) -> set[str]:
 
 def always_fail(stage: Stage, *, events: int) -> tuple[Findings, list[str]]:
     """A handler always fails with one event. Returns the dead letters, too."""
-    poison, *behind = (record(stage, what, "poisoned") for what in ("fail", "", ""))
+    poison, *later = (record(stage, what, "poisoned") for what in ("fail", "", ""))
     relay = stage.start()
     stage.write(events)
     attempts = "SELECT attempts FROM outbox_message WHERE event_id = %s"
     stage.wait_until(
-        lambda: pending(stage) == {poison, *behind} and stage.number(attempts, poison) > 2,
+        lambda: pending(stage) == {poison, *later} and stage.number(attempts, poison) > 2,
         what="every event of another key is handled, and the poison is retried",
     )
     relay.terminate()

@@ -18,13 +18,13 @@ _numbers = count(1)
 class ConsumerProcess:
     """One process. Files in `folder` control where it crashes and when it continues."""
 
-    def __init__(self, folder: Path, **variables: str) -> None:
-        (folder / APP.name).write_text(APP.read_text())
+    def __init__(self, folder: Path, app: Path = APP, **variables: str) -> None:
+        (folder / app.name).write_text(app.read_text())
         self.folder = folder
         self.log = folder / f"consumer-{next(_numbers)}.log"
         with self.log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "pillarbox", "consume", f"{APP.stem}:consumer"],
+                [sys.executable, "-m", "pillarbox", "consume", f"{app.stem}:consumer"],
                 env={"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.defpath, **variables},
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
