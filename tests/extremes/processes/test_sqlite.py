@@ -93,3 +93,15 @@ def test_relays_that_come_and_go_repeat_no_event(stage_on_sqlite: Stage) -> None
     assert sum(relay.said("delivered event") for relay in stage.relays) == 5
     assert stage.counted() == 0
     assert_sound(stage.check(), duplicates=range(1))
+
+
+def test_a_relay_that_cannot_send_leaves_the_lane_to_one_that_has_sent_nothing_yet(
+    make_stage: MakeStage, sqlite_url: str, redis_server: RedisServer
+) -> None:
+    stage = make_stage(store=sqlite_url, transport=redis_server.url(), receive=partial(received, redis_server))
+    cut_off = stage.start({"TRANSPORT": UNREACHABLE})
+    stage.write(EVENTS)
+    stage.wait_until(lambda: cut_off.said("breaker open"), what="the relay without a broker cannot send")
+    stage.start()
+    stage.wait_drained()
+    assert_sound(stage.check(), duplicates=range(1))
