@@ -1,16 +1,10 @@
 """Faults of the processes of Pillarbox: relays, consumers and handlers."""
 
-from tests.fault_matrix.cells import Row, Section, missing, not_applicable, partly, shown
+from tests.fault_matrix.cells import Row, Section, not_applicable, shown
 
 _NO_DELIVERIES = not_applicable("Kafka counts no deliveries")
 _A_HANDLER = not_applicable("a fault of a handler")
 _A_RELAY = not_applicable("a fault between relay and database; the transport is RabbitMQ")
-_FEW_KILLS = "a drill kills a few times, and not at each point"
-_UNTIL_TAKEN = "frozen until another relay owns its lane, and not for three leases"
-_NONE_IS_FROZEN = missing("no relay that sends to it is frozen")
-_NO_FLEET = missing("no test changes the number of relays that send to it")
-_GUARD_IN_MEMORY = "the crash guard on the memory store, and the counts of crashes on this one"
-_HEARTBEAT = "the heartbeat of the store has its own thread and event loop; no handler blocks a relay on it"
 
 PROCESSES = Section(
     title="Processes",
@@ -22,20 +16,26 @@ PROCESSES = Section(
             shows="lost 0, phantom 0, order kept, duplicates ≤ in flight per kill",
             postgresql=shown("faults/test_kills.py::test_relays_killed_at_random_and_at_each_point"),
             mariadb=shown("faults/test_kills.py::test_on_mariadb_relays_killed_at_random_and_at_each_point"),
-            sqlite=partly(
-                "a few kills, not at each point",
-                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
-                "drills/test_engines.py::test_a_drill_on_kafka_passes",
+            sqlite=shown(
+                "extremes/processes/test_sqlite.py::test_relays_killed_at_random_and_at_each_point",
+                "extremes/processes/test_sqlite.py::test_a_relay_killed_while_it_hands_the_lane_over",
                 "faults/test_takeover.py::test_on_sqlite_the_lock_of_a_killed_relay_reveals_its_crash",
             ),
             rabbitmq=shown("faults/test_kills.py::test_relays_killed_at_random_and_at_each_point"),
-            kafka=partly(_FEW_KILLS, "drills/test_engines.py::test_a_drill_on_kafka_passes"),
-            nats=partly(_FEW_KILLS, "drills/test_engines.py::test_a_drill_on_streams_passes[nats_server]"),
-            redis=partly(_FEW_KILLS, "drills/test_engines.py::test_a_drill_on_streams_passes[redis_server]"),
-            webhook=missing("the receiver is killed in a test; no relay that sends to one is"),
-            handlers=partly(
-                "a few kills, not at each point",
-                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
+            kafka=shown(
+                "extremes/processes/test_relays.py::test_relays_killed_at_random_and_at_each_point[kafka]",
+            ),
+            nats=shown(
+                "extremes/processes/test_relays.py::test_relays_killed_at_random_and_at_each_point[nats]",
+            ),
+            redis=shown(
+                "extremes/processes/test_relays.py::test_relays_killed_at_random_and_at_each_point[redis]",
+            ),
+            webhook=shown(
+                "extremes/processes/test_relays.py::test_relays_killed_at_random_and_at_each_point[webhook]",
+            ),
+            handlers=shown(
+                "extremes/processes/test_relays.py::test_relays_killed_at_random_and_at_each_point[handlers]",
                 "integration/demo/test_embedded.py::test_a_killed_relay_loses_nothing_and_duplicates_at_most_what_was_in_flight",
             ),
         ),
@@ -70,32 +70,35 @@ PROCESSES = Section(
                 "integration/consume/test_crashes.py::test_a_crash_before_the_commit_is_rolled_back_and_handled_again",
                 "faults/test_drill.py::test_a_drill_with_every_guard_passes",
             ),
-            mariadb=partly(
-                "a few kills, not at each point",
-                "drills/test_engines.py::test_a_drill_on_streams_passes[nats_server]",
-                "drills/test_engines.py::test_a_drill_on_streams_passes[redis_server]",
+            mariadb=shown(
+                "extremes/processes/test_consumers.py::test_a_crash_between_commit_and_acknowledgement_has_one_effect[rabbitmq-mariadb]",
+                "extremes/processes/test_consumers.py::test_a_crash_before_the_commit_is_rolled_back_and_handled_again[rabbitmq-mariadb]",
             ),
-            sqlite=partly(
-                "a few kills, not at each point",
-                "drills/test_engines.py::test_a_drill_on_kafka_passes",
+            sqlite=shown(
+                "extremes/processes/test_consumers.py::test_a_crash_between_commit_and_acknowledgement_has_one_effect[rabbitmq-sqlite]",
+                "extremes/processes/test_consumers.py::test_a_crash_before_the_commit_is_rolled_back_and_handled_again[rabbitmq-sqlite]",
             ),
             rabbitmq=shown(
                 "integration/consume/test_crashes.py::test_a_crash_between_commit_and_ack_has_one_effect",
                 "integration/consume/test_crashes.py::test_a_crash_before_the_commit_is_rolled_back_and_handled_again",
             ),
-            kafka=partly(_FEW_KILLS, "drills/test_engines.py::test_a_drill_on_kafka_passes"),
-            nats=partly(_FEW_KILLS, "drills/test_engines.py::test_a_drill_on_streams_passes[nats_server]"),
-            redis=partly(
-                _FEW_KILLS,
-                "drills/test_engines.py::test_a_drill_on_streams_passes[redis_server]",
-                "integration/redis/test_source.py::test_messages_of_a_killed_consumer_are_delivered_to_another",
+            kafka=shown(
+                "extremes/processes/test_consumers.py::test_a_crash_between_commit_and_acknowledgement_has_one_effect[kafka-postgres]",
+                "extremes/processes/test_consumers.py::test_a_crash_before_the_commit_is_rolled_back_and_handled_again[kafka-postgres]",
+            ),
+            nats=shown(
+                "extremes/processes/test_consumers.py::test_a_crash_between_commit_and_acknowledgement_has_one_effect[nats-postgres]",
+                "extremes/processes/test_consumers.py::test_a_crash_before_the_commit_is_rolled_back_and_handled_again[nats-postgres]",
+            ),
+            redis=shown(
+                "extremes/processes/test_consumers.py::test_a_crash_between_commit_and_acknowledgement_has_one_effect[redis-postgres]",
+                "extremes/processes/test_consumers.py::test_a_crash_before_the_commit_is_rolled_back_and_handled_again[redis-postgres]",
             ),
             webhook=shown(
                 "integration/webhook/test_relay.py::test_nothing_accepted_is_lost_when_the_receiver_is_killed"
             ),
-            handlers=partly(
-                "no process is killed: the redelivery after the commit",
-                "integration/consume/test_in_process.py::test_a_duplicate_after_the_commit_is_skipped",
+            handlers=shown(
+                "extremes/processes/test_handlers.py::test_a_relay_killed_around_the_commit_of_a_consumer_has_each_effect_once",
             ),
         ),
         Row(
@@ -111,21 +114,29 @@ PROCESSES = Section(
                 "faults/test_stale_relay.py::test_a_relay_that_resumes_after_its_lease_settles_nothing[mariadb-3-True]",
                 "faults/test_stale_relay.py::test_a_relay_that_resumes_after_its_lease_settles_nothing[mariadb-1-False]",
             ),
-            sqlite=partly(
-                _UNTIL_TAKEN,
-                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
+            sqlite=shown(
+                "extremes/processes/test_sqlite.py::test_a_relay_that_resumes_after_three_leases_settles_nothing",
+                "extremes/processes/test_sqlite.py::test_a_settlement_after_the_lease_is_detected_if_the_epoch_is_not_compared",
                 "integration/relay/test_suspended.py::test_a_relay_continues_after_it_was_suspended",
-                "integration/sqlite/test_clock_jumps.py::test_a_frozen_relay_loses_its_lanes_after_its_lease",
-                "integration/sqlite/test_processes.py::test_an_old_epoch_writes_nothing",
             ),
             rabbitmq=shown(
                 "faults/test_stale_relay.py::test_a_relay_that_resumes_after_its_lease_settles_nothing[postgres-3-True]"
             ),
-            kafka=_NONE_IS_FROZEN,
-            nats=_NONE_IS_FROZEN,
-            redis=_NONE_IS_FROZEN,
-            webhook=_NONE_IS_FROZEN,
-            handlers=partly(_UNTIL_TAKEN, "drills/test_engines.py::test_a_drill_on_sqlite_passes"),
+            kafka=shown(
+                "extremes/processes/test_relays.py::test_a_relay_that_resumes_after_three_leases_settles_nothing[kafka]",
+            ),
+            nats=shown(
+                "extremes/processes/test_relays.py::test_a_relay_that_resumes_after_three_leases_settles_nothing[nats]",
+            ),
+            redis=shown(
+                "extremes/processes/test_relays.py::test_a_relay_that_resumes_after_three_leases_settles_nothing[redis]",
+            ),
+            webhook=shown(
+                "extremes/processes/test_relays.py::test_a_relay_that_resumes_after_three_leases_settles_nothing[webhook]",
+            ),
+            handlers=shown(
+                "extremes/processes/test_relays.py::test_a_relay_that_resumes_after_three_leases_settles_nothing[handlers]",
+            ),
         ),
         Row(
             name="fleet",
@@ -139,37 +150,44 @@ PROCESSES = Section(
                 "faults/test_fleet.py::test_from_one_relay_to_four_to_two[mariadb]",
                 "faults/test_fleet.py::test_a_rolling_restart_repeats_no_event[mariadb]",
             ),
-            sqlite=partly(
-                "one lane: the drain of a drill, no change of the number",
-                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
-                "drills/test_engines.py::test_a_drill_on_kafka_passes",
+            sqlite=shown(
+                "extremes/processes/test_sqlite.py::test_relays_that_come_and_go_repeat_no_event",
             ),
             rabbitmq=shown("faults/test_fleet.py::test_from_one_relay_to_four_to_two[postgres]"),
-            kafka=partly("the drain of a drill", "drills/test_engines.py::test_a_drill_on_kafka_passes"),
-            nats=_NO_FLEET,
-            redis=_NO_FLEET,
-            webhook=_NO_FLEET,
-            handlers=partly(
-                "the drain of a drill, and three relays that share the lanes",
-                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
-                "integration/relay/test_resources.py::test_several_relays_in_one_process_share_the_lanes",
+            kafka=shown(
+                "extremes/processes/test_relays.py::test_from_one_relay_to_four_to_two[kafka]",
+                "extremes/processes/test_relays.py::test_a_rolling_restart_repeats_no_event[kafka]",
+            ),
+            nats=shown(
+                "extremes/processes/test_relays.py::test_from_one_relay_to_four_to_two[nats]",
+                "extremes/processes/test_relays.py::test_a_rolling_restart_repeats_no_event[nats]",
+            ),
+            redis=shown(
+                "extremes/processes/test_relays.py::test_from_one_relay_to_four_to_two[redis]",
+                "extremes/processes/test_relays.py::test_a_rolling_restart_repeats_no_event[redis]",
+            ),
+            webhook=shown(
+                "extremes/processes/test_relays.py::test_from_one_relay_to_four_to_two[webhook]",
+                "extremes/processes/test_relays.py::test_a_rolling_restart_repeats_no_event[webhook]",
+            ),
+            handlers=shown(
+                "extremes/processes/test_relays.py::test_from_one_relay_to_four_to_two[handlers]",
+                "extremes/processes/test_relays.py::test_a_rolling_restart_repeats_no_event[handlers]",
             ),
         ),
         Row(
             name="handler-fails",
             fault="poison: a handler that always fails",
             shows="only its own key waits; the event is dead-lettered or blocked",
-            postgresql=shown("faults/test_handlers.py::test_a_handler_that_fails_blocks_its_own_key_only"),
-            mariadb=partly(
-                "what the store does with retries and a dead letter; no relay calls a handler",
-                "conformance/test_mariadb.py::TestMariaDBStore::test_a_dead_letter_in_the_middle_keeps_the_rest_in_order",
-                "conformance/test_mariadb.py::TestMariaDBStore::test_order_within_a_key_survives_retries_and_takeovers",
+            postgresql=shown(
+                "faults/test_handlers.py::test_a_handler_that_fails_blocks_its_own_key_only",
+                "extremes/processes/test_handlers.py::test_a_handler_that_always_fails_delays_its_own_key_only[postgres]",
             ),
-            sqlite=partly(
-                "that the events of other keys are not late is not checked",
-                "integration/relay/test_embedded.py::test_a_failed_handler_is_retried_and_a_permanent_error_is_dead_lettered",
-                "integration/webhook/test_relay.py::test_a_rejected_event_is_retried_by_its_policy_and_dead_lettered",
-                "conformance/test_sqlite.py::TestSqliteStore::test_a_dead_letter_in_the_middle_keeps_the_rest_in_order",
+            mariadb=shown(
+                "extremes/processes/test_handlers.py::test_a_handler_that_always_fails_delays_its_own_key_only[mariadb]",
+            ),
+            sqlite=shown(
+                "extremes/processes/test_handlers.py::test_a_handler_that_always_fails_delays_its_own_key_only[sqlite]",
             ),
             rabbitmq=shown(
                 "integration/consume/test_failures.py::test_retries_are_bounded_and_the_dead_letter_has_the_errors",
@@ -194,36 +212,31 @@ PROCESSES = Section(
                 "integration/webhook/test_relay.py::test_a_rejected_event_is_retried_by_its_policy_and_dead_lettered",
                 "integration/webhook/test_relay.py::test_a_slow_receiver_does_not_hold_up_another",
             ),
-            handlers=shown("faults/test_handlers.py::test_a_handler_that_fails_blocks_its_own_key_only"),
+            handlers=shown(
+                "faults/test_handlers.py::test_a_handler_that_fails_blocks_its_own_key_only",
+                "extremes/processes/test_handlers.py::test_a_handler_that_always_fails_delays_its_own_key_only[postgres]",
+            ),
         ),
         Row(
             name="handler-kills",
             fault="poison: a handler that kills its process",
             shows="other keys flow; only the poison is dead-lettered",
             postgresql=shown("faults/test_handlers.py::test_a_handler_that_kills_its_process_harms_no_other_key"),
-            mariadb=partly(
-                _GUARD_IN_MEMORY,
-                "simulation/test_quarantine.py::test_a_message_that_crashes_its_relays_is_the_only_dead_letter",
-                "conformance/test_mariadb.py::TestMariaDBStore::test_crashes_are_counted_until_a_settlement",
+            mariadb=shown(
+                "extremes/processes/test_handlers.py::test_a_handler_that_kills_its_process_harms_no_other_key[mariadb]",
             ),
-            sqlite=partly(
-                _GUARD_IN_MEMORY,
-                "simulation/test_quarantine.py::test_a_message_that_crashes_its_relays_is_the_only_dead_letter",
-                "conformance/test_sqlite.py::TestSqliteStore::test_crashes_are_counted_until_a_settlement",
+            sqlite=shown(
+                "extremes/processes/test_handlers.py::test_a_handler_that_kills_its_process_harms_no_other_key[sqlite]",
             ),
             rabbitmq=shown(
                 "integration/consume/test_crashes.py::test_a_message_that_crashes_its_consumer_is_dead_lettered"
             ),
             kafka=_NO_DELIVERIES,
-            nats=partly(
-                "the consumer is closed without an acknowledgement, not killed",
-                "conformance/test_sources_nats.py::TestNatsSource::"
-                "test_a_message_that_crashes_its_consumers_is_delivered_alone_and_counted_if_crashes_are",
+            nats=shown(
+                "extremes/processes/test_consumers.py::test_a_message_that_kills_its_consumer_is_dead_lettered[nats]",
             ),
-            redis=partly(
-                "the consumer is closed without an acknowledgement, not killed",
-                "conformance/test_sources_redis.py::TestRedisSource::"
-                "test_a_message_that_crashes_its_consumers_is_delivered_alone_and_counted_if_crashes_are",
+            redis=shown(
+                "extremes/processes/test_consumers.py::test_a_message_that_kills_its_consumer_is_dead_lettered[redis]",
             ),
             webhook=not_applicable("the receiver is another process, and the relay survives"),
             handlers=shown("faults/test_handlers.py::test_a_handler_that_kills_its_process_harms_no_other_key"),
@@ -235,25 +248,25 @@ PROCESSES = Section(
             postgresql=shown(
                 "faults/test_handlers.py::test_a_handler_that_blocks_the_event_loop_does_not_lose_the_lanes"
             ),
-            mariadb=partly(
-                _HEARTBEAT,
-                "conformance/test_mariadb.py::TestMariaDBStore::test_a_heartbeat_runs_in_its_own_thread_and_event_loop",
+            mariadb=shown(
+                "extremes/processes/test_handlers.py::test_a_handler_that_blocks_the_event_loop_does_not_lose_the_lanes[mariadb]",
+                "extremes/processes/test_handlers.py::test_a_handler_that_hangs_delays_its_own_key_only[mariadb]",
             ),
-            sqlite=partly(
-                _HEARTBEAT,
-                "conformance/test_sqlite.py::TestSqliteStore::test_a_heartbeat_runs_in_its_own_thread_and_event_loop",
+            sqlite=shown(
+                "extremes/processes/test_handlers.py::test_a_handler_that_blocks_the_event_loop_does_not_lose_the_lanes[sqlite]",
+                "extremes/processes/test_handlers.py::test_a_handler_that_hangs_delays_its_own_key_only[sqlite]",
             ),
             rabbitmq=_A_HANDLER,
-            kafka=partly(
-                "a slow handler, not a blocked loop",
+            kafka=shown(
+                "extremes/processes/test_consumers.py::test_a_handler_that_blocks_the_event_loop_leaves_the_others_to_another_consumer[kafka]",
                 "integration/kafka/test_source.py::test_a_busy_consumer_is_paused_and_resumed",
             ),
-            nats=partly(
-                "a slow handler, not a blocked loop",
+            nats=shown(
+                "extremes/processes/test_consumers.py::test_a_handler_that_blocks_the_event_loop_leaves_the_others_to_another_consumer[nats]",
                 "integration/nats/test_source.py::test_a_slow_handler_keeps_its_message",
             ),
-            redis=partly(
-                "a slow handler, not a blocked loop",
+            redis=shown(
+                "extremes/processes/test_consumers.py::test_a_handler_that_blocks_the_event_loop_leaves_the_others_to_another_consumer[redis]",
                 "integration/redis/test_source.py::test_a_message_stays_with_a_slow_consumer",
             ),
             webhook=shown(

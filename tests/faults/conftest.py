@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.faults.mutants import Guard
+from tests.faults import handling
 from tests.faults.stage import Stage
 from tests.servers import forkserver
 from tests.servers.availability import available
@@ -29,16 +31,24 @@ def make_stage(tmp_path: Path) -> Iterator[MakeStage]:
     """Creates stages, and ends their relays at the end of the test."""
     made: list[Stage] = []
 
-    def make(*, store: str, transport: str, keys: int = 100, without: Guard | None = None) -> Stage:
+    def make(*, store: str, transport: str, **options: Any) -> Stage:
         event_type = f"faults-{uuid.uuid4().hex[:12]}"
-        made.append(
-            Stage(tmp_path, store=store, transport=transport, event_type=event_type, keys=keys, without=without)
-        )
+        made.append(Stage(tmp_path, store=store, transport=transport, event_type=event_type, **options))
         return made[-1]
 
     yield make
     for stage in made:
         stage.close()
+
+
+@pytest.fixture
+def make_handled(make_stage: MakeStage, tmp_path: Path) -> MakeStage:
+    """Makes stages whose relays call a handler that does what an event says."""
+
+    def receive(_: str) -> list[str]:
+        return (tmp_path / handling.NOTES).read_text().split()
+
+    return partial(make_stage, transport="handlers:tests.faults.handling:odd", receive=receive)
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from datetime import datetime
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -38,6 +38,8 @@ class Database(ABC):
 
     now: str
     """An expression: the current time."""
+    on_lane = "USING (lane)"
+    """Joins messages with their lanes."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -56,8 +58,12 @@ class Database(ABC):
     def relays_locked(self) -> AbstractContextManager[object]:
         """Let no relay renew its lease while the block is open."""
 
+    def is_locked(self) -> bool:
+        """Return whether a frozen relay keeps all others from writing."""
+        return False
+
     @abstractmethod
-    def is_past(self, since: datetime, seconds: float) -> bool:
+    def is_past(self, since: object, seconds: float) -> bool:
         """Return whether that many seconds have passed on the clock of the database."""
 
     @abstractmethod
@@ -99,7 +105,7 @@ class PostgresDatabase(Database):
             other_session.execute("LOCK TABLE outbox_relay IN SHARE MODE")
             yield
 
-    def is_past(self, since: datetime, seconds: float) -> bool:
+    def is_past(self, since: object, seconds: float) -> bool:
         [(past,)] = self.query("SELECT now() > %s::timestamptz + %s * interval '1 second'", since, seconds)
         return bool(past)
 
@@ -163,7 +169,7 @@ class MariaDBDatabase(Database):
             cursor.execute("LOCK TABLES outbox_relay READ")  # row locks would not stop a relay whose row is deleted
             yield
 
-    def is_past(self, since: datetime, seconds: float) -> bool:
+    def is_past(self, since: object, seconds: float) -> bool:
         [(past,)] = self.query(f"SELECT {self.now} > %s + INTERVAL %s SECOND", since, seconds)
         return bool(past)
 
@@ -188,5 +194,63 @@ class MariaDBDatabase(Database):
                 self.query(statement)
 
 
+class SqliteWriter(Writer):
+    @contextmanager
+    def transaction(self, *, rolled_back: bool) -> Iterator[None]:
+        self.connection.execute("BEGIN IMMEDIATE")
+        yield
+        self.connection.execute("ROLLBACK" if rolled_back else "COMMIT")
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        self.connection.execute("SAVEPOINT undone")
+        yield
+        self.connection.execute("ROLLBACK TO undone")
+
+
+class SqliteDatabase(Database):
+    """The witness calls a function that each relay defines on its connection; see program.py."""
+
+    now = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+    on_lane = "ON l.lane = 0"
+
+    @contextmanager
+    def writer(self) -> Iterator[Writer]:
+        with closing(self._connect()) as connection:
+            yield SqliteWriter(connection)
+
+    def named(self, url: str, relay: str) -> str:
+        return url
+
+    def is_locked(self) -> bool:
+        with closing(self._connect(wait=5)) as other:
+            try:
+                other.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+            return False
+
+    @contextmanager
+    def relays_locked(self) -> Iterator[None]:
+        """SQLite locks no single table: a heartbeat may report the loss before the settlement."""
+        yield
+
+    def is_past(self, since: object, seconds: float) -> bool:
+        [(past,)] = self.query("SELECT julianday('now') > julianday(%s) + %s / 86400.0", since, seconds)
+        return bool(past)
+
+    def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
+        with self._asking:
+            return list(self._connection.execute(statement.replace("%s", "?"), parameters).fetchall())
+
+    def _connect(self, *, wait: float = 60) -> Any:
+        path = self.url.removeprefix("sqlite:///")
+        return sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+
+    def _install_witness(self) -> None:
+        self._connection.executescript((_FOLDER / "witness_sqlite.sql").read_text())
+
+
 def database_at(url: str) -> Database:
-    return MariaDBDatabase(url) if url.startswith("mariadb:") else PostgresDatabase(url)
+    of_scheme = {"mariadb": MariaDBDatabase, "sqlite": SqliteDatabase}
+    return of_scheme.get(url.partition(":")[0], PostgresDatabase)(url)

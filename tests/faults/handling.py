@@ -6,17 +6,18 @@ import os
 import signal
 from pathlib import Path
 
+from pillarbox.testing.waiting import eventually
 from pillarbox.transports.handlers import HandlerContext, Handlers, ReceivedEvent
 from tests.servers.waiting import wait_until
 
 NOTES = Path("notes.txt")
 BLOCKING = Path("blocking.txt")
-"""Exists from the moment at which the event loop is blocked."""
+"""Exists from the moment at which a handler hangs or blocks the event loop."""
 ENOUGH = Path("enough.txt")
-"""The test creates it once the event loop was blocked for long enough."""
+"""The test creates it once the handler did so for long enough."""
 
-odd = Handlers()
-"""Do what the event says: kill the process, or block its event loop."""
+odd = Handlers(timeout="forever")
+"""Do what the event says: fail, hang, kill the process, or block its event loop."""
 refusing = Handlers()
 """Reject one event in eight on its first delivery."""
 
@@ -28,6 +29,11 @@ async def obey(event: ReceivedEvent, context: HandlerContext) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         case "block":
             block()
+        case "hang":
+            note_blocking()
+            await eventually(ENOUGH.exists, within=300)
+        case "fail":
+            raise ValueError("never")
     note(event.event_id)
 
 
@@ -40,8 +46,12 @@ async def refuse(event: ReceivedEvent, context: HandlerContext) -> None:
 
 def block() -> None:
     """Block the event loop until the test continues."""
-    BLOCKING.touch()
+    note_blocking()
     wait_until(ENOUGH.exists, bound=300, what="the test continues")
+
+
+def note_blocking() -> None:
+    BLOCKING.touch()
 
 
 def note(event_id: str) -> None:

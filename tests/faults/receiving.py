@@ -11,8 +11,17 @@ _LAST = "the-end"
 _TIMEOUT = 30.0
 
 
-def take(url: str, queue: str) -> list[str]:
-    """Return the ids of everything in a queue that no relay sends to, in order; nothing if the queue does not exist.
+def take_all(url: str, queue: str) -> list[str]:
+    """Return the ids of everything in a queue that no relay sends to, in order, and delete the queue."""
+    arrived: list[str] = []
+    while taken := _take(url, queue):
+        arrived += taken
+    _delete(url, queue)
+    return arrived
+
+
+def _take(url: str, queue: str) -> list[str]:
+    """Return what the queue has; nothing if it does not exist.
 
     A last message published here marks the end: a queue is first in, first out, and its count is only an estimate.
     """
@@ -35,7 +44,7 @@ def take(url: str, queue: str) -> list[str]:
     return ids
 
 
-def delete(url: str, queue: str) -> None:
+def _delete(url: str, queue: str) -> None:
     """Delete the queue, and the exchange of the same name if it exists."""
     with channel(url) as source:
         source.queue_delete(queue)

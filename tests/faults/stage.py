@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import datetime
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -46,7 +46,11 @@ class Stage:
         event_type: str,
         keys: int = 100,
         without: Guard | None = None,
+        settings: Mapping[str, str] = {},
+        receive: Callable[[str], Sequence[str]] | None = None,
     ) -> None:
+        """settings: of every relay. receive: returns the ids of all events of a type that arrived, in order; None:
+        RabbitMQ has them."""
         seed = int(os.environ.get("FAULTS_SEED", random.randrange(2**32)))
         print(f"FAULTS_SEED={seed}")
         self.rng = random.Random(seed)
@@ -57,17 +61,17 @@ class Stage:
         self.database = database_at(store)
         self.workload = Workload(self.database, event_type, self.ledger, keys=keys, seed=seed)
         self.relays: list[RelayProcess] = []
-        self.arrived: list[str] = []
         self.folder = folder
+        self._settings = {"STORE": store, "TRANSPORT": transport} | dict(settings)
         self._without = without
+        self._receive = receive or partial(receiving.take_all, transport)
 
     # -- relays and load ------------------------------------------------------------------------------------------
 
     def start(self, settings: Mapping[str, str] = {}, *, wait: bool = True) -> RelayProcess:
         """Start a relay; return once it has a lease, unless `wait` is false."""
-        ways = {"STORE": self.store, "TRANSPORT": self.transport}
         relay = RelayProcess(
-            self.folder, ways | dict(settings), without=self._without, name_session=self.database.named
+            self.folder, self._settings | dict(settings), without=self._without, name_session=self.database.named
         )
         self.relays.append(relay)
         if wait:
@@ -122,7 +126,7 @@ class Stage:
     def number(self, statement: str, *parameters: object) -> int:
         return int(self.query(statement, *parameters)[0][0])
 
-    def is_past(self, since: datetime, seconds: float) -> bool:
+    def is_past(self, since: object, seconds: float) -> bool:
         """Return whether that many seconds have passed on the clock of the database."""
         return self.database.is_past(since, seconds)
 
@@ -133,6 +137,10 @@ class Stage:
         """Return whether its lease is valid in the database."""
         return bool(self.number("SELECT count(*) FROM outbox_relay WHERE name = %s", relay.name))
 
+    @cached_property
+    def lanes(self) -> int:
+        return self.number("SELECT count(*) FROM outbox_lane")
+
     def lanes_of(self, relay: RelayProcess) -> int:
         return self.number(
             "SELECT count(*) FROM outbox_lane l JOIN outbox_relay r ON r.id = l.owner WHERE r.name = %s", relay.name
@@ -141,8 +149,8 @@ class Stage:
     def waiting_for(self, relay: RelayProcess) -> list[str]:
         """Return the pending events in its lanes, which only it can settle."""
         return self.ids(
-            """SELECT event_id FROM outbox_message m JOIN outbox_lane l USING (lane)
-               JOIN outbox_relay r ON r.id = l.owner WHERE r.name = %s""",
+            f"""SELECT event_id FROM outbox_message m JOIN outbox_lane l {self.database.on_lane}
+                JOIN outbox_relay r ON r.id = l.owner WHERE r.name = %s""",
             relay.name,
         )
 
@@ -191,9 +199,17 @@ class Stage:
 
     def freeze_unsettled(self, relay: RelayProcess) -> None:
         """Freeze it between a confirm and its settlement. If it crashes there, what it had sent is sent again."""
-        relay.freeze_before_settlement()
-        self.wait_until(lambda: relay.frozen, what=f"{relay.name} is frozen between a confirm and its settlement")
+        self.freeze(relay, relay.freeze_before_settlement)
         assert self.unsettled(relay), f"{relay.name} had nothing to settle"
+
+    def freeze(self, relay: RelayProcess, request: Callable[[], None] | None = None) -> None:
+        """Freeze it, at once or as requested, and not while another of its threads locks the whole database."""
+        while True:
+            (request or relay.freeze)()
+            self.wait_until(lambda: relay.frozen, what=f"{relay.name} is frozen")
+            if not self.database.is_locked():
+                return
+            relay.thaw()
 
     def unsettled(self, relay: RelayProcess) -> bool:
         """Return whether an event is pending in its lanes that the relay has confirmed."""
@@ -214,18 +230,15 @@ class Stage:
         """Drain the relays and compare both ledgers; there are no dead letters."""
         self.stop_all()
         assert self.ids("SELECT event_id FROM outbox_dead_letter") == []
-        self.collect()
-        receiving.delete(self.transport, self.event_type)
-        return self.check_against(self.arrived)
+        return self.check_against(self.received())
+
+    def received(self) -> Sequence[str]:
+        """Return what arrived, in order."""
+        return self._receive(self.event_type)
 
     def check_against(self, received: Sequence[str], *, dead: Iterable[str] = ()) -> Findings:
         """Compare what a consumer received, and what the witness recorded, with what was committed."""
         return check(self.ledger, received, dead=dead, stale=self.stale())
-
-    def collect(self) -> None:
-        """Read the queue until no more messages arrive."""
-        while taken := receiving.take(self.transport, self.event_type):
-            self.arrived += taken
 
     def close(self) -> None:
         for relay in self.relays:

@@ -13,8 +13,11 @@ from pillarbox.core.message import Held
 from pillarbox.core.outcome import Resolved
 from pillarbox.relay.fetch import ORPHANS_EVERY
 from pillarbox.relay.guards import CRASHES_TO_QUARANTINE
+from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.simulation import Simulation, simulate
+from pillarbox.transports.memory import MemoryTransport
 from tests.simulation.plan import CONFIG, Plan
+from tests.simulation.stage import Stage, ids
 from tests.simulation.world import World
 
 RECOVERED_WITHIN = 3.0
@@ -47,6 +50,25 @@ def test_the_lanes_of_a_relay_that_cannot_send_are_taken_by_one_that_can() -> No
         await world.finish()
 
     simulate(scenario, seed=1, max_time=3_600, max_steps=5_000_000)
+
+
+def test_the_only_lane_of_a_relay_that_cannot_send_is_taken_by_one_that_has_sent_nothing_yet() -> None:
+    """Destinations of event types: a relay without a lane has no message for one, and so knows none."""
+
+    async def scenario(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        stage.store = MemoryStore(lanes=1, clock=simulation.clock)
+        broken = MemoryTransport(clock=simulation.clock)
+        broken.outage()
+        stage.record(Event("thing.happened", {}, event_id="e"))
+        async with stage.running(transports={"memory": broken}):
+            await stage.until(
+                lambda: any("open" in one.breakers.values() for one in stage.store._tables.relays.values())
+            )
+            async with stage.running():
+                await stage.until(lambda: ids(stage.transport.deliveries) == ["e"])
+
+    simulate(scenario, seed=1)
 
 
 async def hold_all_behind(world: World) -> None:

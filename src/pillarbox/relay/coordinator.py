@@ -43,10 +43,11 @@ RETENTION_INTERVAL = 60.0
 class Coordinator:
     """Runs the rounds of one relay."""
 
-    def __init__(self, context: RelayContext, lanes: LaneBalancer, fetcher: Fetcher) -> None:
+    def __init__(self, context: RelayContext, lanes: LaneBalancer, fetcher: Fetcher, health: TransportHealth) -> None:
         self._context = context
         self._lanes = lanes
         self._fetcher = fetcher
+        self._health = health
         self._retention = RetentionJob(context)
         self._next_report = 0.0
         """When to report statistics, on the monotonic clock."""
@@ -66,7 +67,7 @@ class Coordinator:
             now = context.clock.monotonic()
             context.heartbeat.ticked = now
             context.heartbeat.in_flight = list(context.in_flight.in_flight_longer_than(SHOWN_AFTER, now))
-            context.heartbeat.breakers = context.destinations.states()
+            context.heartbeat.breakers = lanes.shown_breakers(reachable=self._health.reachable)
             self._announce_state()
             # Before any lane is acquired: overrides must be known before the first message is fetched.
             await context.destinations.exchange(context)
@@ -224,6 +225,11 @@ class TransportHealth:
         """Transport → why it cannot be used now."""
         self.waiting = set(self._transports)
         """Transports that have not been reached since the relay began."""
+
+    @property
+    def reachable(self) -> bool:
+        """Whether every transport answered when it was pinged last."""
+        return not (self.errors or self.waiting)
 
     async def watch(self, name: str) -> None:
         """Keep one transport connected."""

@@ -205,6 +205,17 @@ class LaneBalancer:
 
     # -- the lanes ------------------------------------------------------------------------------------------------
 
+    def shown_breakers(self, *, reachable: bool) -> Mapping[str, str]:
+        """The breakers, for other relays to decide which of them own lanes.
+
+        A relay without a lane sends nothing, and does not know the destinations that event types create. While its
+        transports are `reachable`, it shows those of the others as closed: one that cannot send releases its lanes.
+        """
+        known = self._context.destinations.states()
+        if not reachable or self._ownership.epochs:
+            return known
+        return dict.fromkeys((name for theirs in self._others for name in theirs), "closed") | dict(known)
+
     async def balance(self) -> None:
         """Release lanes beyond the fair share, and acquire those that are missing."""
         excluded = self._context.destinations.excluded(self._others)

@@ -336,15 +336,15 @@ def make_parts(context: RelayContext) -> RelayParts:
     """The working parts of a relay, each with those that it calls."""
     settlement = Settlement(context)
     sender, fetcher = Sender(context, settlement), Fetcher(context, settlement)
-    lanes, fetch_loop = LaneBalancer(context), FetchLoop(context)
-    coordinator = Coordinator(context, lanes, fetcher)
+    lanes, fetch_loop, health = LaneBalancer(context), FetchLoop(context), TransportHealth(context)
+    coordinator = Coordinator(context, lanes, fetcher, health)
     return RelayParts(
         settlement=settlement,
         sender=sender,
         fetcher=fetcher,
         lanes=lanes,
         coordinator=coordinator,
-        health=TransportHealth(context),
+        health=health,
         fetch_loop=fetch_loop,
         stalls=StallDetector(context, coordinator, fetch_loop, sender, settlement),
     )

@@ -1,20 +1,20 @@
-"""The application of the tests with processes; it runs in its own folder."""
+"""The application of the tests with processes; it runs in its own folder, on a broker or in a relay."""
 
+import json
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
-from pillarbox import Consumer, FixedDelay
+from pillarbox import Consumer, FixedDelay, Handlers, open_source
 from pillarbox.inbox import ConsumedEvent
-from pillarbox.transports.rabbitmq import RabbitMQSource
+from tests.extremes.databases import connected
 from tests.servers.waiting import wait_until
 
 HERE = Path.cwd()
+DATABASE = os.environ.get("DATABASE") or os.environ["PILLARBOX_STORE"].partition("?")[0]
 
 
 def crash() -> None:
@@ -30,18 +30,15 @@ def crash_once(point: str) -> None:
 
 @contextmanager
 def transaction() -> Iterator[Any]:
-    with psycopg.connect(os.environ["DATABASE"]) as connection:
+    with connected(DATABASE) as connection:
         yield connection
+        connection.commit()
     crash_once("after-commit")
 
 
-source = RabbitMQSource(os.environ["BROKER"], queue=os.environ["QUEUE"], retry_delays=["50ms", "100ms"])
-consumer = Consumer(source, name="billing", transaction=transaction, retry=FixedDelay(delay="50ms", max_attempts=3))
-
-
-@consumer.on("order.placed")
 def bill(connection: Any, event: ConsumedEvent) -> None:
-    connection.execute("INSERT INTO effect VALUES (%s)", [event.event_id])
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(f"INSERT INTO effect (event_id) VALUES ('{event.event_id}')")
     crash_once("before-commit")
     if event.event_id == "poison":
         with (HERE / "killed").open("a") as notes:
@@ -50,3 +47,17 @@ def bill(connection: Any, event: ConsumedEvent) -> None:
     if event.event_id == "slow":
         (HERE / "begun").touch()
         wait_until((HERE / "go-on").exists, bound=300, what="the test continues")
+
+
+def on(source: Any = None) -> Consumer:
+    made = Consumer(source, name="billing", transaction=transaction, retry=FixedDelay(delay="50ms", max_attempts=3))
+    made.on("*")(bill)
+    return made
+
+
+if "BROKER" in os.environ:
+    options = json.loads(os.environ.get("OPTIONS") or '{"retry_delays": ["50ms", "100ms"]}')
+    consumer = on(open_source(os.environ["BROKER"], os.environ["QUEUE"], group="billing", **options))
+else:
+    handlers = Handlers()
+    handlers.add(on())

@@ -160,6 +160,8 @@ class ProducerSession:
         if number < len(records):
             never = KafkaError(KafkaError._PURGE_QUEUE, "the producer ended before")
             reports.errors |= dict.fromkeys((record.position for record in records[number:]), never)
+        if failpoints.armed:
+            failpoints.hit("before-confirm")
         return reports.errors
 
     async def ended_for_order(self) -> bool:

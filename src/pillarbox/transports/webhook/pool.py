@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from pillarbox import failpoints
 from pillarbox.transports.webhook.connection import BaseConnection, Dialer
 from pillarbox.transports.webhook.http1 import InvalidResponseError, Response, ResponseParser
 from pillarbox.transports.webhook.plugin import HttpEndpoint
@@ -122,11 +123,15 @@ class HttpConnection(BaseConnection):
     def send(self, request: HttpRequest, data: bytes) -> None:
         self._request, self._parser = request, ResponseParser()
         self.transport.write(data)
+        if failpoints.armed:
+            failpoints.hit("after-send")
 
     def data_received(self, data: bytes) -> None:
         if self._request is None:  # what was not asked for
             self.abort()
             return
+        if failpoints.armed:
+            failpoints.hit("before-confirm")
         parser = self._parser
         try:
             is_enough = parser.feed(data)
