@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.extremes.engines import ENGINES, Sending, opened_store, opened_target
+from tests.extremes.engines import STORES as ALL_STORES
 from tests.extremes.linked import SERVERS, STORES, Linked, port_of, received
 from tests.extremes.links import FaultyProxy
 from tests.extremes.scene import Scene
+from tests.faults.conftest import fork_server as fork_server
+from tests.faults.conftest import make_stage as make_stage
 
 MakeScene = Callable[..., Scene]
 
@@ -31,6 +35,29 @@ def make_scene(tmp_path: Path) -> Iterator[MakeScene]:
     yield make
     for scene in made:
         scene.close()
+
+
+@pytest.fixture(params=ENGINES)
+def sending(request: pytest.FixtureRequest, make_scene: MakeScene, tmp_path: Path) -> Iterator[Sending]:
+    """A scene on each store, with RabbitMQ, and on each transport, with PostgreSQL."""
+    engine = str(request.param)
+    store, kind = (engine, "rabbitmq") if engine in ALL_STORES else ("postgres", engine)
+    with (
+        opened_store(request, store) as (url, through, store_link),
+        opened_target(request, kind, tmp_path) as (to, link),
+    ):
+        scene = make_scene(store=url, **({"STORE": through} if engine in ALL_STORES else {}), **to.settings)
+        to.create(scene.event_type)
+        yield Sending(engine=engine, scene=scene, target=to, link=store_link if engine in ALL_STORES else link)
+        scene.close()
+
+
+@pytest.fixture
+def one_place(sending: Sending, tmp_path: Path) -> str:
+    """A settings file with which events of every type go to the same queue, topic, stream, URL or handler."""
+    file = tmp_path / "one-place.toml"
+    file.write_text(sending.target.one_place(sending.scene.event_type))
+    return str(file)
 
 
 @pytest.fixture(params=SERVERS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -38,6 +39,7 @@ class RelayProcess:
     settings: variables of the settings, without `PILLARBOX_`.
     environment: other variables.
     limits: options of `prlimit`, such as `--nofile=64`.
+    program: a module that runs the command line, with its own arguments.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class RelayProcess:
         *,
         environment: Mapping[str, str] | None = None,
         limits: Sequence[str] = (),
+        program: Sequence[str] = ("pillarbox",),
     ) -> None:
         self.name = f"relay-{next(_numbers)}"
         self.log = folder / f"{self.name}.log"
@@ -54,7 +57,7 @@ class RelayProcess:
         limited = ["prlimit", *limits, "--"] if limits else []
         with self.log.open("wb") as output:
             process = subprocess.Popen(
-                [*limited, sys.executable, "-m", "pillarbox", "relay", "--name", self.name],
+                [*limited, sys.executable, "-m", *program, "relay", "--name", self.name],
                 cwd=folder,
                 env={"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path), **variables, **(environment or {})},
                 stdin=subprocess.DEVNULL,
@@ -102,6 +105,10 @@ class RelayProcess:
     def said(self, words: str) -> bool:
         return words in self.story()
 
+    def warnings(self) -> int:
+        """Return the number of warnings in its log."""
+        return self.story().count(" WARNING ")
+
     def cpu_seconds(self) -> float:
         """Return the CPU time that it has used, on all cores."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()
@@ -110,6 +117,19 @@ class RelayProcess:
     def descriptors(self) -> int:
         """Return the number of its open file descriptors."""
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
+    def limit_descriptors(self) -> None:
+        """Let it open no more file descriptors than it has."""
+        used = {int(one.name) for one in Path(f"/proc/{self.pid}/fd").iterdir()}
+        self._limit_descriptors(next(number for number in count() if number not in used))
+
+    def unlimit_descriptors(self) -> None:
+        """Let it open as many as when it started."""
+        self._limit_descriptors(resource.prlimit(self.pid, resource.RLIMIT_NOFILE)[1])
+
+    def _limit_descriptors(self, number: int) -> None:
+        _, most = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (number, most))
 
     def threads(self) -> int:
         """Return the number of its threads."""

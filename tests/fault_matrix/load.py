@@ -178,10 +178,11 @@ LOAD = Section(
                 "test_without_the_lock_on_the_lane_the_settlement_during_a_takeover_is_detected",
                 "faults/test_drill.py::test_without_the_fence_the_drill_fails",
             ),
-            mariadb=partly(
-                "the epoch; the lock of the lane only in a test of the store",
+            mariadb=shown(
                 "faults/test_mutations.py::test_without_the_epoch_the_settlement_of_a_stale_relay_is_detected[mariadb_url]",
-                "integration/mariadb/test_fencing_race.py::test_without_the_lock_both_would_write",
+                "extremes/test_mutations.py::test_on_mariadb_lanes_are_not_taken_from_under_a_settlement",
+                "extremes/test_mutations.py::"
+                "test_on_mariadb_without_the_lock_on_the_lane_the_settlement_during_a_takeover_is_detected",
             ),
             sqlite=shown(
                 "faults/test_drill.py::test_without_the_fence_the_drill_fails[sqlite-epoch-stale-settlement]",
@@ -194,14 +195,20 @@ LOAD = Section(
                 "faults/test_mutations.py::test_without_waiting_for_the_confirm_the_loss_is_detected",
                 "faults/test_drill.py::test_without_mandatory_the_drill_fails",
             ),
-            kafka=missing("no test removes the wait for the confirm of this transport"),
+            kafka=shown(
+                "extremes/test_mutations.py::test_a_relay_that_is_killed_during_an_outage_loses_nothing[kafka]",
+                "extremes/test_mutations.py::test_without_waiting_for_the_confirm_the_loss_is_detected[kafka]",
+            ),
             nats=shown(
                 "drills/test_engines.py::test_without_waiting_for_the_confirm_a_drill_on_streams_fails[nats_server-stop]",
             ),
             redis=shown(
                 "drills/test_engines.py::test_without_waiting_for_the_confirm_a_drill_on_streams_fails[redis_server-stop]",
             ),
-            webhook=missing("no test removes the wait for the response of this transport"),
+            webhook=shown(
+                "extremes/test_mutations.py::test_a_relay_that_is_killed_during_an_outage_loses_nothing[webhook]",
+                "extremes/test_mutations.py::test_without_waiting_for_the_confirm_the_loss_is_detected[webhook]",
+            ),
             handlers=shown(
                 "faults/test_mutations.py::test_without_holding_back_the_next_of_a_key_overtaking_is_detected",
                 "faults/test_drill.py::test_without_waiting_for_the_confirm_the_drill_fails",

@@ -81,5 +81,5 @@ async def test_a_relay_whose_heartbeat_cannot_begin_ends() -> None:
             raise error
 
     relay = Relay(store=Unclonable(), transports={"handlers": Handlers()})
-    with pytest.raises(RelayFailedError, match="its heartbeat failed: .*Too many open files"):
+    with pytest.raises(RelayFailedError, match=r"its heartbeat failed: .*Too many open files"):
         await asyncio.wait_for(relay.run(), 30)
