@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -57,41 +57,59 @@ class Target:
         return (self.tables + ONE_PLACE).format(address=self.address.format(name=name), name=name)
 
 
-class Link(Protocol):
-    """The way from relays to the engine under test."""
+Outage = Callable[[], AbstractContextManager[None]]
+
+
+class Link:
+    """The way from relays to the engine under test. Without a server there are no connections to break."""
+
+    locks_writers = False
+    """Whether nothing can be recorded during an outage."""
 
     @property
     def connections(self) -> int:
         """How many connections are open."""
+        return 0
+
+    @property
+    def outages(self) -> Sequence[Outage]:
+        """All kinds of outages."""
+        return (self.down, self.hole)
 
     def down(self) -> AbstractContextManager[None]:
         """Make the engine unavailable while the block is open."""
+        raise NotImplementedError
 
     def hole(self) -> AbstractContextManager[None]:
         """Hold back every byte while the block is open."""
+        raise NotImplementedError
 
     def reset(self) -> None:
         """Break every connection."""
 
 
-class Proxied:
+class Proxied(Link):
     """A link through a proxy."""
 
     def __init__(self, proxy: FaultyProxy) -> None:
         self._proxy = proxy
-        self.down = proxy.down
-        self.reset = proxy.reset
 
     @property
     def connections(self) -> int:
         return self._proxy.connections
 
+    def down(self) -> AbstractContextManager[None]:
+        return self._proxy.down()
+
     def hole(self) -> AbstractContextManager[None]:
         return self._proxy.condition(Condition(hole="both"))
 
+    def reset(self) -> None:
+        self._proxy.reset()
 
-class ToMock:
-    """The mock cluster names its own ports to clients: it drops connections, and holds back its replies, itself."""
+
+class ToMock(Link):
+    """The mock cluster of Kafka names its own ports to clients: it drops connections, and delays replies, itself."""
 
     def __init__(self, server: KafkaServer) -> None:
         self._server = server
@@ -99,8 +117,7 @@ class ToMock:
 
     @property
     def connections(self) -> int:
-        rows = Path("/proc/net/tcp").read_text().splitlines()[1:]
-        fields = (row.split() for row in rows)
+        fields = (row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:])
         return sum(int(remote[-4:], 16) in self._ports and state == "01" for _, _, remote, state, *_ in fields)
 
     @contextmanager
@@ -117,22 +134,25 @@ class ToMock:
         try:
             yield
         finally:
-            # What it holds back already would come with this delay.
             self._server.tell("rtt", 0)
-            self.reset()
+            self.reset()  # the replies that it holds back already keep their delay
 
     def reset(self) -> None:
         with self.down():
             pass
 
 
-class LockedFile:
-    """SQLite is a file: another process locks it, longer than a statement waits."""
+class LockedFile(Link):
+    """SQLite is a file: another process locks it for longer than a statement waits."""
 
-    connections = 0
+    locks_writers = True
 
     def __init__(self, url: str) -> None:
         self._url = url
+
+    @property
+    def outages(self) -> Sequence[Outage]:
+        return (self.down,)
 
     @contextmanager
     def down(self) -> Iterator[None]:
@@ -141,19 +161,16 @@ class LockedFile:
             yield
             connection.rollback()
 
-    hole = down
 
-    def reset(self) -> None:
-        """There are no connections."""
-
-
-class Refusing:
+class Refusing(Link):
     """Handlers reject every event."""
-
-    connections = 0
 
     def __init__(self, folder: Path) -> None:
         self._refused = folder / handling.REFUSED
+
+    @property
+    def outages(self) -> Sequence[Outage]:
+        return (self.down,)
 
     @contextmanager
     def down(self) -> Iterator[None]:
@@ -162,11 +179,6 @@ class Refusing:
             yield
         finally:
             self._refused.unlink()
-
-    hole = down
-
-    def reset(self) -> None:
-        """There are no connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

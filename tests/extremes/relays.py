@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import resource
 import signal
 import subprocess
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.servers import processes
 from tests.servers.processes import Started
+from tests.servers.waiting import wait_until
 
 BATCH_SIZE = 100
 BATCHES = 2
@@ -30,7 +31,6 @@ _SETTINGS = {
     "RELAY__DRAIN_TIMEOUT": "20s",
 }
 _numbers = count(1)
-_PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
 class RelayProcess:
@@ -135,6 +135,22 @@ class RelayProcess:
         """Return the number of its threads."""
         return len(list(Path(f"/proc/{self.pid}/task").iterdir()))
 
+    def resources(self) -> dict[str, int]:
+        """Return what it uses: descriptors, threads, and resident bytes."""
+        return {"descriptors": self.descriptors(), "threads": self.threads(), "memory": self._memory("VmRSS")}
+
+    def counted(self, file: Path) -> dict[str, int]:
+        """Return how many tasks and objects it has; its program is `tests.extremes.counted` with this file."""
+        file.unlink(missing_ok=True)
+        self._started.process.send_signal(signal.SIGUSR1)
+        wait_until(file.exists, bound=60, what=f"{self.name} has counted")
+        found: dict[str, int] = json.loads(file.read_text())
+        return found
+
     def peak_memory(self) -> int:
         """Return the most resident bytes that it has had."""
-        return int(_PEAK.findall(Path(f"/proc/{self.pid}/status").read_text())[0]) * 1024
+        return self._memory("VmHWM")
+
+    def _memory(self, name: str) -> int:
+        lines = (line.split() for line in Path(f"/proc/{self.pid}/status").read_text().splitlines())
+        return next(int(fields[1]) for fields in lines if fields[0] == f"{name}:") * 1024

