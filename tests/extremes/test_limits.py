@@ -22,7 +22,7 @@ NO_FILES = "Too many open files"
 NO_MEMORY = ("MemoryError", "can't start new thread")
 BY_DRIVERS = {-signal.SIGABRT, -signal.SIGSEGV}
 """Exit codes of a process in which a driver in C gets no memory: librdkafka and hiredis do not report it."""
-BACKLOG = 200
+BACKLOG = 100
 LARGE = 500_000
 """Bytes that are recorded as twice as many characters."""
 MEGABYTE = 1024**2

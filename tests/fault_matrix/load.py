@@ -6,7 +6,6 @@ _OF_THE_STORE = not_applicable("a property of the tables; the transport is Rabbi
 _A_FILE = not_applicable("SQLite is a file, without a server that is out of reach")
 _REFUSED_BEFORE = not_applicable("refused before it is recorded")
 _LITTLE_MEMORY = missing("the relays of the tests send to RabbitMQ")
-_NO_MEMORY = "connections, descriptors and threads; no tasks, and memory only in long runs made by hand (`make soak`)"
 _AT_RECORD = (
     "unit/core/test_event_headers.py::test_control_characters_are_rejected",
     "unit/core/test_event_texts.py::test_control_characters_are_rejected",
@@ -396,7 +395,10 @@ MACHINE = Section(
                 "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[rabbitmq-down]",
                 "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[rabbitmq-hole]",
             ),
-            kafka=missing("the threads of Kafka's client are not measured"),
+            kafka=shown(
+                "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[kafka-down]",
+                "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[kafka-hole]",
+            ),
             nats=shown(
                 "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[nats-down]",
                 "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[nats-hole]",
@@ -405,48 +407,49 @@ MACHINE = Section(
                 "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[redis-down]",
                 "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[redis-hole]",
             ),
-            webhook=missing("a relay whose receiver is down is not measured"),
+            webhook=shown(
+                "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[webhook-down]",
+                "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[webhook-hole]",
+            ),
             handlers=not_applicable("handlers have no outage of a connection"),
         ),
         Row(
             name="baseline",
             fault="connections, files, tasks, threads and memory after faults",
             shows="back to the baseline",
-            postgresql=partly(
-                _NO_MEMORY,
-                "extremes/test_outages.py::test_connections_descriptors_and_threads_are_given_back_after_outages[postgres]",
+            postgresql=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[postgres]",
                 "integration/relay/test_resources.py::test_connections_and_messages_in_flight_do_not_grow_with_the_backlog",
             ),
-            mariadb=partly(
-                _NO_MEMORY,
-                "extremes/test_outages.py::test_connections_descriptors_and_threads_are_given_back_after_outages[mariadb]",
+            mariadb=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[mariadb]",
             ),
-            sqlite=missing("nothing is counted after faults of a relay on SQLite"),
-            rabbitmq=partly(
-                _NO_MEMORY,
-                "extremes/test_outages.py::test_connections_descriptors_and_threads_are_given_back_after_outages[rabbitmq]",
+            sqlite=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[sqlite]",
+            ),
+            rabbitmq=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[rabbitmq]",
                 "integration/rabbitmq/test_connection.py::test_a_cancelled_send_affects_no_other_and_leaves_nothing_open",
             ),
-            kafka=partly(
-                "threads of a closed source",
+            kafka=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[kafka]",
                 "integration/kafka/test_source.py::test_nothing_runs_after_the_close",
             ),
-            nats=partly(
-                "connections, descriptors, threads, and tasks of the transport; memory only in long runs made by hand",
-                "extremes/test_outages.py::test_connections_descriptors_and_threads_are_given_back_after_outages[nats]",
+            nats=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[nats]",
                 "integration/nats/test_outage.py::test_a_lost_connection_fails_what_is_unconfirmed_and_keeps_no_task",
             ),
-            redis=partly(
-                _NO_MEMORY,
-                "extremes/test_outages.py::test_connections_descriptors_and_threads_are_given_back_after_outages[redis]",
+            redis=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[redis]",
                 "integration/redis/test_source.py::test_a_closed_source_leaves_no_consumer_behind",
             ),
-            webhook=partly(
-                "connections after cancelled requests",
+            webhook=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[webhook]",
                 "integration/webhook/test_faults.py::test_cancelled_requests_leave_their_connections_to_others",
             ),
-            handlers=partly(
-                "threads after the close", "unit/transports/test_handler_shutdown.py::test_threads_end_after_closing"
+            handlers=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[handlers]",
+                "unit/transports/test_handler_shutdown.py::test_threads_end_after_closing",
             ),
         ),
     ),
