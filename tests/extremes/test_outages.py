@@ -29,7 +29,7 @@ ROOM = {
     "threads": 4,
     "tasks": 4,
     "objects": 500,
-    "memory": 4 * MEGABYTE,
+    "memory": 8 * MEGABYTE,
 }
 
 Outage = Callable[[Link], AbstractContextManager[None]]
@@ -97,7 +97,6 @@ def test_everything_is_given_back_after_outages(sending: Sending, tmp_path: Path
     baseline = used()
     for _ in range(CYCLES):
         suffer()
-        print(used())
     now: dict[str, int] = {}
 
     def is_given_back() -> bool:

@@ -5,7 +5,6 @@ from tests.fault_matrix.cells import Row, Section, missing, not_applicable, part
 _OF_THE_STORE = not_applicable("a property of the tables; the transport is RabbitMQ")
 _A_FILE = not_applicable("SQLite is a file, without a server that is out of reach")
 _REFUSED_BEFORE = not_applicable("refused before it is recorded")
-_LITTLE_MEMORY = missing("the relays of the tests send to RabbitMQ")
 _AT_RECORD = (
     "unit/core/test_event_headers.py::test_control_characters_are_rejected",
     "unit/core/test_event_texts.py::test_control_characters_are_rejected",
@@ -125,44 +124,24 @@ LOAD = Section(
         ),
         Row(
             name="everything-at-once",
-            fault="everything at once",
-            shows="the headline table: every guarantee, among random faults",
-            postgresql=partly(
-                "a drill of a minute; long runs are made by hand (`make soak`, evidence)",
-                "faults/test_drill.py::test_a_drill_with_every_guard_passes",
+            fault="everything at once: every kind of fault of a drill that the engines support, at random",
+            shows="every guarantee, in a drill of a few minutes; longer runs are in [evidence](evidence.md)",
+            postgresql=shown(
+                "drills/test_every_fault.py::test_every_fault_at_once[postgresql-rabbitmq]",
+                "drills/test_every_fault.py::test_every_fault_at_once[postgresql-redis]",
             ),
-            mariadb=partly(
-                "kills and outages, in drills of at most three minutes",
-                "drills/test_mariadb.py::test_a_killed_mariadb_loses_nothing",
-                "drills/test_engines.py::test_a_drill_on_streams_passes[nats_server]",
-                "drills/test_engines.py::test_a_drill_on_streams_passes[redis_server]",
+            mariadb=shown("drills/test_every_fault.py::test_every_fault_at_once[mariadb-nats]"),
+            sqlite=shown(
+                "drills/test_every_fault.py::test_every_fault_at_once[sqlite-kafka]",
+                "drills/test_every_fault.py::test_every_fault_at_once[sqlite-webhook]",
+                "drills/test_every_fault.py::test_every_fault_at_once[sqlite-handlers]",
             ),
-            sqlite=partly(
-                "kills, freezes and drains, in drills of at most three minutes",
-                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
-                "drills/test_engines.py::test_a_drill_on_kafka_passes",
-            ),
-            rabbitmq=partly(
-                "a drill of a minute; long runs are made by hand (`make soak`, evidence)",
-                "faults/test_drill.py::test_a_drill_with_every_guard_passes",
-            ),
-            kafka=partly(
-                "kills of relays and consumers, and drains, in a drill of at most three minutes",
-                "drills/test_engines.py::test_a_drill_on_kafka_passes",
-            ),
-            nats=partly(
-                "kills and outages, in a drill of at most three minutes",
-                "drills/test_engines.py::test_a_drill_on_streams_passes[nats_server]",
-            ),
-            redis=partly(
-                "kills and outages, in a drill of at most three minutes",
-                "drills/test_engines.py::test_a_drill_on_streams_passes[redis_server]",
-            ),
-            webhook=missing("a drill has no webhook target"),
-            handlers=partly(
-                "kills, freezes and drains, in a drill of at most three minutes",
-                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
-            ),
+            rabbitmq=shown("drills/test_every_fault.py::test_every_fault_at_once[postgresql-rabbitmq]"),
+            kafka=shown("drills/test_every_fault.py::test_every_fault_at_once[sqlite-kafka]"),
+            nats=shown("drills/test_every_fault.py::test_every_fault_at_once[mariadb-nats]"),
+            redis=shown("drills/test_every_fault.py::test_every_fault_at_once[postgresql-redis]"),
+            webhook=shown("drills/test_every_fault.py::test_every_fault_at_once[sqlite-webhook]"),
+            handlers=shown("drills/test_every_fault.py::test_every_fault_at_once[sqlite-handlers]"),
         ),
         Row(
             name="harness",
@@ -354,28 +333,40 @@ MACHINE = Section(
             fault="a low limit on memory; a backlog of large events",
             shows="memory bounded in bytes; the next relay continues; lost 0",
             postgresql=shown(
-                "extremes/test_limits.py::test_relays_with_too_little_memory_end_and_the_next_one_continues",
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[postgres]",
                 "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[postgres]",
             ),
-            mariadb=partly(
-                "memory stays bounded; no limit is hit",
+            mariadb=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[mariadb]",
                 "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[mariadb]",
             ),
-            sqlite=partly(
-                "memory stays bounded; no limit is hit",
+            sqlite=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[sqlite]",
                 "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[sqlite]",
             ),
             rabbitmq=shown(
-                "extremes/test_limits.py::test_relays_with_too_little_memory_end_and_the_next_one_continues",
-                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[postgres]",
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[rabbitmq]",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[rabbitmq]",
             ),
-            kafka=_LITTLE_MEMORY,
-            nats=_LITTLE_MEMORY,
-            redis=_LITTLE_MEMORY,
-            webhook=_LITTLE_MEMORY,
-            handlers=partly(
-                "memory stays bounded; no limit is hit",
-                "integration/relay/test_bytes.py::test_memory_is_bounded_for_large_events_on_postgresql",
+            kafka=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[kafka]",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[kafka]",
+            ),
+            nats=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[nats]",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[nats]",
+            ),
+            redis=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[redis]",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[redis]",
+            ),
+            webhook=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[webhook]",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[webhook]",
+            ),
+            handlers=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[handlers]",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[handlers]",
             ),
         ),
         Row(
