@@ -60,7 +60,7 @@ class Target:
 Outage = Callable[[], AbstractContextManager[None]]
 
 
-class Link:
+class Access:
     """The way from relays to the engine under test. Without a server there are no connections to break."""
 
     locks_writers = False
@@ -88,7 +88,7 @@ class Link:
         """Break every connection."""
 
 
-class Proxied(Link):
+class Proxied(Access):
     """A link through a proxy."""
 
     def __init__(self, proxy: FaultyProxy) -> None:
@@ -108,7 +108,7 @@ class Proxied(Link):
         self._proxy.reset()
 
 
-class ToMock(Link):
+class ToMock(Access):
     """The mock cluster of Kafka names its own ports to clients: it drops connections, and delays replies, itself."""
 
     def __init__(self, server: KafkaServer) -> None:
@@ -142,7 +142,7 @@ class ToMock(Link):
             pass
 
 
-class LockedFile(Link):
+class LockedFile(Access):
     """SQLite is a file: another process locks it for longer than a statement waits."""
 
     locks_writers = True
@@ -162,7 +162,7 @@ class LockedFile(Link):
             connection.rollback()
 
 
-class Refusing(Link):
+class FailingHandlers(Access):
     """Handlers reject every event."""
 
     def __init__(self, folder: Path) -> None:
@@ -188,14 +188,14 @@ class Sending:
     engine: str
     scene: Scene
     target: Target
-    link: Link
+    link: Access
 
     def received(self) -> list[str]:
         return self.target.received(self.scene.event_type)
 
 
 @contextmanager
-def opened_target(request: pytest.FixtureRequest, kind: str, folder: Path) -> Iterator[tuple[Target, Link]]:
+def opened_target(request: pytest.FixtureRequest, kind: str, folder: Path) -> Iterator[tuple[Target, Access]]:
     """The transport of a scene in this folder, and the link to it."""
     match kind:
         case "webhook":
@@ -210,7 +210,7 @@ def opened_target(request: pytest.FixtureRequest, kind: str, folder: Path) -> It
                     received=lambda _: arrivals.read_text().split(),
                     address='handler = "noting"',
                 ),
-                Refusing(folder),
+                FailingHandlers(folder),
             )
         case "kafka":
             server: KafkaServer = request.getfixturevalue("kafka_server")
@@ -222,7 +222,7 @@ def opened_target(request: pytest.FixtureRequest, kind: str, folder: Path) -> It
 
 
 @contextmanager
-def opened_store(request: pytest.FixtureRequest, kind: str) -> Iterator[tuple[str, str, Link]]:
+def opened_store(request: pytest.FixtureRequest, kind: str) -> Iterator[tuple[str, str, Access]]:
     """The URL of a store for writers, that for relays, and the link of the latter."""
     url = str(request.getfixturevalue(f"{kind}_url"))
     if kind == "sqlite":
@@ -233,7 +233,7 @@ def opened_store(request: pytest.FixtureRequest, kind: str) -> Iterator[tuple[st
 
 
 @contextmanager
-def proxied(url: str) -> Iterator[tuple[str, Link]]:
+def proxied(url: str) -> Iterator[tuple[str, Access]]:
     with closing(FaultyProxy(port_of(url))) as proxy:
         yield url.replace(f":{port_of(url)}", f":{proxy.port}"), Proxied(proxy)
 

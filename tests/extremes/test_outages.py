@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.extremes.engines import ENGINES, Link, Sending
+from tests.extremes.engines import ENGINES, Access, Sending
 from tests.extremes.linked import QUICK
 from tests.extremes.relays import MAX_IN_FLIGHT, RelayProcess
 from tests.servers.waiting import wait_until
@@ -32,14 +32,14 @@ ROOM = {
     "memory": 8 * MEGABYTE,
 }
 
-Outage = Callable[[Link], AbstractContextManager[None]]
+Outage = Callable[[Access], AbstractContextManager[None]]
 
 
-def down(link: Link) -> AbstractContextManager[None]:
+def down(link: Access) -> AbstractContextManager[None]:
     return link.down()
 
 
-def hole(link: Link) -> AbstractContextManager[None]:
+def hole(link: Access) -> AbstractContextManager[None]:
     return link.hole()
 
 
