@@ -88,7 +88,7 @@ class StallWatch:
             return self._seen
 
 
-def _check(watch: ref[StallWatch]) -> None:
+def _check(watch: Callable[[], StallWatch | None]) -> None:
     if (used := watch()) is not None:
         used.check()
 
