@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import TypeVar
+from weakref import ref
 
 T = TypeVar("T")
 
@@ -32,10 +33,11 @@ class StallWatch:
     `progress` returned the same value: after exactly `limit` seconds if nothing moves at all, otherwise at most 1.25
     times `limit` seconds after the last progress. Thus no wait ends before its own `limit`.
 
-    An exception of `progress` is reported, and counts as no progress.
+    An exception of `progress` is reported, and counts as no progress. A timer that is left does not keep the watch, and
+    what its functions refer to, in memory.
     """
 
-    __slots__ = ("_limit", "_loop", "_progress", "_seen", "_since", "_stalled", "_timer", "_waits")
+    __slots__ = ("__weakref__", "_limit", "_loop", "_progress", "_seen", "_since", "_stalled", "_timer", "_waits")
 
     def __init__(self, limit: float, progress: Callable[[], object], stalled: Callable[[], object]) -> None:
         self._limit = limit
@@ -53,7 +55,7 @@ class StallWatch:
         if not self._waits:
             self._seen = self._current()  # what moved before counts for none of these waits
             if self._timer is None:
-                self._timer = self._loop.call_at(now + self._limit / _CHECKS, self._check)
+                self._timer = self._loop.call_at(now + self._limit / _CHECKS, _check, ref(self))
         self._waits += 1
 
     def __exit__(
@@ -61,7 +63,8 @@ class StallWatch:
     ) -> None:
         self._waits -= 1
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Called by its timer."""
         self._timer = None
         if not self._waits:
             return
@@ -72,7 +75,8 @@ class StallWatch:
         if is_stalled:
             # A wait that does not end by that must not leave later ones without a limit.
             self._since = now
-        self._timer = self._loop.call_at(min(self._since + self._limit, now + self._limit / _CHECKS), self._check)
+        at = min(self._since + self._limit, now + self._limit / _CHECKS)
+        self._timer = self._loop.call_at(at, _check, ref(self))
         if is_stalled:
             self._stalled()
 
@@ -82,6 +86,11 @@ class StallWatch:
         except Exception as error:
             self._loop.call_exception_handler({"message": "the progress of a peer is unknown", "exception": error})
             return self._seen
+
+
+def _check(watch: Callable[[], StallWatch | None]) -> None:
+    if (used := watch()) is not None:
+        used.check()
 
 
 class StallTimeout:

@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.extremes.clocks import FakeClock
+from tests.extremes.engines import ENGINES, Sending, opened_store, opened_target
+from tests.extremes.engines import STORES as ALL_STORES
 from tests.extremes.linked import CONFIRMS, SERVERS, STORES, WEBHOOK, Linked, port_of, received
 from tests.extremes.links import FaultyProxy, Loss
 from tests.extremes.receiving import WebhookReceiver
 from tests.extremes.scene import Scene
+from tests.faults.conftest import fork_server as fork_server
+from tests.faults.conftest import make_stage as make_stage
 from tests.servers.availability import available
 
 MakeScene = Callable[..., Scene]
@@ -47,6 +51,29 @@ def clock() -> Iterator[FakeClock]:
 def webhook_server() -> Iterator[WebhookReceiver]:
     with closing(WebhookReceiver()) as receiver:
         yield receiver
+
+
+@pytest.fixture(params=ENGINES)
+def sending(request: pytest.FixtureRequest, make_scene: MakeScene, tmp_path: Path) -> Iterator[Sending]:
+    """A scene on each store, with RabbitMQ, and on each transport, with PostgreSQL."""
+    engine = str(request.param)
+    store, kind = (engine, "rabbitmq") if engine in ALL_STORES else ("postgres", engine)
+    with (
+        opened_store(request, store) as (url, through, store_link),
+        opened_target(request, kind, tmp_path) as (to, link),
+    ):
+        scene = make_scene(store=url, **({"STORE": through} if engine in ALL_STORES else {}), **to.settings)
+        to.create(scene.event_type)
+        yield Sending(engine=engine, scene=scene, target=to, link=store_link if engine in ALL_STORES else link)
+        scene.close()
+
+
+@pytest.fixture
+def one_place(sending: Sending, tmp_path: Path) -> str:
+    """A settings file with which events of every type go to the same queue, topic, stream, URL or handler."""
+    file = tmp_path / "one-place.toml"
+    file.write_text(sending.target.one_place(sending.scene.event_type))
+    return str(file)
 
 
 @pytest.fixture(params=SERVERS)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
+import resource
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from tests.servers import processes
 from tests.servers.processes import Started
+from tests.servers.waiting import wait_until
 
 BATCH_SIZE = 100
 BATCHES = 2
@@ -29,7 +31,6 @@ _SETTINGS = {
     "RELAY__DRAIN_TIMEOUT": "20s",
 }
 _numbers = count(1)
-_PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
 class RelayProcess:
@@ -38,6 +39,7 @@ class RelayProcess:
     settings: variables of the settings, without `PILLARBOX_`.
     environment: other variables.
     limits: options of `prlimit`, such as `--nofile=64`.
+    program: a module that runs the command line, with its own arguments.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class RelayProcess:
         *,
         environment: Mapping[str, str] | None = None,
         limits: Sequence[str] = (),
+        program: Sequence[str] = ("pillarbox",),
     ) -> None:
         self.name = f"relay-{next(_numbers)}"
         self.log = folder / f"{self.name}.log"
@@ -54,7 +57,7 @@ class RelayProcess:
         limited = ["prlimit", *limits, "--"] if limits else []
         with self.log.open("wb") as output:
             process = subprocess.Popen(
-                [*limited, sys.executable, "-m", "pillarbox", "relay", "--name", self.name],
+                [*limited, sys.executable, "-m", *program, "relay", "--name", self.name],
                 cwd=folder,
                 env={"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path), **variables, **(environment or {})},
                 stdin=subprocess.DEVNULL,
@@ -102,6 +105,10 @@ class RelayProcess:
     def said(self, words: str) -> bool:
         return words in self.story()
 
+    def warnings(self) -> int:
+        """Return the number of warnings in its log."""
+        return self.story().count(" WARNING ")
+
     def cpu_seconds(self) -> float:
         """Return the CPU time that it has used, on all cores."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].split()
@@ -111,10 +118,39 @@ class RelayProcess:
         """Return the number of its open file descriptors."""
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
 
+    def limit_descriptors(self) -> None:
+        """Let it open no more file descriptors than it has."""
+        used = {int(one.name) for one in Path(f"/proc/{self.pid}/fd").iterdir()}
+        self._limit_descriptors(next(number for number in count() if number not in used))
+
+    def unlimit_descriptors(self) -> None:
+        """Let it open as many as when it started."""
+        self._limit_descriptors(resource.prlimit(self.pid, resource.RLIMIT_NOFILE)[1])
+
+    def _limit_descriptors(self, number: int) -> None:
+        _, most = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (number, most))
+
     def threads(self) -> int:
         """Return the number of its threads."""
         return len(list(Path(f"/proc/{self.pid}/task").iterdir()))
 
+    def resources(self) -> dict[str, int]:
+        """Return what it uses: descriptors, threads, and resident bytes."""
+        return {"descriptors": self.descriptors(), "threads": self.threads(), "memory": self._memory("VmRSS")}
+
+    def counted(self, file: Path) -> dict[str, int]:
+        """Return how many tasks and objects it has; its program is `tests.extremes.counted` with this file."""
+        file.unlink(missing_ok=True)
+        self._started.process.send_signal(signal.SIGUSR1)
+        wait_until(file.exists, bound=60, what=f"{self.name} has counted")
+        found: dict[str, int] = json.loads(file.read_text())
+        return found
+
     def peak_memory(self) -> int:
         """Return the most resident bytes that it has had."""
-        return int(_PEAK.findall(Path(f"/proc/{self.pid}/status").read_text())[0]) * 1024
+        return self._memory("VmHWM")
+
+    def _memory(self, name: str) -> int:
+        lines = (line.split() for line in Path(f"/proc/{self.pid}/status").read_text().splitlines())
+        return next(int(fields[1]) for fields in lines if fields[0] == f"{name}:") * 1024

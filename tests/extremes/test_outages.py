@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
-from tests.extremes.linked import QUICK, Linked
-from tests.extremes.links import Condition, FaultyProxy
+from tests.extremes.engines import ENGINES, Access, Sending
+from tests.extremes.linked import QUICK
 from tests.extremes.relays import MAX_IN_FLIGHT, RelayProcess
 from tests.servers.waiting import wait_until
 
@@ -19,39 +20,44 @@ MEASURED = 20.0
 MOST_CPU = 0.05
 """Of one core. A busy machine lets the measured time pass, and adds nothing to the CPU time of the relay."""
 CYCLES = 6
-LATER = 4
-"""Connections that a relay opens only when it needs them may be missing at first: up to 5 to its database. What each
-outage of one kind leaves behind exceeds this after all cycles."""
+MEGABYTE = 1024**2
+ROOM = {
+    # Connections that a relay opens only when it needs them may be missing at first: up to 5 to its database. What
+    # each outage of one kind leaves behind exceeds this after all cycles.
+    "connections": 4,
+    "descriptors": 4,
+    "threads": 4,
+    "tasks": 4,
+    "objects": 500,
+    "memory": 8 * MEGABYTE,
+}
 
-Outage = Callable[[FaultyProxy], AbstractContextManager[None]]
+Outage = Callable[[Access], AbstractContextManager[None]]
 
 
-def down(link: FaultyProxy) -> AbstractContextManager[None]:
+def down(link: Access) -> AbstractContextManager[None]:
     return link.down()
 
 
-def hole(link: FaultyProxy) -> AbstractContextManager[None]:
-    return link.condition(Condition(hole="both"))
+def hole(link: Access) -> AbstractContextManager[None]:
+    return link.hole()
 
 
-def wait_noticed(linked: Linked, relay: RelayProcess, warnings: int) -> None:
-    linked.scene.wait_until(lambda: warned(relay) > warnings, what="the relay notices the outage")
-
-
-def warned(relay: RelayProcess) -> int:
-    return relay.story().count(" WARNING ")
+def wait_noticed(sending: Sending, relay: RelayProcess, warnings: int) -> None:
+    sending.scene.wait_until(lambda: relay.warnings() > warnings, what="the relay notices the outage")
 
 
 @pytest.mark.parametrize("outage", [down, hole])
-def test_a_relay_is_idle_during_an_outage(linked: Linked, outage: Outage) -> None:
-    scene = linked.scene
+@pytest.mark.parametrize("sending", [one for one in ENGINES if one not in ("sqlite", "handlers")], indirect=True)
+def test_a_relay_is_idle_during_an_outage(sending: Sending, outage: Outage) -> None:
+    scene = sending.scene
     relay = scene.start(QUICK)
     scene.write(EVENTS)
     scene.wait_drained()
-    before = warned(relay)
-    with outage(linked.link):
+    before = relay.warnings()
+    with outage(sending.link):
         scene.write(EVENTS)
-        wait_noticed(linked, relay, before)
+        wait_noticed(sending, relay, before)
         since, used = time.monotonic(), relay.cpu_seconds()
         wait_until(lambda: time.monotonic() - since >= MEASURED, bound=10 * MEASURED, what="the time has passed")
         used = (relay.cpu_seconds() - used) / (time.monotonic() - since)
@@ -60,22 +66,26 @@ def test_a_relay_is_idle_during_an_outage(linked: Linked, outage: Outage) -> Non
     scene.wait_drained()
     assert used < MOST_CPU, relay.story()[-4000:]
     scene.stop()
-    scene.assert_sound(linked.receive(), duplicates=MAX_IN_FLIGHT)
+    scene.assert_sound(sending.received(), duplicates=MAX_IN_FLIGHT)
 
 
-def test_connections_descriptors_and_threads_are_given_back_after_outages(linked: Linked) -> None:
-    scene, link = linked.scene, linked.link
-    relay = scene.start(QUICK)
+def test_everything_is_given_back_after_outages(sending: Sending, tmp_path: Path) -> None:
+    scene, link = sending.scene, sending.link
+    counts = tmp_path / "counts.json"
+    relay = scene.start(QUICK, program=("tests.extremes.counted", str(counts)))
 
-    def used() -> tuple[int, int, int]:
-        return link.connections, relay.descriptors(), relay.threads()
+    def used() -> dict[str, int]:
+        return {"connections": link.connections, **relay.resources(), **relay.counted(counts)}
 
     def suffer() -> None:
-        for outage in (down, hole):
-            before = warned(relay)
-            with outage(link):
+        for outage in link.outages:
+            before = relay.warnings()
+            if link.locks_writers:
                 scene.write(EVENTS)
-                wait_noticed(linked, relay, before)
+            with outage():
+                if not link.locks_writers:
+                    scene.write(EVENTS)
+                wait_noticed(sending, relay, before)
             scene.wait_drained()
         scene.write(EVENTS)
         link.reset()
@@ -87,10 +97,16 @@ def test_connections_descriptors_and_threads_are_given_back_after_outages(linked
     baseline = used()
     for _ in range(CYCLES):
         suffer()
-    scene.wait_until(
-        lambda: all(now <= before + LATER for now, before in zip(used(), baseline, strict=True)),
-        what=f"the relay uses at most {LATER} connections, descriptors and threads more than {baseline}: {used()}",
-    )
-    print(f"connections, descriptors, threads: {baseline} before, {used()} after")
+    now: dict[str, int] = {}
+
+    def is_given_back() -> bool:
+        now.update(used())
+        return all(now[name] <= baseline[name] + room for name, room in ROOM.items())
+
+    try:
+        scene.wait_until(is_given_back, what="the relay uses no more than before the outages")
+    finally:
+        print(f"before: {baseline}\nafter:  {now}")
     scene.stop()
-    scene.assert_sound(linked.receive(), duplicates=3 * (CYCLES + 1) * MAX_IN_FLIGHT)
+    outages = (len(link.outages) + 1) * (CYCLES + 1)
+    scene.assert_sound(sending.received(), duplicates=outages * MAX_IN_FLIGHT)

@@ -5,11 +5,6 @@ from tests.fault_matrix.cells import Row, Section, missing, not_applicable, part
 _OF_THE_STORE = not_applicable("a property of the tables; the transport is RabbitMQ")
 _A_FILE = not_applicable("SQLite is a file, without a server that is out of reach")
 _REFUSED_BEFORE = not_applicable("refused before it is recorded")
-_TYPES_OF_THE_RELAY = missing("the caches of a relay are bounded on any store; not tested with this one")
-_TYPES_TO_RABBITMQ = missing("the relay of the test sends to RabbitMQ")
-_FEW_FILES = missing("the relay of the test uses PostgreSQL and RabbitMQ")
-_LITTLE_MEMORY = missing("the relays of the tests send to RabbitMQ")
-_NO_MEMORY = "connections, descriptors and threads; no tasks, and memory only in long runs made by hand (`make soak`)"
 _AT_RECORD = (
     "unit/core/test_event_headers.py::test_control_characters_are_rejected",
     "unit/core/test_event_texts.py::test_control_characters_are_rejected",
@@ -120,60 +115,40 @@ LOAD = Section(
             name="event-types-50000",
             fault="50,000 event types",
             shows="memory and metrics do not grow; known types flow",
-            postgresql=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_queue"),
-            mariadb=_TYPES_OF_THE_RELAY,
-            sqlite=_TYPES_OF_THE_RELAY,
-            rabbitmq=partly(
-                "one queue; new queues a few hundred at a time",
-                "extremes/test_backlogs.py::test_50000_event_types_to_one_queue",
+            postgresql=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[postgres]"),
+            mariadb=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[mariadb]"),
+            sqlite=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[sqlite]"),
+            rabbitmq=shown(
+                "extremes/test_backlogs.py::test_50000_event_types_to_one_place[rabbitmq]",
                 "integration/rabbitmq/test_topology_new_queues.py::test_new_event_types_do_not_delay_known_ones",
+                "simulation/test_types.py",
             ),
-            kafka=_TYPES_TO_RABBITMQ,
-            nats=_TYPES_TO_RABBITMQ,
-            redis=_TYPES_TO_RABBITMQ,
-            webhook=_TYPES_TO_RABBITMQ,
-            handlers=_TYPES_TO_RABBITMQ,
+            kafka=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[kafka]"),
+            nats=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[nats]"),
+            redis=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[redis]"),
+            webhook=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[webhook]"),
+            handlers=shown("extremes/test_backlogs.py::test_50000_event_types_to_one_place[handlers]"),
         ),
         Row(
             name="everything-at-once",
-            fault="everything at once",
-            shows="the headline table: every guarantee, among random faults",
-            postgresql=partly(
-                "a drill of a minute; long runs are made by hand (`make soak`, evidence)",
-                "faults/test_drill.py::test_a_drill_with_every_guard_passes",
+            fault="everything at once: every kind of fault of a drill that the engines support, at random",
+            shows="every guarantee, in a drill of a few minutes; longer runs are in [evidence](evidence.md)",
+            postgresql=shown(
+                "drills/test_every_fault.py::test_every_fault_at_once[postgresql-rabbitmq]",
+                "drills/test_every_fault.py::test_every_fault_at_once[postgresql-redis]",
             ),
-            mariadb=partly(
-                "kills and outages, in drills of at most three minutes",
-                "drills/test_mariadb.py::test_a_killed_mariadb_loses_nothing",
-                "drills/test_engines.py::test_a_drill_on_streams_passes[nats_server]",
-                "drills/test_engines.py::test_a_drill_on_streams_passes[redis_server]",
+            mariadb=shown("drills/test_every_fault.py::test_every_fault_at_once[mariadb-nats]"),
+            sqlite=shown(
+                "drills/test_every_fault.py::test_every_fault_at_once[sqlite-kafka]",
+                "drills/test_every_fault.py::test_every_fault_at_once[sqlite-webhook]",
+                "drills/test_every_fault.py::test_every_fault_at_once[sqlite-handlers]",
             ),
-            sqlite=partly(
-                "kills, freezes and drains, in drills of at most three minutes",
-                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
-                "drills/test_engines.py::test_a_drill_on_kafka_passes",
-            ),
-            rabbitmq=partly(
-                "a drill of a minute; long runs are made by hand (`make soak`, evidence)",
-                "faults/test_drill.py::test_a_drill_with_every_guard_passes",
-            ),
-            kafka=partly(
-                "kills of relays and consumers, and drains, in a drill of at most three minutes",
-                "drills/test_engines.py::test_a_drill_on_kafka_passes",
-            ),
-            nats=partly(
-                "kills and outages, in a drill of at most three minutes",
-                "drills/test_engines.py::test_a_drill_on_streams_passes[nats_server]",
-            ),
-            redis=partly(
-                "kills and outages, in a drill of at most three minutes",
-                "drills/test_engines.py::test_a_drill_on_streams_passes[redis_server]",
-            ),
-            webhook=missing("a drill has no webhook target"),
-            handlers=partly(
-                "kills, freezes and drains, in a drill of at most three minutes",
-                "drills/test_engines.py::test_a_drill_on_sqlite_passes",
-            ),
+            rabbitmq=shown("drills/test_every_fault.py::test_every_fault_at_once[postgresql-rabbitmq]"),
+            kafka=shown("drills/test_every_fault.py::test_every_fault_at_once[sqlite-kafka]"),
+            nats=shown("drills/test_every_fault.py::test_every_fault_at_once[mariadb-nats]"),
+            redis=shown("drills/test_every_fault.py::test_every_fault_at_once[postgresql-redis]"),
+            webhook=shown("drills/test_every_fault.py::test_every_fault_at_once[sqlite-webhook]"),
+            handlers=shown("drills/test_every_fault.py::test_every_fault_at_once[sqlite-handlers]"),
         ),
         Row(
             name="harness",
@@ -185,10 +160,11 @@ LOAD = Section(
                 "test_without_the_lock_on_the_lane_the_settlement_during_a_takeover_is_detected",
                 "faults/test_drill.py::test_without_the_fence_the_drill_fails",
             ),
-            mariadb=partly(
-                "the epoch; the lock of the lane only in a test of the store",
+            mariadb=shown(
                 "faults/test_mutations.py::test_without_the_epoch_the_settlement_of_a_stale_relay_is_detected[mariadb_url]",
-                "integration/mariadb/test_fencing_race.py::test_without_the_lock_both_would_write",
+                "extremes/test_mutations.py::test_on_mariadb_lanes_are_not_taken_from_under_a_settlement",
+                "extremes/test_mutations.py::"
+                "test_on_mariadb_without_the_lock_on_the_lane_the_settlement_during_a_takeover_is_detected",
             ),
             sqlite=shown(
                 "faults/test_drill.py::test_without_the_fence_the_drill_fails[sqlite-epoch-stale-settlement]",
@@ -201,14 +177,20 @@ LOAD = Section(
                 "faults/test_mutations.py::test_without_waiting_for_the_confirm_the_loss_is_detected",
                 "faults/test_drill.py::test_without_mandatory_the_drill_fails",
             ),
-            kafka=missing("no test removes the wait for the confirm of this transport"),
+            kafka=shown(
+                "extremes/test_mutations.py::test_a_relay_that_is_killed_during_an_outage_loses_nothing[kafka]",
+                "extremes/test_mutations.py::test_without_waiting_for_the_confirm_the_loss_is_detected[kafka]",
+            ),
             nats=shown(
                 "drills/test_engines.py::test_without_waiting_for_the_confirm_a_drill_on_streams_fails[nats_server-stop]",
             ),
             redis=shown(
                 "drills/test_engines.py::test_without_waiting_for_the_confirm_a_drill_on_streams_fails[redis_server-stop]",
             ),
-            webhook=missing("no test removes the wait for the response of this transport"),
+            webhook=shown(
+                "extremes/test_mutations.py::test_a_relay_that_is_killed_during_an_outage_loses_nothing[webhook]",
+                "extremes/test_mutations.py::test_without_waiting_for_the_confirm_the_loss_is_detected[webhook]",
+            ),
             handlers=shown(
                 "faults/test_mutations.py::test_without_holding_back_the_next_of_a_key_overtaking_is_detected",
                 "faults/test_drill.py::test_without_waiting_for_the_confirm_the_drill_fails",
@@ -297,9 +279,8 @@ CONTENT = Section(
             mariadb=shown("extremes/test_payloads.py::test_10_mb_from_every_store[roomy_mariadb]"),
             sqlite=shown("extremes/test_payloads.py::test_10_mb_from_every_store[sqlite]"),
             rabbitmq=shown("extremes/test_payloads.py::test_10_mb_from_every_store[postgres]"),
-            kafka=partly(
-                "the mock cluster keeps 4 MB; of 10 MB only the acceptance is checked",
-                "extremes/test_payloads.py::test_10_mb_to_kafka",
+            kafka=shown(
+                "extremes/test_payloads.py::test_10_mb_to_kafka", "extremes/test_payloads.py::test_4_mb_to_kafka"
             ),
             nats=shown("extremes/test_payloads.py::test_10_mb_to_nats"),
             redis=shown("extremes/test_payloads.py::test_10_mb_to_redis"),
@@ -347,43 +328,61 @@ MACHINE = Section(
             name="few-descriptors",
             fault="a low limit on file descriptors",
             shows="the relay works, or names the limit and continues later; lost 0",
-            postgresql=shown("extremes/test_limits.py::test_a_relay_with_few_files"),
-            mariadb=_FEW_FILES,
-            sqlite=_FEW_FILES,
-            rabbitmq=shown("extremes/test_limits.py::test_a_relay_with_few_files"),
-            kafka=_FEW_FILES,
-            nats=_FEW_FILES,
-            redis=_FEW_FILES,
-            webhook=_FEW_FILES,
-            handlers=_FEW_FILES,
+            postgresql=shown(
+                "extremes/test_limits.py::test_a_relay_that_starts_with_few_files[postgres]",
+                "extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[postgres]",
+            ),
+            mariadb=shown(
+                "extremes/test_limits.py::test_a_relay_that_starts_with_few_files[mariadb]",
+                "extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[mariadb]",
+            ),
+            sqlite=shown("extremes/test_limits.py::test_a_relay_that_starts_with_few_files[sqlite]"),
+            rabbitmq=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[rabbitmq]"),
+            kafka=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[kafka]"),
+            nats=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[nats]"),
+            redis=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[redis]"),
+            webhook=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[webhook]"),
+            handlers=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[handlers]"),
         ),
         Row(
             name="little-memory",
             fault="a low limit on memory; a backlog of large events",
             shows="memory bounded in bytes; the next relay continues; lost 0",
             postgresql=shown(
-                "extremes/test_limits.py::test_relays_with_too_little_memory_end_and_the_next_one_continues",
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[postgres]",
                 "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[postgres]",
             ),
-            mariadb=partly(
-                "memory stays bounded; no limit is hit",
+            mariadb=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[mariadb]",
                 "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[mariadb]",
             ),
-            sqlite=partly(
-                "memory stays bounded; no limit is hit",
+            sqlite=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[sqlite]",
                 "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[sqlite]",
             ),
             rabbitmq=shown(
-                "extremes/test_limits.py::test_relays_with_too_little_memory_end_and_the_next_one_continues",
-                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[postgres]",
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[rabbitmq]",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[rabbitmq]",
             ),
-            kafka=_LITTLE_MEMORY,
-            nats=_LITTLE_MEMORY,
-            redis=_LITTLE_MEMORY,
-            webhook=_LITTLE_MEMORY,
-            handlers=partly(
-                "memory stays bounded; no limit is hit",
-                "integration/relay/test_bytes.py::test_memory_is_bounded_for_large_events_on_postgresql",
+            kafka=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[kafka]",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[kafka]",
+            ),
+            nats=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[nats]",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[nats]",
+            ),
+            redis=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[redis]",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[redis]",
+            ),
+            webhook=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[webhook]",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[webhook]",
+            ),
+            handlers=shown(
+                "extremes/test_limits.py::test_relays_with_too_little_memory_lose_nothing_and_the_next_one_continues[handlers]",
+                "extremes/test_limits.py::test_memory_stays_bounded_with_a_backlog_of_large_events[handlers]",
             ),
         ),
         Row(
@@ -403,7 +402,10 @@ MACHINE = Section(
                 "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[rabbitmq-down]",
                 "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[rabbitmq-hole]",
             ),
-            kafka=missing("the threads of Kafka's client are not measured"),
+            kafka=shown(
+                "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[kafka-down]",
+                "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[kafka-hole]",
+            ),
             nats=shown(
                 "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[nats-down]",
                 "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[nats-hole]",
@@ -412,48 +414,49 @@ MACHINE = Section(
                 "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[redis-down]",
                 "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[redis-hole]",
             ),
-            webhook=missing("a relay whose receiver is down is not measured"),
+            webhook=shown(
+                "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[webhook-down]",
+                "extremes/test_outages.py::test_a_relay_is_idle_during_an_outage[webhook-hole]",
+            ),
             handlers=not_applicable("handlers have no outage of a connection"),
         ),
         Row(
             name="baseline",
             fault="connections, files, tasks, threads and memory after faults",
             shows="back to the baseline",
-            postgresql=partly(
-                _NO_MEMORY,
-                "extremes/test_outages.py::test_connections_descriptors_and_threads_are_given_back_after_outages[postgres]",
+            postgresql=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[postgres]",
                 "integration/relay/test_resources.py::test_connections_and_messages_in_flight_do_not_grow_with_the_backlog",
             ),
-            mariadb=partly(
-                _NO_MEMORY,
-                "extremes/test_outages.py::test_connections_descriptors_and_threads_are_given_back_after_outages[mariadb]",
+            mariadb=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[mariadb]",
             ),
-            sqlite=missing("nothing is counted after faults of a relay on SQLite"),
-            rabbitmq=partly(
-                _NO_MEMORY,
-                "extremes/test_outages.py::test_connections_descriptors_and_threads_are_given_back_after_outages[rabbitmq]",
+            sqlite=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[sqlite]",
+            ),
+            rabbitmq=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[rabbitmq]",
                 "integration/rabbitmq/test_connection.py::test_a_cancelled_send_affects_no_other_and_leaves_nothing_open",
             ),
-            kafka=partly(
-                "threads of a closed source",
+            kafka=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[kafka]",
                 "integration/kafka/test_source.py::test_nothing_runs_after_the_close",
             ),
-            nats=partly(
-                "connections, descriptors, threads, and tasks of the transport; memory only in long runs made by hand",
-                "extremes/test_outages.py::test_connections_descriptors_and_threads_are_given_back_after_outages[nats]",
+            nats=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[nats]",
                 "integration/nats/test_outage.py::test_a_lost_connection_fails_what_is_unconfirmed_and_keeps_no_task",
             ),
-            redis=partly(
-                _NO_MEMORY,
-                "extremes/test_outages.py::test_connections_descriptors_and_threads_are_given_back_after_outages[redis]",
+            redis=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[redis]",
                 "integration/redis/test_source.py::test_a_closed_source_leaves_no_consumer_behind",
             ),
-            webhook=partly(
-                "connections after cancelled requests",
+            webhook=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[webhook]",
                 "integration/webhook/test_faults.py::test_cancelled_requests_leave_their_connections_to_others",
             ),
-            handlers=partly(
-                "threads after the close", "unit/transports/test_handler_shutdown.py::test_threads_end_after_closing"
+            handlers=shown(
+                "extremes/test_outages.py::test_everything_is_given_back_after_outages[handlers]",
+                "unit/transports/test_handler_shutdown.py::test_threads_end_after_closing",
             ),
         ),
     ),

@@ -16,6 +16,20 @@ import pymysql
 from tests.integration.record.mariadb_ways import connect_arguments
 
 _FOLDER = Path(__file__).parent
+_WAIT_FOR_LOCKS = """
+CREATE FUNCTION fault_wait_for_locks() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('lock_timeout', '0', true);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER fault_wait_for_locks BEFORE DELETE OR UPDATE ON outbox_message
+  FOR EACH STATEMENT EXECUTE FUNCTION fault_wait_for_locks();
+"""
+_WAIT_FOR_LOCKS_ON_MARIADB = """
+CREATE TRIGGER fault_wait_for_locks BEFORE INSERT ON outbox_history
+  FOR EACH ROW SET SESSION innodb_lock_wait_timeout = 3600
+"""
+"""A settlement writes the history before it locks messages."""
 
 
 class Writer(ABC):
@@ -62,6 +76,15 @@ class Database(ABC):
         """Return whether a frozen relay keeps all others from writing."""
         return False
 
+    def messages_locked(self) -> AbstractContextManager[object]:
+        """Lock every pending message while the block is open. From now on settlements wait for such locks, however slow
+        the machine is."""
+        raise NotImplementedError(f"{type(self).__name__} locks no rows")
+
+    def settlement_waits(self) -> bool:
+        """Return whether the settlement of a relay waits for a lock."""
+        raise NotImplementedError(f"{type(self).__name__} locks no rows")
+
     @abstractmethod
     def is_past(self, since: object, seconds: float) -> bool:
         """Return whether that many seconds have passed on the clock of the database."""
@@ -104,6 +127,19 @@ class PostgresDatabase(Database):
         with psycopg.connect(self.url) as other_session:
             other_session.execute("LOCK TABLE outbox_relay IN SHARE MODE")
             yield
+
+    @contextmanager
+    def messages_locked(self) -> Iterator[None]:
+        with psycopg.connect(self.url) as other_session:
+            other_session.execute(_WAIT_FOR_LOCKS)
+            other_session.commit()
+            other_session.execute("SELECT FROM outbox_message FOR UPDATE")
+            yield
+
+    def settlement_waits(self) -> bool:
+        [(waiting,)] = self.query("""SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
+            AND application_name = 'pillarbox' AND datname = current_database()""")
+        return bool(waiting)
 
     def is_past(self, since: object, seconds: float) -> bool:
         [(past,)] = self.query("SELECT now() > %s::timestamptz + %s * interval '1 second'", since, seconds)
@@ -168,6 +204,19 @@ class MariaDBDatabase(Database):
         with self.writer() as other, other.connection.cursor() as cursor:
             cursor.execute("LOCK TABLES outbox_relay READ")  # row locks would not stop a relay whose row is deleted
             yield
+
+    @contextmanager
+    def messages_locked(self) -> Iterator[None]:
+        self.query(_WAIT_FOR_LOCKS_ON_MARIADB)
+        with self.writer() as other, other.transaction(rolled_back=True), other.connection.cursor() as cursor:
+            cursor.execute("SELECT id FROM outbox_message FOR UPDATE")
+            yield
+
+    def settlement_waits(self) -> bool:
+        # The list of transactions would be as old as the last call but one.
+        [(waiting,)] = self.query("""SELECT variable_value FROM information_schema.global_status
+            WHERE variable_name = 'INNODB_ROW_LOCK_CURRENT_WAITS'""")
+        return int(waiting) > 0
 
     def is_past(self, since: object, seconds: float) -> bool:
         [(past,)] = self.query(f"SELECT {self.now} > %s + INTERVAL %s SECOND", since, seconds)

@@ -36,6 +36,7 @@ def drilled(
     seconds: float,
     without: Guard | None = None,
     name: str = "",
+    relay: str = "",
     pooler: str = "",
     faults: int | None = None,
     cut_database: str = "",
@@ -45,8 +46,9 @@ def drilled(
 ) -> DrillResult:
     """Run a drill until that many faults were executed and one of each kind took effect, or three times as many.
 
-    name: of its queue; empty: a new one. pooler: URL of the store for writers and consumers. The report is in
-    report.json, in the folder of the test; that of a drill that passed also in the folder DRILL_REPORTS, if it is set.
+    name: of its queue; empty: a new one. relay: the module of its relays; empty: the usual one. pooler: URL of the
+    store for writers and consumers. The report is in report.json, in the folder of the test; that of a drill that
+    passed also in the folder DRILL_REPORTS, if it is set.
     """
     monkeypatch.setenv("PILLARBOX_STORE", store)
     monkeypatch.setenv("PILLARBOX_TRANSPORT", transport)
@@ -60,7 +62,7 @@ def drilled(
         interval=0.2,
         kinds=kinds,
         modules=Modules(
-            relay=RELAY if without is None else "tests.faults.drill_relay",
+            relay=relay or (RELAY if without is None else "tests.faults.drill_relay"),
             writer="tests.drills.pooled_writer" if pooler else WRITER,
             reader="tests.drills.pooled_reader" if pooler else READER,
         ),

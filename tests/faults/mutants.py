@@ -18,9 +18,11 @@ from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.stores.mariadb.writes import MariaDBWrites
 from pillarbox.stores.sqlite.writes import SqliteWrites
 from pillarbox.transports.handlers import HandlerTransport
+from pillarbox.transports.kafka import KafkaTransport
 from pillarbox.transports.nats import NatsTransport
 from pillarbox.transports.rabbitmq import RabbitMQTransport, publisher
 from pillarbox.transports.redis import RedisTransport
+from pillarbox.transports.webhook import WebhookTransport
 
 Guard = Literal["mandatory", "confirm", "epoch", "lane-lock", "held-back"]
 
@@ -33,7 +35,6 @@ def without_mandatory() -> None:
 
 def without_confirm() -> None:
     """Settle a message as soon as it is sent."""
-    stream = HandlerTransport.stream
     on_their_way: set[asyncio.Task[object]] = set()
 
     def begin(work: Coroutine[Any, Any, object]) -> None:
@@ -48,24 +49,28 @@ def without_confirm() -> None:
 
         return send_and_hope
 
-    async def stream_and_hope(
-        self: HandlerTransport, batch: Sequence[Outgoing]
-    ) -> AsyncGenerator[list[tuple[int, SendResult]], None]:
-        async def call() -> None:
-            async for _ in stream(self, batch):
-                continue
+    def streaming(stream: Callable[[Any, Sequence[Outgoing]], AsyncGenerator[object, None]]) -> object:
+        async def stream_and_hope(
+            self: object, batch: Sequence[Outgoing]
+        ) -> AsyncGenerator[list[tuple[int, SendResult]], None]:
+            async def call() -> None:
+                async for _ in stream(self, batch):
+                    continue
 
-        begin(call())
-        yield [(position, None) for position in range(len(batch))]
+            begin(call())
+            yield [(position, None) for position in range(len(batch))]
 
-    for transport in (RabbitMQTransport, NatsTransport, RedisTransport):
+        return stream_and_hope
+
+    for transport in (RabbitMQTransport, KafkaTransport, NatsTransport, RedisTransport):
         _replace(transport, "send", hoping(transport.send))
-    _replace(HandlerTransport, "stream", stream_and_hope)
+    for streams in (HandlerTransport, WebhookTransport):
+        _replace(streams, "stream", streaming(streams.stream))
 
 
 def without_epoch() -> None:
     """The owner of a lane is not checked."""
-    _cut_from_fence(" AND l.epoch = e.epoch")
+    _cut("pillarbox.stores.postgres", "fragment: fence", " AND l.epoch = e.epoch")
     in_own_lanes = MariaDBWrites._in_own_lanes
 
     def in_all_lanes(self: MariaDBWrites, _: Epochs, *arguments: Any, **more: Any) -> Any:
@@ -81,7 +86,8 @@ def without_epoch() -> None:
 
 def without_lane_lock() -> None:
     """The epochs are compared, but a lane may change its owner during a settlement."""
-    _cut_from_fence(" FOR NO KEY UPDATE OF l")
+    _cut("pillarbox.stores.postgres", "fragment: fence", " FOR NO KEY UPDATE OF l")
+    _cut("pillarbox.stores.mariadb", "name: lock_lanes", " FOR UPDATE")
 
 
 def without_held_back() -> None:
@@ -94,17 +100,18 @@ def without_held_back() -> None:
     _replace(InFlight, "stopped", stopped)
 
 
-def _cut_from_fence(guard: str) -> None:
+def _cut(store: str, heading: str, guard: str) -> None:
+    """Cut a guard out of a statement of `lanes.sql`."""
     text = statements.text
 
     def cut(package: str, path: str) -> str:
         script = text(package, path)
-        if (package, path) != ("pillarbox.stores.postgres", "lanes"):
+        if (package, path) != (store, "lanes"):
             return script
-        before, heading, rest = script.partition("-- fragment: fence\n")
-        fence, blank, after = rest.partition("\n\n")
-        assert guard in fence
-        return "".join([before, heading, fence.replace(guard, ""), blank, after])
+        before, found, rest = script.partition(f"-- {heading}\n")
+        statement, blank, after = rest.partition("\n\n")
+        assert guard in statement
+        return "".join([before, found, statement.replace(guard, ""), blank, after])
 
     _replace(statements, "text", cut)
     statements.load_statements.cache_clear()

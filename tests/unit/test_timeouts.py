@@ -2,6 +2,8 @@
 
 import asyncio
 from contextlib import suppress
+from functools import partial
+from weakref import ref
 
 import pytest
 from hypothesis import given
@@ -267,3 +269,17 @@ def test_a_plain_limit_ends_at_the_limit() -> None:
         assert await within(LIMIT, asyncio.sleep(1, "result")) == "result"
 
     simulate(run, seed=0)
+
+
+async def test_a_watch_that_is_no_longer_used_keeps_nothing_in_memory() -> None:
+    """Its timer is still set: a transport may wait for many large batches until then."""
+
+    class Batch:
+        """What the functions of a watch refer to."""
+
+    batch = Batch()
+    freed = ref(batch)
+    with StallWatch(LONG, partial(id, batch), lambda: None):
+        pass
+    del batch
+    assert freed() is None

@@ -179,9 +179,13 @@ class Heartbeat:
 class HeartbeatThread:
     """A heartbeat on a thread and a loop of its own, with a store of its own."""
 
-    def __init__(self, make: Callable[[Store], Heartbeat], store: Store) -> None:
+    def __init__(
+        self, make: Callable[[Store], Heartbeat], store: Store, *, failed: Callable[[Exception], None]
+    ) -> None:
+        """`failed`: called on the thread if it cannot begin, or ends over an error."""
         self._make = make
         self._store = store
+        self._failed = failed
         self._loop = asyncio.new_event_loop()
         self._end_requested = asyncio.Event()
         self._ended = asyncio.Event()
@@ -202,6 +206,10 @@ class HeartbeatThread:
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(self._beat())
+        except Exception as error:
+            if not self._end_requested.is_set():
+                # Nothing renews the lease any more, and the relay would idle.
+                self._failed(error)
         finally:
             self._loop.close()
             with suppress(RuntimeError):  # the relay's loop has ended

@@ -12,6 +12,7 @@ from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.conformance.transports.lifecycle import pass_turns
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.kafka import KafkaAddress, KafkaTransport, topics
+from pillarbox.transports.kafka.producer import Reports
 from pillarbox.transports.kafka.topics import Topics
 from tests.integration.kafka.conftest import MakeTransport, of_key
 from tests.integration.kafka.topics import ids, new_topic, read_all
@@ -216,3 +217,20 @@ async def test_a_cancelled_send_leaves_nothing_that_blocks_the_next(
     assert [name for name in arrived if name.startswith("e")] == [f"e{n}" for n in range(100)]
     sent = [name for name in arrived if name.startswith("c")]
     assert sent == [f"c{n}" for n in range(len(sent))]
+
+
+async def test_a_lost_report_ends_the_producer_and_the_next_send_has_another(
+    make: MakeTransport, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport = make()
+    assert await transport.send([of_key("known", topic)]) == [None]
+
+    def without_memory(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Reports, "report", without_memory)
+        results = await asyncio.wait_for(transport.send([of_key(f"e{n}", topic) for n in range(10)]), 60)
+    assert [type(result) for result in results] == [UnavailableError] * 10
+    assert "MemoryError" in str(results[0])
+    assert await transport.send([of_key("next", topic)]) == [None]

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from contextlib import aclosing
+from typing import Any, Self
 
 import pytest
 
@@ -68,3 +69,17 @@ async def test_a_briefly_blocked_loop_keeps_its_lanes() -> None:
     assert handled == ["s"]
     [row] = await find_event(store, "s")
     assert row.status == "PUBLISHED"
+
+
+async def test_a_relay_whose_heartbeat_cannot_begin_ends() -> None:
+    error = OSError(24, "Too many open files")
+
+    class Unclonable(MemoryStore):
+        """As a store that reads a file when no descriptor is free."""
+
+        def clone(self, **_: Any) -> Self:
+            raise error
+
+    relay = Relay(store=Unclonable(), transports={"handlers": Handlers()})
+    with pytest.raises(RelayFailedError, match=r"its heartbeat failed: .*Too many open files"):
+        await asyncio.wait_for(relay.run(), 30)

@@ -146,17 +146,21 @@ class ProducerSession:
         if failpoints.armed:
             failpoints.hit("after-send")
         seen, since = reports.reported, time.monotonic()
-        while not reports.done.done():
-            await asyncio.wait((reports.done,), timeout=self._timeout / 4)
+        ends = (reports.done, self._ended)
+        while not any(end.done() for end in ends):
+            await asyncio.wait(ends, timeout=self._timeout / 4, return_when=asyncio.FIRST_COMPLETED)
             if reports.reported != seen:
                 seen, since = reports.reported, time.monotonic()
             elif time.monotonic() - since >= self._timeout and self.failure is None:
                 before = set(reports.errors)
                 self._is_silent = True
                 self.end(self._silent(), only_order=True)  # other sends may still be confirmed
-                await reports.done
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
                 timed_out = KafkaError(KafkaError._MSG_TIMED_OUT, "not confirmed in time")
                 reports.errors |= dict.fromkeys(reports.errors.keys() - before, timed_out)
+        if not reports.done.done():  # some reports were lost: whatever they said, nothing is confirmed
+            lost = KafkaError(KafkaError._PURGE_INFLIGHT, "its report was lost")
+            reports.errors = dict.fromkeys((record.position for record in records), lost) | reports.errors
         if number < len(records):
             never = KafkaError(KafkaError._PURGE_QUEUE, "the producer ended before")
             reports.errors |= dict.fromkeys((record.position for record in records[number:]), never)
@@ -261,6 +265,8 @@ class ProducerSession:
             producer.poll(timeout)
         except KafkaException as error:  # a fatal error is raised, too
             self._erred(error_of(error))
+        except Exception as error:  # a report failed, for lack of memory; without this thread, sends would wait forever
+            self.end(UnavailableError(f"the producer for Kafka at {self._endpoint} ended: {type(error).__name__}"))
 
     def _give_room(self) -> None:
         with self._lock:
