@@ -60,7 +60,7 @@ test-kafka: venv ## run the suites of Kafka against a real broker: KAFKA_URL=kaf
 test-large: venv packages ## time every page and listing on 5 million rows of history
 	@$(BIN)/python -m tests.large
 
-test-extremes: venv packages ## test clock jumps, full disks, low limits, huge backlogs and payloads, slow and lossy links (15 minutes)
+test-extremes: venv packages ## run the faults of tests/extremes on every engine: processes, clocks, disks, limits, backlogs, links (an hour)
 	@$(BIN)/python -m tests.extremes.packages
 	@$(BIN)/python -m pytest tests/extremes $(ARGS)
 

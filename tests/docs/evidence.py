@@ -52,17 +52,18 @@ _NOT_RUN = """## What was not run
     - Three nodes of RabbitMQ, each in its own network namespace, with `cluster_partition_handling = pause_minority`:
       one node, a leader and then a follower, is cut off from the two others and reconnected; sometimes it is cut off
       from its clients, too.
-    - PostgreSQL: the primary is killed and its replica promoted. With synchronous replication nothing is lost. With
+    - PostgreSQL and MariaDB: the primary is killed, or cut off from its replica and then killed, and the replica is
+      promoted. With synchronous replication (on MariaDB semi-synchronous) nothing is lost. With
       asynchronous replication the failover loses events that were committed and not yet replicated, and effects of
       delivered ones: no outbox can prevent that.
     - MariaDB, a single server: it is killed and started again.
     - PgBouncer in transaction mode, for producers and consumers: it is killed, and so is the server behind it.
-    - Certificates of RabbitMQ and of PostgreSQL: they expire while events flow, and are replaced.
+    - Certificates of RabbitMQ, NATS, Redis, PostgreSQL and MariaDB: they expire while events flow, and are replaced.
 - The order in which a consumer receives messages when its node of RabbitMQ was cut off: that drill checks the order in
-  a queue without a consumer. After outages of NATS and Redis, a drill does not know the order at all.
-- Other network partitions: of NATS and PostgreSQL clusters, partial ones (two nodes of three that cannot reach each
-  other), links that drop single packets between nodes, and RabbitMQ's other settings for partitions.
-- MariaDB with a replica, Redis Sentinel and Redis Cluster.
+  a queue without a consumer. After outages of NATS and Redis, a drill checks the order of what they stored.
+- Other network partitions: partial ones (two nodes of three that cannot reach each other), links that drop single
+  packets between nodes, and RabbitMQ's other settings for partitions.
+- Redis Sentinel, Redis Cluster and Galera.
 
 [Faults](faults.md) lists every fault on every engine, and what no test shows.
 """
