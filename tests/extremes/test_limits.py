@@ -59,6 +59,22 @@ def test_a_relay_that_starts_with_few_files(
     scene.assert_sound(from_queue(rabbitmq_server.url(), scene.event_type), duplicates=MAX_IN_FLIGHT)
 
 
+def test_a_relay_that_cannot_open_its_sqlite_file_continues_later(
+    make_scene: MakeScene, sqlite_url: str, rabbitmq_server: RabbitMQServer
+) -> None:
+    scene = make_scene(store=sqlite_url, transport=rabbitmq_server.url())
+    scene.write(EVENTS)
+    relay = scene.start(limits=["--nofile=8:64"], wait=False)
+    scene.wait_until(lambda: relay.said("limit on open files"), what="the relay reports the limit")
+    assert scene.pending() == EVENTS
+    relay.unlimit_descriptors()
+    scene.wait_drained()
+    assert relay.running
+    scene.stop()
+    assert scene.attempts() == 0
+    scene.assert_sound(from_queue(rabbitmq_server.url(), scene.event_type))
+
+
 @pytest.mark.parametrize("sending", ["postgres", "mariadb", *TRANSPORTS], indirect=True)
 def test_a_relay_that_has_no_free_file_after_an_outage(sending: Sending) -> None:
     scene, link = sending.scene, sending.link

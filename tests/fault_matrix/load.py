@@ -336,7 +336,10 @@ MACHINE = Section(
                 "extremes/test_limits.py::test_a_relay_that_starts_with_few_files[mariadb]",
                 "extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[mariadb]",
             ),
-            sqlite=shown("extremes/test_limits.py::test_a_relay_that_starts_with_few_files[sqlite]"),
+            sqlite=shown(
+                "extremes/test_limits.py::test_a_relay_that_starts_with_few_files[sqlite]",
+                "extremes/test_limits.py::test_a_relay_that_cannot_open_its_sqlite_file_continues_later",
+            ),
             rabbitmq=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[rabbitmq]"),
             kafka=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[kafka]"),
             nats=shown("extremes/test_limits.py::test_a_relay_that_has_no_free_file_after_an_outage[nats]"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -179,39 +179,44 @@ class Heartbeat:
 class HeartbeatThread:
     """A heartbeat on a thread and a loop of its own, with a store of its own."""
 
-    def __init__(
-        self, make: Callable[[Store], Heartbeat], store: Store, *, failed: Callable[[Exception], None]
-    ) -> None:
+    def __init__(self, make: Callable[[Store], Heartbeat], store: Store, failed: Callable[[Exception], None]) -> None:
         """`failed`: called on the thread if it cannot begin, or ends over an error."""
         self._make = make
         self._store = store
         self._failed = failed
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_ending = False
         self._end_requested = asyncio.Event()
         self._ended = asyncio.Event()
         self._relays_loop = asyncio.get_running_loop()
 
     def begin(self) -> None:
         """Renew from now on."""
-        threading.Thread(target=self._run, name="pillarbox-heartbeat", daemon=True).start()
+        try:
+            threading.Thread(target=self._run, name="pillarbox-heartbeat", daemon=True).start()
+        except RuntimeError as error:
+            self._failed(error)
+            self._ended.set()
 
     async def end(self) -> None:
         """Renew no more; returns once the thread has closed its connection, or hangs."""
-        with suppress(RuntimeError):  # the thread has ended
-            self._loop.call_soon_threadsafe(self._end_requested.set)
+        self._is_ending = True
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the thread has ended
+                self._loop.call_soon_threadsafe(self._end_requested.set)
         with suppress(TimeoutError):
             async with asyncio.timeout(END_TIMEOUT):
                 await self._ended.wait()
 
     def _run(self) -> None:
         try:
-            self._loop.run_until_complete(self._beat())
+            with closing(asyncio.new_event_loop()) as self._loop:
+                if not self._is_ending:
+                    self._loop.run_until_complete(self._beat())
         except Exception as error:
-            if not self._end_requested.is_set():
-                # Nothing renews the lease any more, and the relay would idle.
+            if not self._is_ending:  # nothing renews the lease any more, and the relay would idle
                 self._failed(error)
         finally:
-            self._loop.close()
             with suppress(RuntimeError):  # the relay's loop has ended
                 self._relays_loop.call_soon_threadsafe(self._ended.set)
 

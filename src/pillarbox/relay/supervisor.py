@@ -280,7 +280,7 @@ class Supervisor:
         self._loop = asyncio.get_running_loop()
         make = partial(Heartbeat, self._context, self)
         store = self._context.store
-        heartbeat = HeartbeatThread(make, store, failed=self.heartbeat_failed) if self._threaded else make(store)
+        heartbeat = HeartbeatThread(make, store, self.heartbeat_failed) if self._threaded else make(store)
         heartbeat.begin()
         return heartbeat
 

@@ -15,6 +15,8 @@ from pillarbox.stores.memory import MemoryStore
 from pillarbox.testing.lookup import find_event
 from pillarbox.transports.handlers import ReceivedEvent
 
+NO_FILE = OSError(24, "Too many open files")
+
 
 async def test_a_blocked_loop_loses_its_lanes_and_reports_where_it_hangs() -> None:
     store, handlers = MemoryStore(), Handlers()
@@ -71,15 +73,23 @@ async def test_a_briefly_blocked_loop_keeps_its_lanes() -> None:
     assert row.status == "PUBLISHED"
 
 
-async def test_a_relay_whose_heartbeat_cannot_begin_ends() -> None:
-    error = OSError(24, "Too many open files")
+class Unclonable(MemoryStore):
+    """As a store that reads a file when no descriptor is free."""
 
-    class Unclonable(MemoryStore):
-        """As a store that reads a file when no descriptor is free."""
+    def clone(self, **_: Any) -> Self:
+        raise NO_FILE
 
-        def clone(self, **_: Any) -> Self:
-            raise error
 
-    relay = Relay(store=Unclonable(), transports={"handlers": Handlers()})
+def no_loop() -> None:
+    raise NO_FILE
+
+
+@pytest.mark.parametrize("fault", ["store", "loop"])
+async def test_a_relay_whose_heartbeat_cannot_begin_ends(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    store = Unclonable() if fault == "store" else MemoryStore()
+    if fault == "loop":
+        monkeypatch.setattr(asyncio, "new_event_loop", no_loop)
+    relay = Relay(store=store, transports={"handlers": Handlers()})
     with pytest.raises(RelayFailedError, match=r"its heartbeat failed: .*Too many open files"):
         await asyncio.wait_for(relay.run(), 30)
+    assert (await store.admin.inspection.overview()).relays == []

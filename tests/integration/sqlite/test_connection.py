@@ -51,7 +51,7 @@ async def test_a_file_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> No
     store = SqliteStore(tmp_path / "no such folder" / "shop.db")
     with pytest.raises(
         StoreUnavailableError,
-        match=r"no such folder.*check that its folder exists and that this user has permission to write in it",
+        match=r"no such folder.*check that its folder exists, .* permission to write in it, .* limit on open files",
     ):
         await store.schema.apply()
     await store.aclose()

@@ -40,7 +40,8 @@ END_TRANSACTION = "end its transaction, or the process that stays in it (`fuser 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _FACTS_ABOUT_ROWS = (sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
 _NEXT = {
-    sqlite3.SQLITE_CANTOPEN: "check that its folder exists and that this user has permission to write in it",
+    sqlite3.SQLITE_CANTOPEN: "check that its folder exists, that this user has permission to write in it, and that "
+    "this process has not reached its limit on open files (ulimit -n)",
     sqlite3.SQLITE_READONLY: "check that this user has permission to write the file and in its folder",
     sqlite3.SQLITE_FULL: "free some disk space",
     sqlite3.SQLITE_NOTADB: "check that store.url names the right file",
