@@ -109,6 +109,24 @@ async def test_a_fetch_of_one_lane_whose_key_is_blocked(explain: Explainer, bad_
     assert cost.rows <= MOST_ROWS, cost
 
 
+@pytest.mark.parametrize("destination", ["", "orders"])
+async def test_a_fetch_of_a_key_of_which_many_later_events_are_due(
+    explain: Explainer, bad_day: str, destination: str
+) -> None:
+    """Each message reads a few of them, and all together read every one once."""
+    due = 10 * BATCH
+    lane = await _lane(bad_day, "hot 1")
+    prepare = f"""
+        INSERT INTO public.outbox_message (event_id, destination, event_type, payload, ordering_key, available_at)
+        SELECT 'due ' || g, '{destination}', 'order.placed', 'x', 'hot 1', now() - interval '1 minute'
+        FROM generate_series(1, {due}) g
+    """
+    fetch = STATEMENTS.get("fetch_ready")
+    cost = await explain.cost(fetch, [lane], BATCH, BATCH, *BYTES, [], [], prepare=prepare)
+    assert cost.returned == BATCH
+    assert cost.rows <= MOST_ROWS + due + 21 * BATCH, cost
+
+
 async def test_a_fetch_of_due_messages(explain: Explainer) -> None:
     cost = await explain.cost(STATEMENTS.get("fetch_due"), LANES, BATCH // 50, BATCH, *BYTES, [], [])
     assert cost.returned == BATCH

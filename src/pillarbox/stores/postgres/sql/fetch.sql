@@ -1,8 +1,8 @@
 -- name: fetch_ready
 -- Fetch events that are ready: per lane, in order, without those in flight, within a number and a sum of bytes.
--- with: given_lanes=lanes_as_given
+-- with: given_lanes=lanes_as_given earlier_due=bounded_due
 -- variant in_range: outside=outside_range in_range=in_range after=$8::timestamptz before=$9::timestamptz
--- variant from_low_water_marks: given_lanes=lanes_with_marks mark=mark_of_lane in_range=from_mark
+-- variant from_low_water_marks: given_lanes=lanes_with_marks mark=mark_of_lane in_range=from_mark queue_range=from_mark
 WITH lanes AS MATERIALIZED (
   -- Most lanes have nothing waiting: ask once per lane instead of once per message.
   SELECT l.lane,{mark}
@@ -10,6 +10,17 @@ WITH lanes AS MATERIALIZED (
          OR EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND h.held = 'waiting' OFFSET 0)
          OR EXISTS (SELECT FROM {message} h WHERE h.lane = l.lane AND h.held IS NULL AND h.available_at <= now() OFFSET 0) AS waiting
   FROM {given_lanes}
+), due AS MATERIALIZED (
+  -- The first due event of each ordering queue that is fetched, only read if a key has many: 500 messages of one key would each
+  -- read all of them. One object, because a join could scan all of it for each message.
+  SELECT jsonb_object_agg(s.key || E'\n' || s.destination, {first_due}) AS first
+  FROM (SELECT DISTINCT p.lane, p.key, p.destination
+        FROM (SELECT l.waiting, x.* FROM lanes l CROSS JOIN LATERAL (
+                SELECT y.lane, y.key, y.destination FROM {message} y
+                WHERE y.lane = l.lane AND y.held IS NULL AND y.available_at IS NULL AND {not_in_flight} {queue_range}
+                ORDER BY y.id LIMIT $2) x
+              LIMIT $3) p
+        WHERE p.waiting AND p.key IS NOT NULL) s
 )
 SELECT {columns}, CASE WHEN m.waiting THEN {waits_for_earlier} ELSE false END AS must_wait
 FROM ({outside}
@@ -181,12 +192,12 @@ y.headers::text AS headers
 
 -- fragment: waits_for_earlier
 -- Whether an earlier message of m's key is pending for m's destination, or for ''. One probe per partial index.
+-- with: earlier_due=any_due
 CASE WHEN m.key IS NULL THEN false
      WHEN m.destination = '' THEN
        EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.id < m.id AND ({holds_queue:h.}) OFFSET 0)
        OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.id < m.id AND h.held = 'waiting' OFFSET 0)
-       OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.id < m.id AND {is_delayed:h.}
-                  AND h.available_at <= now() OFFSET 0)
+       OR {earlier_due}
      ELSE
        EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.destination = m.destination
                AND h.id < m.id AND ({holds_queue:h.}) OFFSET 0)
@@ -196,9 +207,28 @@ CASE WHEN m.key IS NULL THEN false
                   AND h.id < m.id AND h.held = 'waiting' OFFSET 0)
        OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.destination = ''
                   AND h.id < m.id AND h.held = 'waiting' OFFSET 0)
-       OR EXISTS (SELECT FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND h.id < m.id
-                  AND {is_delayed:h.} AND h.available_at <= now() AND h.destination IN ('', m.destination) OFFSET 0)
+       OR {earlier_due}
 END
+
+-- fragment: due_of_key
+-- The due events that hold m's ordering queue back, unless they are later.
+FROM {message} h WHERE h.lane = m.lane AND h.key = m.key AND {is_delayed:h.} AND h.available_at <= now()
+  AND (m.destination = '' OR h.destination IN ('', m.destination))
+
+-- fragment: any_due
+-- Whether an event before m is due.
+EXISTS (SELECT {due_of_key} AND h.id < m.id OFFSET 0)
+
+-- fragment: bounded_due
+-- The same. If the first few due events do not tell, the first one of the queue does; in a range of times it may be unknown.
+coalesce((SELECT CASE WHEN bool_or(f.id < m.id) THEN true WHEN count(*) < 20 THEN false END
+          FROM (SELECT h.id {due_of_key} LIMIT 20) f),
+         ((SELECT first FROM due) ->> (m.key || E'\n' || m.destination))::bigint < m.id, {any_due})
+
+-- fragment: first_due
+-- The sequence of the first delayed event that is due and holds ordering queue s back; NULL if there is none.
+(SELECT min(h.id) FROM {message} h WHERE h.lane = s.lane AND h.key = s.key AND {is_delayed:h.}
+ AND h.available_at <= now() AND (s.destination = '' OR h.destination IN ('', s.destination)))
 
 -- fragment: first_blocker
 -- The sequence of the first message that holds ordering queue s back; the largest number if there is none.
@@ -215,8 +245,7 @@ SELECT least(
    AND h.destination > '' AND ({holds_queue:h.})),
   (SELECT min(h.id) FROM {message} h WHERE s.destination = '' AND h.lane = s.lane AND h.key = s.key
    AND h.destination > '' AND h.held = 'waiting'),
-  (SELECT min(h.id) FROM {message} h WHERE h.lane = s.lane AND h.key = s.key AND {is_delayed:h.}
-   AND h.available_at <= now() AND (s.destination = '' OR h.destination IN ('', s.destination))),
+  {first_due},
   {largest_sequence})
 
 -- fragment: not_in_flight
