@@ -40,7 +40,17 @@ class Authority:
             (self.folder / name).write_text(content)
             processes.hand_over(self.folder / name)
         self._run(
-            "req", "-x509", *_NEW_KEY, "-subj", "/CN=authority", "-keyout", "authority.key", "-out", "authority.pem"
+            "req",
+            "-x509",
+            *_NEW_KEY,
+            "-subj",
+            "/CN=authority",
+            "-addext",
+            "keyUsage=critical,keyCertSign",
+            "-keyout",
+            "authority.key",
+            "-out",
+            "authority.pem",
         )
         self._run("req", "-new", *_NEW_KEY, "-subj", "/CN=server", "-keyout", "server.key", "-out", "server.csr")
 

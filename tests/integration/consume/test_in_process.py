@@ -1,7 +1,7 @@
 """A consumer as a handler of a relay: same transaction and inbox, no broker."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, closing, contextmanager
 from pathlib import Path
 
@@ -16,12 +16,12 @@ OUTBOX = Outbox()
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> SqliteStore:
-    store = SqliteStore(tmp_path / "shop.db", ledger=False)
-    await store.schema.apply()
-    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
-        connection.execute("CREATE TABLE effect (event_id TEXT, attempt INTEGER)")
-    return store
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    async with aclosing(SqliteStore(tmp_path / "shop.db", ledger=False)) as store:
+        await store.schema.apply()
+        with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+            connection.execute("CREATE TABLE effect (event_id TEXT, attempt INTEGER)")
+        yield store
 
 
 class Till:

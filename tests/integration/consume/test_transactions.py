@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +132,8 @@ async def _consumed_once(transaction: Any, function: Any) -> Any:
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_sqlite_works_in_a_thread_and_in_the_event_loop(tmp_path: Path, is_async: bool) -> None:
     path = tmp_path / "shop.db"
-    await SqliteStore(path).schema.apply()
+    async with aclosing(SqliteStore(path)) as store:
+        await store.schema.apply()
 
     @contextmanager
     def transaction() -> Iterator[sqlite3.Connection]:

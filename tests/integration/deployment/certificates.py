@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.servers import debian, processes
 from tests.servers.availability import available
 
+_SIGNS = ("-addext", "keyUsage=critical,keyCertSign")
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1")
 
 
@@ -15,8 +16,8 @@ def certificates() -> Iterator[Path]:
     """A folder with authority.pem, server.pem (for `localhost`), client.pem and stranger.pem, each with its key."""
     folder = processes.make_folder("certificates")
     try:
-        _request(folder, "authority", "-subj", "/CN=authority")
-        _request(folder, "other", "-subj", "/CN=other authority")
+        _request(folder, "authority", "-subj", "/CN=authority", *_SIGNS)
+        _request(folder, "other", "-subj", "/CN=other authority", *_SIGNS)
         _signed(folder, "server", "authority", "-addext", "subjectAltName=DNS:localhost")
         _signed(folder, "client", "authority")
         _signed(folder, "stranger", "other")

@@ -25,7 +25,16 @@ def secure() -> Iterator[tuple[MariaDBServer, Path]]:
     openssl = available(debian.OPENSSL.path)
     new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1")
     for arguments in (
-        ("-subj", "/CN=authority", "-keyout", "authority.key", "-out", "authority.pem"),
+        (
+            "-subj",
+            "/CN=authority",
+            "-addext",
+            "keyUsage=critical,keyCertSign",
+            "-keyout",
+            "authority.key",
+            "-out",
+            "authority.pem",
+        ),
         (
             *("-subj", "/CN=database", "-addext", "subjectAltName=IP:0.0.0.0", "-addext", "basicConstraints=CA:FALSE"),
             *("-CA", "authority.pem", "-CAkey", "authority.key", "-keyout", "server.key", "-out", "server.pem"),

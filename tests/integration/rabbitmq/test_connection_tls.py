@@ -29,7 +29,16 @@ def certificates() -> Iterator[Path]:
     def request(*arguments: str) -> None:
         processes.run([openssl, "req", "-x509", *new_key, *arguments], folder=folder)
 
-    request("-subj", "/CN=authority", "-keyout", "authority.key", "-out", "authority.pem")
+    request(
+        "-subj",
+        "/CN=authority",
+        "-addext",
+        "keyUsage=critical,keyCertSign",
+        "-keyout",
+        "authority.key",
+        "-out",
+        "authority.pem",
+    )
     request(
         *("-subj", "/CN=broker", "-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=CA:FALSE"),
         *("-CA", "authority.pem", "-CAkey", "authority.key", "-keyout", "broker.key", "-out", "broker.pem"),

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pillarbox import Event, Outbox
 from tests.integration.cli.running import fresh_pillarbox
-from tests.integration.telemetry.processes import exporter, relay
+from tests.integration.telemetry.processes import Pages, exporter, relay
+from tests.servers.waiting import wait_until
 
 SETTINGS = {
     "PILLARBOX_TRANSPORT": "stdout://",
@@ -17,6 +18,19 @@ SETTINGS = {
     # Shorter than the lease, and many heartbeats: a busy machine delays those of the relay and its rounds alike.
     "PILLARBOX_RELAY__STALL_LIMIT": "3s",
 }
+
+
+def stopped_outside_a_write(one: Pages, folder: Path) -> bool:
+    """Stop it; if it keeps the file locked, let it continue."""
+    one.signal(signal.SIGSTOP)
+    wait_until(lambda: one.state() == "T", bound=60, what="the relay is stopped")
+    with closing(sqlite3.connect(folder / "pillarbox.db", timeout=0, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            one.signal(signal.SIGCONT)
+            return False
+    return True
 
 
 def test_a_relay_continues_after_it_was_suspended(tmp_path: Path) -> None:

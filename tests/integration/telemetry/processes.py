@@ -66,6 +66,10 @@ class Pages:
         """The number of open file descriptors."""
         return len(list(Path(f"/proc/{self._process.pid}/fd").iterdir()))
 
+    def state(self) -> str:
+        """The state of the process, T if it is stopped."""
+        return Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
     def log_text(self) -> str:
         return self._log.read_text(errors="replace")
 
