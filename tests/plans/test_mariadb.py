@@ -284,6 +284,72 @@ async def test_scheduled_events_of_a_key_cost_its_other_events_nothing(mariadb_u
         assert read <= MOST
 
 
+DUE_OF_KEY = 3000
+DUE_OF_OTHERS = 20_000
+DESTINATIONS = 50
+OVERDUE = [
+    # One key with ready events, then many delayed events that are due, then ready ones. More are due of other keys.
+    "INSERT INTO outbox_message (event_type, payload, ordering_key) SELECT 'ready', 'x', 'hot' FROM seq_1_to_20",
+    "INSERT INTO outbox_message (event_type, payload, ordering_key, destination) SELECT 'named', 'x', 'hot', 'orders'"
+    " FROM seq_1_to_400",
+    "INSERT INTO outbox_message (event_type, payload, ordering_key, available_at) SELECT 'due', 'x', 'hot',"
+    f" utc_timestamp() - INTERVAL seq MINUTE FROM seq_1_to_{DUE_OF_KEY}",
+    "INSERT INTO outbox_message (event_type, payload, ordering_key, destination) SELECT 'after', 'x', 'hot', 'orders'"
+    " FROM seq_1_to_50",
+    "INSERT INTO outbox_message (event_type, payload, ordering_key, available_at) SELECT 'due', 'x',"
+    f" concat('other ', seq % 200), utc_timestamp() - INTERVAL seq SECOND FROM seq_1_to_{DUE_OF_OTHERS}",
+    # A delayed event for one destination.
+    "INSERT INTO outbox_message (event_type, payload, ordering_key, destination, available_at)"
+    " VALUES ('due', 'x', 'routed', 'orders', utc_timestamp() - INTERVAL 1 MINUTE)",
+    "INSERT INTO outbox_message (event_type, payload, ordering_key, destination) VALUES"
+    " ('unrouted', 'x', 'routed', ''), ('same', 'x', 'routed', 'orders'),"
+    " ('another', 'x', 'routed', 'mail'), ('unordered', 'x', NULL, 'orders')",
+    "ANALYZE TABLE outbox_message",
+]
+OVERDUE_QUEUES = (
+    "INSERT INTO outbox_message (event_type, payload, ordering_key, destination, held) SELECT 'waiting', 'x', 'hot',"
+    f" concat('queue ', seq), 'waiting' FROM seq_1_to_{DESTINATIONS}"
+)
+
+
+async def test_due_events_of_a_key_are_read_once_however_many_are_due(mariadb_url: str) -> None:
+    async with Session(mariadb_url) as session:
+        for statement in OVERDUE:
+            await session.execute(statement)
+        first_due = await session.value("SELECT min(id) FROM outbox_message WHERE event_type = 'due'")
+    once = 4 * DUE_OF_KEY  # in the index, and in the table that is grouped
+    async with aclosing(Measured(mariadb_url)) as store:
+        bounds = Bounds(limit=BATCH, quota=BATCH)
+        read, found = await cost(store, store.messages.fetch(Ready(lanes=LANES, bounds=bounds)))
+        assert {(message.event_type, message.must_wait) for message in found} == {
+            ("ready", False),
+            ("named", False),
+            ("after", True),
+            ("unrouted", True),
+            ("same", True),
+            ("another", False),
+            ("unordered", False),
+        }
+        assert read <= MOST + 16 * BATCH + once
+        lane = await lane_of(store, "hot")
+        read, due = await cost(store, store.messages.fetch(Due(lanes=[lane], bounds=bounds)))
+        assert [message.must_wait for message in due] == [message.id > first_due for message in due]
+        assert read <= MOST + 16 * BATCH + once
+        async with Session(mariadb_url) as session:
+            await session.execute(OVERDUE_QUEUES)
+        queues = [KeyQueue(lane, "hot", f"queue {n}") for n in range(1, DESTINATIONS)] + [KeyQueue(lane, "hot", "")]
+        read, following = await cost(store, store.messages.fetch(NextInQueues(queues=queues, bounds=bounds)))
+        assert following == []
+        assert read <= MOST + once
+        queries = [EarlierQuery(*queue, id) for queue in queues for id in (first_due, first_due + 1)]
+        read, earlier = await cost(store, store.messages.earlier(queries))
+        assert earlier == [False, True] * DESTINATIONS
+        assert read <= MOST + once
+        read, orphans = await cost(store, store.messages.orphaned_queues(LANES, limit=100))
+        assert orphans.queues == []
+        assert read <= MOST + once
+
+
 class TestWrites:
     """In the order in which they are written: each leaves fewer messages."""
 

@@ -46,7 +46,7 @@ class MariaDBMessages:
         if not lanes or bounds.limit < 1 or (isinstance(query, Parked) and not query.destinations):
             return Fetched()
         fetch = _Fetch(self._templates, bounds, self._flying(bounds.in_flight))
-        rows = await self._run(query, fetch, lanes)
+        rows = await self._decided(await self._run(query, fetch, lanes))
         found = Fetched(_message(row) for row in rows if row[_PAYLOAD] is not None)
         if left_out := [row for row in rows if row[_PAYLOAD] is None]:
             found.left_out = _message(left_out[0]).without_content()
@@ -74,6 +74,17 @@ class MariaDBMessages:
             find = self._templates.of_lanes("find_blockers", lanes)
             blockers = [row[0] for row in (yield find, {"queues": [[*queue] for queue in query.queues]}).rows]
         return (yield fetch.step(query, blockers)).rows
+
+    async def _decided(self, rows: Rows) -> Rows:
+        """The rows of a fetch; what it left open because many delayed events are due is read once per key."""
+        left_open = [(n, _message(row)) for n, row in enumerate(rows) if row[_MUST_WAIT] is None]
+        if not left_open:
+            return rows
+        queries = [EarlierQuery(m.lane, m.key or "", m.destination, m.id) for _, m in left_open]
+        decided = [*rows]
+        for (n, _), must_wait in zip(left_open, await self.earlier(queries), strict=True):
+            decided[n] = (*rows[n][:_MUST_WAIT], must_wait)
+        return decided
 
     def _flying(self, in_flight: Collection[tuple[int, str]]) -> _InFlight:
         flying = _InFlight()

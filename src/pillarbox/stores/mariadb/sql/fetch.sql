@@ -68,6 +68,7 @@ SELECT {columns}, {must_wait} AS must_wait
 
 -- name: find_blockers
 -- Find, for each ordering queue in order, the first message that holds it back.
+-- with: asked=queues
 -- example: own_lanes=7
 SELECT {first_blocker}
   FROM JSON_TABLE(:queues, '$[*]' COLUMNS (n FOR ORDINALITY, lane TINYINT PATH '$[0]',
@@ -76,6 +77,7 @@ SELECT {first_blocker}
 
 -- name: has_earlier
 -- Tell, for each position of an ordering queue, whether an earlier event of its key is pending.
+-- with: earlier_among_many=earlier_due_of_keys asked=queries
 -- example: own_lanes=7
 SELECT {waits_for_earlier}
   FROM JSON_TABLE(:queries, '$[*]' COLUMNS (n FOR ORDINALITY, lane TINYINT PATH '$[0]',
@@ -95,6 +97,7 @@ SELECT q.lane, CONVERT(q."key" USING utf8mb4), q.destination
 
 -- name: find_orphaned_queues
 -- Tell, for each ordering queue in order, whether its events wait although nothing holds them.
+-- with: asked=queues
 -- example: own_lanes=7
 SELECT (SELECT h.id FROM {of_keys} AND h.state = 3 AND h.destination = s.destination {lowest}) < {first_blocker}
   FROM JSON_TABLE(:queues, '$[*]' COLUMNS (n FOR ORDINALITY, lane TINYINT PATH '$[0]',
@@ -167,24 +170,29 @@ OR
 EXISTS (SELECT 1 FROM {message} AS h FORCE INDEX (state_recorded_idx) WHERE h.state = {parameter})
 
 -- fragment: checked_order
--- Whether a picked message waits for an earlier one.
+-- Whether a picked message waits for an earlier one. NULL if only has_earlier can tell: MariaDB has no LATERAL, and cannot read the
+-- picked messages twice, so that a fetch would read what is due of a key again for each message.
+-- with: earlier_among_many=NULL
 CASE WHEN {any_holds_back} THEN {waits_for_earlier} ELSE false END
 
 -- fragment: waits_for_earlier
 -- Whether an earlier message of m's key is pending for m's destination, or for ''. One probe of the index per state and
 -- destination: the first entry has the lowest sequence.
 CASE WHEN m."key" IS NULL THEN false
-     WHEN m.destination = '' THEN
-       {earlier_in_key}
-       OR CASE WHEN {many_are_due} THEN EXISTS (SELECT 1 FROM {of_key} AND {is_delayed:h.} AND h.due_at <= {now} AND h.id < m.id)
-               ELSE EXISTS (SELECT 1 FROM {first_due} AS d WHERE d."key" = m."key" AND d.id < m.id) END
-     ELSE
-       {earlier_in_queue} OR {earlier_unrouted}
-       OR CASE WHEN {many_are_due} THEN EXISTS (SELECT 1 FROM {of_key} AND {is_delayed:h.} AND h.due_at <= {now} AND h.id < m.id
-                                                  AND h.destination IN ('', m.destination))
-               ELSE EXISTS (SELECT 1 FROM {first_due} AS d
-                             WHERE d."key" = m."key" AND d.id < m.id AND d.destination IN ('', m.destination)) END
-END
+     WHEN CASE WHEN m.destination = '' THEN {earlier_in_key} ELSE {earlier_in_queue} OR {earlier_unrouted} END THEN true
+     WHEN {many_are_due} THEN {earlier_among_many}
+     ELSE {earlier_due} END
+
+-- fragment: earlier_due
+-- Whether an earlier delayed event of m's key is due.
+-- with: due_first=first_due
+EXISTS (SELECT 1 FROM {due_first} AS d
+         WHERE d."key" = m."key" AND d.id < m.id AND (m.destination = '' OR d.destination IN ('', m.destination)))
+
+-- fragment: earlier_due_of_keys
+-- The same, from what is due of the keys of a query.
+-- with: due_first=first_due_of_keys
+{earlier_due}
 
 -- fragment: due
 -- The delayed events that are due in the lanes of a statement.
@@ -195,8 +203,17 @@ END
 -- what is not due yet, because a correlated subquery has no range.
 (SELECT h."key", h.destination, min(h.id) AS id FROM {due} AND h."key" IS NOT NULL GROUP BY h."key", h.destination)
 
+-- fragment: first_due_of_keys
+-- The same for the keys of a query, each of which is read once, however many messages or ordering queues of it are asked for.
+(SELECT h."key", h.destination, min(h.id) AS id
+   FROM (SELECT DISTINCT a.lane, a."key" FROM JSON_TABLE(:{asked}, '$[*]' COLUMNS (lane TINYINT PATH '$[0]',
+           "key" VARCHAR(511) {bytewise} PATH '$[1]')) AS a) AS k
+  STRAIGHT_JOIN {message} AS h FORCE INDEX (queue_idx)
+  WHERE h.lane = k.lane AND h."key" = k."key" AND {is_delayed:h.} AND h.due_at <= {now}
+  GROUP BY h."key", h.destination)
+
 -- fragment: many_are_due
--- Whether so many delayed events are due that to read them costs more than to read what the keys have.
+-- Whether so many delayed events are due that to read all of them costs more than to read those of the keys in question.
 (SELECT count(*) > 1000 FROM (SELECT 1 FROM {due} LIMIT 1001) AS c)
 
 -- fragment: earlier_in_key
@@ -241,19 +258,20 @@ AND h.due_at IS NULL ORDER BY h.id LIMIT 1
 -- fragment: first_blocker
 -- The sequence of the first message that holds ordering queue s back; the largest number if there is none. '' counts for all:
 -- whatever waits without a destination holds every ordering queue of its key, and is held by all of them.
-CASE WHEN s.destination = '' THEN least(
-  {first_holding_key},
-  coalesce((SELECT min(h.id) FROM {of_keys} AND h.state = 3 AND h.destination > ''), {largest_sequence}),
-  coalesce(CASE WHEN {many_are_due} THEN (SELECT min(h.id) FROM {of_keys} AND {is_delayed:h.} AND h.due_at <= {now})
-                ELSE (SELECT min(d.id) FROM {first_due} AS d WHERE d."key" = s."key") END, {largest_sequence}))
-ELSE least(
-  {first_holding_queue},
-  {first_unrouted},
-  coalesce(CASE WHEN {many_are_due} THEN (SELECT min(h.id) FROM {of_keys} AND {is_delayed:h.} AND h.due_at <= {now}
-                                             AND h.destination IN ('', s.destination))
-                ELSE (SELECT min(d.id) FROM {first_due} AS d WHERE d."key" = s."key" AND d.destination IN ('', s.destination)) END,
-           {largest_sequence}))
-END
+least(
+  CASE WHEN s.destination = '' THEN least(
+    {first_holding_key},
+    coalesce((SELECT min(h.id) FROM {of_keys} AND h.state = 3 AND h.destination > ''), {largest_sequence}))
+  ELSE least(
+    {first_holding_queue},
+    {first_unrouted})
+  END,
+  coalesce(CASE WHEN {many_are_due} THEN (SELECT min(d.id) FROM {first_due_of_keys} AS d WHERE {due_before_queue})
+                ELSE (SELECT min(d.id) FROM {first_due} AS d WHERE {due_before_queue}) END, {largest_sequence}))
+
+-- fragment: due_before_queue
+-- Whether a delayed event d that is due holds ordering queue s back.
+d."key" = s."key" AND (s.destination = '' OR d.destination IN ('', s.destination))
 
 -- fragment: first_holding_key
 -- The first messages of the key of ordering queue s that hold a queue of it back, by state.
