@@ -28,10 +28,7 @@ READS: dict[str, tuple[Given, set[str]]] = {
         LOOK | {"queues": '[["k", "x"]]'},
         {"outbox_message_waiting_idx", "outbox_message_holding_idx", "outbox_message_delayed_idx"},
     ),
-    "has_earlier": (
-        {"queries": '[["k", "x", 5]]'},
-        {"outbox_message_waiting_idx", "outbox_message_holding_idx", "outbox_message_delayed_idx"},
-    ),
+    "has_earlier": ({"queries": '[["k", "x", 5]]'}, HOLD_BACK),
     "fetch_rows": ({"rows": "[1]", "check_order": True}, HOLD_BACK),
     "find_orphaned_queues": (
         {"key": "k", "destination": "x", "limit": 5},
@@ -69,6 +66,10 @@ WRITES: dict[str, Given] = {
 SMALL = {
     "temp.settlement",
     "picked",
+    "asked",
+    "asked_key",
+    "due",
+    "due_of_key",
     "d",
     "g",
     "l",

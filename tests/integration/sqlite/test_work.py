@@ -1,11 +1,11 @@
 """The work of reads and writes does not grow with the backlog, nor their statements with the batch."""
 
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from pillarbox.core.message import Held, KeyQueue
+from pillarbox.core.message import EarlierQuery, Held, KeyQueue
 from pillarbox.core.outcome import DELIVERED, Dead, Decision, Outcome, Retry, Split
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.testing.conformance.lane_owner import Owner
@@ -108,6 +108,74 @@ async def test_rows_are_checked_individually_only_if_messages_wait(
     assert len(messages) == 300
     assert not any(message.must_wait for message in messages)
     assert meter.steps < 0.8 * asked
+
+
+@pytest.mark.parametrize("way", ["at_once", "row_by_row", "has_earlier"])
+async def test_due_events_of_a_key_are_read_once_for_all_its_messages(
+    owner: Owner, store: SqliteStore, sql: sqlite3.Connection, meter: Meter, way: str
+) -> None:
+    fetches: dict[str, Callable[[int], Awaitable[Sequence[object]]]] = {
+        "at_once": lambda limit: owner.ready(limit=limit),
+        "row_by_row": lambda limit: owner.ready(limit=limit, max_bytes=limit * 302 - 1),
+        "has_earlier": lambda limit: store.messages.earlier([EarlierQuery(0, "hot", "x", n) for n in range(limit)]),
+    }
+    fetch = fetches[way]
+    sql.execute(INSERT, (200, "hot", None, None, 0))
+    # Half of them for a second destination.
+    sql.execute("UPDATE outbox_message SET destination = 'y' WHERE row_id % 2")
+    sql.execute(INSERT, (1, "other", None, "2020-01-01T00:00:00.000Z", 0))
+    meter.reset()
+    assert len(await fetch(200)) >= 199
+    without = meter.steps
+    sql.execute(INSERT, (3_000, "hot", None, "2020-01-01T00:00:00.000Z", 0))
+    meter.reset()
+    assert len(await fetch(2)) >= 1
+    of_two = meter.steps
+    meter.reset()
+    assert len(await fetch(200)) >= 199
+    assert meter.steps <= of_two + 1.5 * without
+
+
+async def test_due_events_of_other_keys_are_not_read(owner: Owner, sql: sqlite3.Connection, meter: Meter) -> None:
+    steps = []
+    sql.execute(INSERT, (200, "free", None, None, 0))
+    for due in (1, 3_000):
+        sql.execute(INSERT, (due, "hot", None, "2020-01-01T00:00:00.000Z", 0))
+        meter.reset()
+        assert not any(message.must_wait for message in await owner.ready())
+        steps.append(meter.steps)
+    assert steps[1] <= steps[0] + 2
+
+
+async def test_a_due_event_precedes_later_ones_of_its_destinations(owner: Owner, sql: sqlite3.Connection) -> None:
+    rows: list[tuple[str, str | None, str, str | None]] = [
+        ("before", "k", "x", None),
+        ("due at x", "k", "x", "2020-01-01T00:00:00.000Z"),
+        ("later at x", "k", "x", None),
+        ("at y", "k", "y", None),
+        ("everywhere", "k", "", None),
+        ("due everywhere", "k", "", "2019-01-01T00:00:00.000Z"),
+        ("later at y", "k", "y", None),
+        ("other key", "l", "", None),
+        ("no key", None, "", None),
+    ]
+    sql.executemany(
+        "INSERT INTO outbox_message (event_id, event_type, ordering_key, destination, payload, available_at)"
+        " VALUES (?, 't', ?, ?, x'', ?)",
+        rows,
+    )
+    ready = {message.event_id: message.must_wait for message in await owner.ready()}
+    assert [event_id for event_id, must_wait in ready.items() if must_wait] == [
+        "later at x",
+        "everywhere",
+        "later at y",
+    ]
+    assert [event_id for event_id, must_wait in ready.items() if not must_wait] == [
+        "before",
+        "at y",
+        "other key",
+        "no key",
+    ]
 
 
 async def test_fetching_more_of_a_queue_costs_only_the_batch(

@@ -90,6 +90,7 @@ SELECT m.row_id AS row_id, {size} AS size
 -- it, and the payload. The last field tells whether the message waits for an earlier one; if nothing holds a queue
 -- back, no row is asked for that. Times may be bytes that look like one, which JSON does not take.
 -- with: rows=given_rows payload_length=length_of_payload read=whole read_headers=m.headers must_wait=checked_order
+-- with: asked=rows_with_key
 SELECT json_array({fields}) AS facts, CAST(m.payload AS BLOB) AS payload
   FROM {rows} AS r
  CROSS JOIN {message} AS m
@@ -122,11 +123,10 @@ CASE WHEN :check_order AND ({any_holds_back}) THEN {waits_for_earlier} ELSE 0 EN
 
 -- name: has_earlier
 -- For each probe [key, destination, id], in order: is an earlier event of its key pending?
+-- with: asked=probes
 SELECT {waits_for_earlier}
-  FROM (SELECT key AS turn, json_extract(value, '$[0]') AS key, json_extract(value, '$[1]') AS destination,
-               json_extract(value, '$[2]') AS id
-          FROM json_each(:queries)) AS m
- ORDER BY m.turn
+  FROM ({probes}) AS m
+ ORDER BY m.row_id
 
 -- name: find_orphaned_queues
 -- Find ordering queues whose events wait although nothing holds them. Each hop along the index seeks the next destination of
@@ -173,7 +173,8 @@ WITH RECURSIVE step(destination) AS (
 SELECT destination FROM step WHERE destination IS NOT NULL
 
 -- fragment: waits_for_earlier
--- Whether an earlier message of m's key is pending for m's destination, or for ''. One probe per partial index.
+-- Whether an earlier message of m's key is pending for m's destination, or for ''. One probe per partial index, except of
+-- delayed events, which are in the order of their times.
 -- CASE, because SQLite evaluates both sides of an OR whose value is asked for.
 CASE WHEN m.key IS NULL THEN 0
      WHEN EXISTS (SELECT 1 FROM {message} AS h
@@ -182,10 +183,7 @@ CASE WHEN m.key IS NULL THEN 0
      WHEN EXISTS (SELECT 1 FROM {message} AS h
                    WHERE h.held = 'waiting'
                      AND h.key = m.key AND h.destination IN (m.destination, '') AND h.id < m.id) THEN 1
-     WHEN EXISTS (SELECT 1 FROM {message} AS h
-                   WHERE {is_delayed:h.}
-                     AND h.key = m.key AND h.available_at <= {now}
-                     AND (m.destination = '' OR h.destination IN (m.destination, '')) AND h.id < m.id) THEN 1
+     WHEN {any_due} AND m.row_id IN ({after_due}) THEN 1
      WHEN m.destination <> '' THEN 0
      WHEN EXISTS (SELECT 1 FROM {message} AS h
                    WHERE ({holds_queue:h.})
@@ -193,6 +191,35 @@ CASE WHEN m.key IS NULL THEN 0
      WHEN EXISTS (SELECT 1 FROM {message} AS h WHERE h.held = 'waiting' AND h.key = m.key AND h.id < m.id) THEN 1
      ELSE 0
 END
+
+-- fragment: after_due
+-- Of the rows asked for, those after a due delayed event of their key. The due events of a key are read once for all its rows,
+-- because their index is not in the order of sequences. SQLite runs this once per statement: nothing in it depends on m.
+WITH asked AS MATERIALIZED ({asked}),
+due AS MATERIALIZED (
+  SELECT h.key, h.destination, min(h.id) AS id
+    FROM (SELECT key, max(id) AS last FROM asked WHERE key IS NOT NULL GROUP BY key) AS asked_key
+   CROSS JOIN {message} AS h
+   WHERE {is_delayed:h.}
+     AND h.key = asked_key.key AND h.available_at <= {now} AND h.id < asked_key.last
+   GROUP BY h.key, h.destination),
+due_of_key AS MATERIALIZED (
+  SELECT key, min(id) AS id, min(id) FILTER (WHERE destination = '') AS unrouted FROM due GROUP BY key)
+SELECT asked.row_id
+  FROM due_of_key
+  JOIN asked ON asked.key = due_of_key.key
+  LEFT JOIN due ON due.key = asked.key AND due.destination = asked.destination
+ WHERE due.id < asked.id OR due_of_key.unrouted < asked.id OR (asked.destination = '' AND due_of_key.id < asked.id)
+
+-- fragment: rows_with_key
+-- The rows of a fetch, as after_due asks for them.
+SELECT b.row_id, b.key, b.destination, b.id FROM {rows} AS r CROSS JOIN {message} AS b WHERE b.row_id = r.row_id
+
+-- fragment: probes
+-- The probes of has_earlier as rows of messages; their number stands for the row.
+SELECT key AS row_id, json_extract(value, '$[0]') AS key, json_extract(value, '$[1]') AS destination,
+       json_extract(value, '$[2]') AS id
+  FROM json_each(:queries)
 
 -- fragment: first_blocker
 -- The sequence of the first message that holds ordering queue s back; the largest number if there is none.
@@ -220,8 +247,12 @@ min(
 SELECT EXISTS (SELECT 1 FROM {message} AS w
                 WHERE {holds_queue:w.})
     OR EXISTS (SELECT 1 FROM {message} AS w WHERE w.held = 'waiting')
-    OR EXISTS (SELECT 1 FROM {message} AS w
-                WHERE w.held IS NULL AND w.available_at IS NOT NULL AND w.available_at <= {now})
+    OR {any_due}
+
+-- fragment: any_due
+-- Whether any retry or delayed event is due.
+EXISTS (SELECT 1 FROM {message} AS w
+         WHERE w.held IS NULL AND w.available_at IS NOT NULL AND w.available_at <= {now})
 
 -- fragment: not_in_flight
 -- Whether the row of the innermost FROM is not in flight. Most have no destination yet: their numbers are compared, which costs
