@@ -1,6 +1,6 @@
 """Faults of the broker or receiver, and what it answers."""
 
-from tests.fault_matrix.cells import Row, Section, missing, not_applicable, shown, untestable
+from tests.fault_matrix.cells import Row, Section, not_applicable, shown, untestable
 
 _OF_THE_BROKER = not_applicable("a fault of the transport; the store is PostgreSQL")
 _NO_SERVER = not_applicable("handlers run in the process of the relay")

@@ -1,6 +1,6 @@
 """Load, content, limits of the machine, and everything at once."""
 
-from tests.fault_matrix.cells import Row, Section, missing, not_applicable, partly, shown
+from tests.fault_matrix.cells import Row, Section, not_applicable, shown
 
 _OF_THE_STORE = not_applicable("a property of the tables; the transport is RabbitMQ")
 _A_FILE = not_applicable("SQLite is a file, without a server that is out of reach")
