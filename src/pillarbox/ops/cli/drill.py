@@ -191,7 +191,7 @@ async def _run(make: Any) -> DrillResult:
 
     for number in SIGNALS:
         loop.add_signal_handler(number, stop)
-    loop.add_signal_handler(HANGUP, cancel)  # nobody would see the report
+    loop.add_signal_handler(HANGUP, cancel)  # the report would not be seen
     try:
         return await task
     except asyncio.CancelledError:
