@@ -16,7 +16,9 @@ from tests.docs.pages import ROOT
 PAGE = ROOT / "docs/explanation/evidence.md"
 REPORTS = ROOT / "docs/evidence"
 PLANNED_KILLS, PLANNED_EVENTS = 2_000, 2_000_000
-KILLS = ("kill", "blocked-settlement", "kill-consumer")
+RELAY_KILLS = ("kill", "blocked-settlement")
+CONSUMER_KILLS = ("kill-consumer",)
+KILLS = (*RELAY_KILLS, *CONSUMER_KILLS)
 
 _HEAD = """# Evidence
 
@@ -33,7 +35,7 @@ _COLUMNS = (
     "engines",
     "seed",
     "committed",
-    "kills",
+    "kills (relays + consumers)",
     "lost",
     "phantom",
     "duplicates (per crash / bound)",
@@ -84,9 +86,9 @@ def page(reports: dict[str, dict[str, Any]]) -> str:
     return "\n".join([*parts, _NOT_RUN])
 
 
-def kills(report: dict[str, Any]) -> int:
+def kills(report: dict[str, Any], kinds: Sequence[str] = KILLS) -> int:
     """Return the kills that hit a process with messages in flight."""
-    return sum(report["faults"].get(kind, {}).get("effective", 0) for kind in KILLS)
+    return sum(report["faults"].get(kind, {}).get("effective", 0) for kind in kinds)
 
 
 def _table(reports: dict[str, dict[str, Any]]) -> list[str]:
@@ -99,7 +101,7 @@ def _table(reports: dict[str, dict[str, Any]]) -> list[str]:
             f"{_store(one)} → {_transport(one)}",
             one["seed"],
             f"{one['committed']:,}",
-            f"{kills(one):,}",
+            f"{kills(one):,} ({kills(one, RELAY_KILLS):,} + {kills(one, CONSUMER_KILLS):,})",
             one["lost"],
             one["phantom"],
             f"{one['duplicates']:,} ({one['duplicates_per_crash']:g} / {one['max_duplicates_per_crash']})",
@@ -118,12 +120,23 @@ def _totals(reports: Sequence[dict[str, Any]]) -> list[str]:
     events, killed = sum(one["committed"] for one in counted), sum(map(kills, counted))
     failed = sum(one["conclusion"] == "failed" for one in counted)
     runs = f"{plural(len(counted), 'run')}, {failed} of them failed"
-    lines = [f"In total: {runs}; {events:,} events; {killed:,} kills in flight."]
+    lines = [f"In total: {runs}; {_sum(counted)}."]
+    if main := [one for one in counted if (one["store"], one["transport"]) == ("postgresql", "rabbitmq")]:
+        lines.append(f"Of these on PostgreSQL with quorum queues: {_sum(main)}.")
     if events < PLANNED_EVENTS or killed < PLANNED_KILLS:
         lines.append(
             f"The plan is at least {PLANNED_EVENTS:,} events and {PLANNED_KILLS:,} kills: these runs do not reach it."
         )
     return lines
+
+
+def _sum(reports: Sequence[dict[str, Any]]) -> str:
+    events = sum(one["committed"] for one in reports)
+    of_relays, of_consumers = (sum(kills(one, kinds) for one in reports) for kinds in (RELAY_KILLS, CONSUMER_KILLS))
+    return (
+        f"{events:,} events; {of_relays + of_consumers:,} kills in flight, "
+        f"{of_relays:,} of relays and {of_consumers:,} of consumers"
+    )
 
 
 def _details(reports: dict[str, dict[str, Any]]) -> list[str]:

@@ -36,7 +36,10 @@ def report() -> dict[str, Any]:
         "duplicates": 60,
         "duplicates_per_crash": 4.29,
         "max_duplicates_per_crash": 200,
-        "faults": {"kill": {"executed": 2_500, "effective": 2_400}},
+        "faults": {
+            "kill": {"executed": 2_500, "effective": 2_390},
+            "kill-consumer": {"executed": 10, "effective": 10},
+        },
         "recovery": {"kill": {"count": 2_400, "p50": 0.5, "p99": 1.25, "max": 2.0}},
     }
 
@@ -51,7 +54,8 @@ def test_no_committed_run_is_void_or_failed() -> None:
 
 def test_only_kills_in_flight_count(report: dict[str, Any]) -> None:
     text = page({"long": report})
-    assert "| 1,999,999 | 2,400 |" in text
+    assert "| 1,999,999 | 2,400 (2,390 + 10) |" in text
+    assert "Of these on PostgreSQL with quorum queues: 1,999,999 events; 2,400 kills in flight, 2,390 of relays" in text
     assert "0.50 s / 1.25 s" in text
     assert "not known" in text
 

@@ -191,6 +191,7 @@ class _ConditionedProxy(Proxy):
         self.loss = loss
         self.changed = asyncio.Event()
         self.held = 0
+        self.hampered = 0
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         _sent.set(bytearray())
@@ -216,6 +217,8 @@ class _ConditionedProxy(Proxy):
             self.held += len(data)
             await self.changed.wait()
         condition = self.condition
+        if condition != HEALTHY:
+            self.hampered += len(data)
         if condition.delay:
             await asyncio.sleep(condition.delay)
         if condition.rate:
@@ -256,6 +259,11 @@ class FaultyProxy:
     def held(self) -> int:
         """Bytes that a hole has held back."""
         return self._link.held
+
+    @property
+    def hampered(self) -> int:
+        """Bytes that passed while a condition was set."""
+        return self._link.hampered
 
     @contextmanager
     def condition(self, condition: Condition) -> Iterator[None]:

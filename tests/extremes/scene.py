@@ -184,6 +184,7 @@ class Scene:
 
         What is still pending is not lost, and must not have arrived.
         """
+        assert received, "nothing arrived, so that the comparison shows nothing"
         assert self.query("SELECT event_id, error FROM outbox_dead_letter LIMIT 5") == []
         waiting = self.waiting()
         found = check(self.ledger, received, dead=waiting)

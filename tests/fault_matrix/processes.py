@@ -1,9 +1,8 @@
 """Faults of the processes of Pillarbox: relays, consumers and handlers."""
 
-from tests.fault_matrix.cells import Row, Section, not_applicable, shown
+from tests.fault_matrix.cells import Row, Section, missing, not_applicable, shown
 
-_NO_DELIVERIES = not_applicable("Kafka counts no deliveries")
-_A_HANDLER = not_applicable("a fault of a handler")
+_NO_DELIVERIES = missing("it blocks its partition, because Kafka counts no deliveries")
 _A_RELAY = not_applicable("a fault between relay and database; the transport is RabbitMQ")
 
 PROCESSES = Section(
@@ -256,7 +255,9 @@ PROCESSES = Section(
                 "extremes/processes/test_handlers.py::test_a_handler_that_blocks_the_event_loop_does_not_lose_the_lanes[sqlite]",
                 "extremes/processes/test_handlers.py::test_a_handler_that_hangs_delays_its_own_key_only[sqlite]",
             ),
-            rabbitmq=_A_HANDLER,
+            rabbitmq=shown(
+                "extremes/processes/test_consumers.py::test_a_handler_that_blocks_the_event_loop_leaves_the_others_to_another_consumer[rabbitmq]",
+            ),
             kafka=shown(
                 "extremes/processes/test_consumers.py::test_a_handler_that_blocks_the_event_loop_leaves_the_others_to_another_consumer[kafka]",
                 "integration/kafka/test_source.py::test_a_busy_consumer_is_paused_and_resumed",

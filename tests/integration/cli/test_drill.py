@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from pillarbox.core.errors import CommandError
 from pillarbox.ops.drill import run
 from pillarbox.ops.drill.options import DrillOptions
 from pillarbox.ops.drill.target import DrillTarget, SettingsSource
+from pillarbox.plugins import StoreOptions
+from pillarbox.schemes import store_plugin
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import environment, pillarbox
 from tests.servers.rabbitmq import RabbitMQServer
@@ -54,9 +57,12 @@ def test_hooks_run_and_a_run_without_effect_is_void(shop: Stock, tmp_path: Path)
     assert [path.name for path in file.parent.iterdir() if "drill_" in path.name] == []
 
 
-@pytest.mark.parametrize(("signals", "code"), [(1, 0), (2, 130)])
+@pytest.mark.parametrize(
+    ("signals", "code"),
+    [([signal.SIGINT], 0), ([signal.SIGINT] * 2, 130), ([signal.SIGINT] * 3, 130), ([signal.SIGHUP], 130)],
+)
 def test_an_interrupted_drill_removes_tables_and_queues(
-    postgres_url: str, rabbitmq_server: RabbitMQServer, tmp_path: Path, signals: int, code: int
+    postgres_url: str, rabbitmq_server: RabbitMQServer, tmp_path: Path, signals: list[signal.Signals], code: int
 ) -> None:
     variables = {"PILLARBOX_STORE": postgres_url, "PILLARBOX_TRANSPORT": rabbitmq_server.url()}
     command = [sys.executable, "-m", "pillarbox", "drill", "--seconds", "600", "--fault", "kill", "--yes"]
@@ -66,16 +72,61 @@ def test_an_interrupted_drill_removes_tables_and_queues(
     try:
         wait_until(lambda: "in flight" in output.read_text(), bound=60, what="a relay is killed")
         assert left(postgres_url)
-        process.send_signal(signal.SIGINT)
-        if signals == 2:
+        first, *others = signals
+        process.send_signal(first)
+        if others:
             wait_until(lambda: "a second Ctrl-C" in output.read_text(), bound=60, what="it ends the load")
-            process.send_signal(signal.SIGINT)
+        for number in others:
+            process.send_signal(number)
         assert process.wait(120) == code, output.read_text()
+        assert "Traceback" not in output.read_text()
     finally:
         process.kill()
         process.wait()
     assert left(postgres_url) == []
     assert (int(rabbitmq_server.evaluate(QUEUES)), int(rabbitmq_server.evaluate(EXCHANGES))) == (0, 0)
+
+
+def test_a_report_that_cannot_be_written_does_not_hide_the_result(shop: Stock, tmp_path: Path) -> None:
+    done = pillarbox(
+        *("drill", "--seconds", "0.01", "--yes", "--json"),
+        *("--report", "/dev/full", "--html", f"{tmp_path}/drill.html"),
+        PILLARBOX_STORE=shop.url,
+    )
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["conclusion"] == "void"
+    assert "/dev/full could not be written: No space left on device" in done.stderr
+    assert (tmp_path / "drill.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize("command", [("drill", "--seconds", "0.01", "--yes"), ("bench", "--seconds", "1")])
+def test_a_schema_that_did_not_exist_is_removed(postgres_url: str, command: tuple[str, ...]) -> None:
+    done = pillarbox(*command, PILLARBOX_STORE=postgres_url, PILLARBOX_STORE__SCHEMA="drilled")
+    assert done.returncode in (0, 5), done.stderr
+    with psycopg.connect(postgres_url) as database:
+        assert database.execute("SELECT to_regnamespace('drilled')").fetchall() == [(None,)]
+
+
+async def test_a_new_schema_stays_if_something_else_was_created_in_it(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PILLARBOX_STORE", postgres_url)
+    monkeypatch.setenv("PILLARBOX_STORE__SCHEMA", "shared")
+    scratch = DrillTarget.of(SettingsSource().load(), name="drill_shared").store
+    assert await scratch.existing() == []
+    with psycopg.connect(postgres_url, autocommit=True) as database:
+        database.execute("CREATE SCHEMA shared CREATE TABLE precious (id int)")
+        await scratch.drop()
+        assert database.execute("SELECT count(*) FROM shared.precious").fetchall() == [(0,)]
+
+
+async def test_files_of_relays_are_removed_whatever_the_store_is_called(tmp_path: Path) -> None:
+    scratch = store_plugin("sqlite").scratch(f"sqlite:///{tmp_path}/shop[1].db", StoreOptions(), "drill_x")
+    (tmp_path / "shop[1].db.drill_x-relay-1").touch()
+    (tmp_path / "shop1.db.drill_x-relay-1").touch()
+    assert len(await scratch.existing()) == 1
+    await scratch.drop()
+    assert os.listdir(tmp_path) == ["shop1.db.drill_x-relay-1"]
 
 
 @pytest.mark.parametrize("option", [(), ("--json",)])

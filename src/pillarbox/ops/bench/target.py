@@ -69,10 +69,12 @@ class BenchmarkTarget:
     async def open_store(self) -> AsyncIterator[AdminStore]:
         """Open the temporary store with its tables, and drop them at the end. Raises CommandError."""
         async with AsyncExitStack() as opened:
-            opened.push_async_callback(self.store.drop)
-            store = open_store(self.settings.store, ledger=self.settings.store.ledger)
-            await opened.enter_async_context(aclosing(store))
             try:
+                if found := await self.store.existing():
+                    raise CommandError(f"{found[0]} exists already; nothing was changed; run it again")
+                opened.push_async_callback(self.store.drop)
+                store = open_store(self.settings.store, ledger=self.settings.store.ledger)
+                await opened.enter_async_context(aclosing(store))
                 await store.schema.apply()
             except (SchemaError, StoreUnavailableError) as error:
                 raise CommandError(f"the benchmark cannot create its tables: {error}") from error

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import secrets
+import signal
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.errors import CommandError, ConfigurationError
 from pillarbox.ops.cli.context import current_invocation, log_to_stderr
 from pillarbox.ops.cli.exits import FAILURE, VOID, confirm, yes_option
 from pillarbox.ops.cli.output import print_json
@@ -38,6 +39,10 @@ KINDS = (
     "cut-database",
     "cut-broker",
 )
+
+
+HANGUP = signal.SIGHUP
+"""The terminal was closed."""
 
 
 @click.command()
@@ -165,7 +170,7 @@ def _announce(objects: list[str], options: DrillOptions) -> None:
 
 
 async def _run(make: Any) -> DrillResult:
-    """Run the drill. The first signal ends the load, the second one the drill; what it created is removed."""
+    """Run the drill. The first signal ends the load, the second one or a hangup the drill; its objects are removed."""
     run: DrillRun = make()
     task = asyncio.create_task(run.run())
     loop = asyncio.get_running_loop()
@@ -177,12 +182,16 @@ async def _run(make: Any) -> DrillResult:
             loop.add_signal_handler(number, cancel)
 
     def cancel() -> None:
-        for number in SIGNALS:
-            loop.remove_signal_handler(number)
+        for number in (*SIGNALS, HANGUP):
+            loop.add_signal_handler(number, wait)
         task.cancel()
+
+    def wait() -> None:
+        click.echo("pillarbox: removing what the drill created", err=True)
 
     for number in SIGNALS:
         loop.add_signal_handler(number, stop)
+    loop.add_signal_handler(HANGUP, cancel)  # the report would not be seen
     try:
         return await task
     except asyncio.CancelledError:
@@ -222,12 +231,17 @@ def _publish(result: DrillResult, *, report: Path | None, html: Path | None, as_
     from pillarbox.ops.drill.report import table
 
     fields = result.as_json()
-    if report is not None:
-        report.write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
-    if html is not None:
-        html.write_text(page(fields), encoding="utf-8")
     if as_json:
         print_json(fields)
     else:
         console = Console(highlight=False)
         (console if console.is_terminal else Console(highlight=False, width=100)).print(table(fields))
+    failed: list[str] = []
+    for file, text in ((report, json.dumps(fields, indent=1) + "\n"), (html, page(fields))):
+        try:
+            if file is not None:
+                file.write_text(text, encoding="utf-8")
+        except OSError as error:
+            failed.append(f"{file} could not be written: {error.strerror}")
+    if failed:
+        raise CommandError("; ".join(failed))

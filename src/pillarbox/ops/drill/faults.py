@@ -288,13 +288,10 @@ class Nemesis:
         done: ExecutedFault,
         noticed: Callable[[], Coroutine[Any, Any, bool]],
     ) -> None:
-        try:
-            await hooks.run_cut()
+        async with hooks.outage():
             until = time.monotonic() + planned.seconds
             done.took_effect = await noticed()
             await asyncio.sleep(max(0.0, until - time.monotonic()))
-        finally:
-            await hooks.run_restore()
         # On a cluster, the drill may be connected to a node that still runs.
         done.took_effect |= any(one.at >= done.began for one in read_interruptions(self.fleet.folder))
 

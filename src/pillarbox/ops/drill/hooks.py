@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 
 from pillarbox.core.errors import CommandError, ConfigurationError
 
@@ -29,27 +34,45 @@ class OutageHooks:
     def given(self) -> bool:
         return bool(self.cut)
 
-    async def run_cut(self) -> None:
-        """Cut it off. Raises CommandError if the command fails."""
-        await self._run(f"--cut-{self.what}", self.cut)
+    @asynccontextmanager
+    async def outage(self) -> AsyncIterator[None]:
+        """Cut it off while the block is open; it is restored also after an error or when cancelled.
 
-    async def run_restore(self) -> None:
-        """Restore it. Raises CommandError if the command fails."""
-        await self._run(f"--restore-{self.what}", self.restore)
+        Raises CommandError if a command fails; if both do, the error names both.
+        """
+        failed: CommandError | None = None
+        try:
+            await self._run(f"--cut-{self.what}", self.cut)
+            yield
+        except CommandError as error:
+            failed = error
+            raise
+        finally:
+            try:
+                await self._run(f"--restore-{self.what}", self.restore)
+            except CommandError as error:
+                raise CommandError("; ".join(str(each) for each in (failed, error) if each)) from error
 
     async def _run(self, option: str, command: str) -> None:
-        process = await asyncio.create_subprocess_shell(
-            command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-        try:
-            _, errors = await asyncio.wait_for(process.communicate(), TIMEOUT)
-        except TimeoutError:
-            process.kill()
-            raise CommandError(f"{option} did not end within {TIMEOUT:g} s; let it return at once") from None
-        if process.returncode != 0:
-            text = errors.decode(errors="replace").strip()[-200:]
-            raise CommandError(f"{option} ended with {process.returncode}: {text or 'it printed nothing'}")
+        # Not a pipe: a server that the command starts keeps it open.
+        with TemporaryFile() as output:
+            process = await asyncio.create_subprocess_shell(
+                command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=output,
+                start_new_session=True,
+            )
+            try:
+                code = await asyncio.wait_for(process.wait(), TIMEOUT)
+            except TimeoutError:
+                raise CommandError(f"{option} did not end within {TIMEOUT:g} s; let it return at once") from None
+            finally:
+                if process.returncode is None:  # also after Ctrl-C
+                    with suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)  # the shell and what it started
+                    await process.wait()
+            if code != 0:
+                output.seek(0)
+                text = output.read().decode(errors="replace").strip()[-200:]
+                raise CommandError(f"{option} ended with {code}: {text or 'it printed nothing'}")

@@ -53,18 +53,23 @@ class PostgresPlugin(StorePlugin):
 
 
 class _ScratchTables:
-    """Tables with another prefix in the same schema."""
+    """Tables with another prefix in the same schema, which is dropped with them if it did not exist before."""
 
     def __init__(self, url: str, options: StoreOptions) -> None:
         self.url, self.options = url, options
+        self._new_schema = False
 
     async def existing(self) -> Sequence[str]:
         async with self._connected() as (connection, statements):
+            [(schema_exists,)] = await connection.fetch(statements.get("scratch_schema_exists"))
+            self._new_schema = not schema_exists
             return [f"table {row[0]}" for row in await connection.fetch(statements.get("scratch_tables"))]
 
     async def drop(self) -> None:
         async with self._connected() as (connection, statements):
             await connection.execute(statements.get("drop_scratch_tables"))
+            if self._new_schema:
+                await connection.execute(statements.get("drop_scratch_schema"))
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[tuple[PostgresStoreConnection, PostgresStatements]]:

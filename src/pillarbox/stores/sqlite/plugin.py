@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -55,7 +56,7 @@ class _ScratchFile:
         """The file and those beside it; a relay that was killed leaves the file that it had locked."""
         file = Path(path_of(self.url))
         beside = [file.with_name(f"{file.name}{ending}") for ending in ("", "-wal", "-shm", "-journal")]
-        return [found for found in (*beside, *file.parent.glob(f"{file.name}-relay-*")) if found.exists()]
+        return [found for found in (*beside, *file.parent.glob(f"{glob.escape(file.name)}-relay-*")) if found.exists()]
 
 
 class _Producer:

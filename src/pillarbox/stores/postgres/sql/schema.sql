@@ -82,6 +82,19 @@ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamesp
 WHERE n.oid = pg_catalog.to_regnamespace('{schema_name}') AND pg_catalog.starts_with(c.relname, '{stem}')
   AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition
 
+-- name: scratch_schema_exists
+-- Whether the schema of the tables exists.
+SELECT pg_catalog.to_regnamespace('{schema_name}') IS NOT NULL
+
+-- name: drop_scratch_schema
+-- Drop the schema, unless another session has created something in it or has dropped it.
+DO $$
+BEGIN
+  DROP SCHEMA IF EXISTS {schema_name};
+EXCEPTION WHEN dependent_objects_still_exist THEN NULL;
+END
+$$
+
 -- name: drop_scratch_tables
 -- Drop every table, view and routine whose name begins with the prefix, without the ending `outbox_`.
 DO $$
