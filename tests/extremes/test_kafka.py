@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from tests.extremes.conftest import MakeScene
 from tests.extremes.linked import QUICK, received
@@ -24,6 +25,8 @@ EVENTS = 200
 OUTAGES = 2
 ANSWERS = {"not-enough-replicas": 19, "not-enough-replicas-after-append": 20, "storage-error": 56}
 """What a leader without its replicas answers, and one whose disk failed."""
+MANY_KEYS = 1_000
+ROUNDS = 5
 MANY = 10_000
 """Requests: more than a relay sends; librdkafka repeats each by itself."""
 FEW = 60
@@ -61,6 +64,15 @@ def finish(scene: Scene, kafka: KafkaServer, *, duplicates: int) -> int:
     arrived = received(kafka, scene.event_type)
     scene.assert_sound(arrived, duplicates=duplicates)
     return len(arrived) - len(set(arrived))
+
+
+def keys_led_by(kafka: KafkaServer, topic: str, broker: int) -> set[str]:
+    """Return the keys, of those that arrived, whose partitions a broker leads."""
+    partitions = (
+        AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(topic, timeout=60).topics[topic].partitions
+    )
+    arrived = read_all(kafka.bootstrap, topic)
+    return {(one.key() or b"").decode() for one in arrived if partitions[one.partition() or 0].leader == broker}
 
 
 def test_brokers_that_are_all_down_under_load_lose_nothing(scene: Scene, kafka: KafkaServer) -> None:
@@ -103,6 +115,28 @@ def test_a_leader_that_is_down_is_replaced_by_another_broker(scene: Scene, kafka
         scene.wait_delivered(EVENTS)
         kafka.up(FOLLOWER)
     finish(scene, kafka, duplicates=OUTAGES * MAX_IN_FLIGHT)
+
+
+@pytest.mark.parametrize("keys", [20, MANY_KEYS])
+def test_events_of_other_partitions_arrive_while_a_broker_stays_down(
+    make_scene: MakeScene, postgres_url: str, kafka: KafkaServer, keys: int
+) -> None:
+    """The mock elects no leader, as if the partitions of the broker had no other replica in sync."""
+    scene = make_scene(store=postgres_url, transport=kafka.url(), keys=keys)
+    kafka.create_topic(scene.event_type, PARTITIONS)
+    scene.start(QUICK)
+    scene.write(max(EVENTS, keys))
+    scene.wait_drained()
+    on_broker = keys_led_by(kafka, scene.event_type, LEADER)
+    assert 0 < len(on_broker) < keys
+    kafka.down(LEADER)
+    waiting: set[str] = set()
+    for _ in range(ROUNDS):
+        written = scene.write(max(EVENTS, keys))
+        waiting |= {one for n, one in enumerate(written) if f"key-{n % keys}" in on_broker}
+        scene.wait_until(lambda: scene.waiting() == waiting, what="the others are delivered")  # noqa: B023
+    kafka.up(LEADER)
+    finish(scene, kafka, duplicates=MAX_IN_FLIGHT)
 
 
 @pytest.mark.parametrize("code", ANSWERS.values(), ids=ANSWERS.keys())

@@ -9,6 +9,7 @@ import pytest
 
 from pillarbox import Destination, Event, FixedDelay, Route
 from pillarbox.core.errors import NackedError, PermanentError, SendError, StoreUnavailableError, UnavailableError
+from pillarbox.core.observations import BreakerChanged
 from pillarbox.core.outcome import Resolved
 from pillarbox.core.store import PriorSend
 from pillarbox.core.transport import Outgoing
@@ -83,6 +84,34 @@ def test_a_probe_that_the_ledger_could_not_record() -> None:
 
         ledger.begin = begin_but_once  # type: ignore[method-assign]
         stage.transport.fail_next(NackedError("full"))
+        await delivered_soon(stage)
+
+    for seed in range(5):
+        simulate(scenario, seed=seed)
+
+
+def test_messages_that_are_nacked_alone_leave_the_destination_available() -> None:
+    """As many as fill whole batches: none of the others waits for a breaker."""
+
+    async def scenario(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        stage.transport.fail_when(
+            lambda one: one.message.event_id.startswith("silent"), NackedError("partition 3 is silent", alone=True)
+        )
+        stage.record(*(Event("a", {}, event_id=f"silent {n}", key=f"k{n}") for n in range(200)))
+        stage.record(*(Event("a", {}, event_id=f"other {n}", key=f"o{n}") for n in range(20)))
+        async with stage.running(tuned={"batch_size": 20, "max_in_flight_batches": 1}, **TO):
+            await stage.until(lambda: len(stage.transport.deliveries) == 20, within=WITHIN)
+            assert not [one for one in stage.seen(BreakerChanged) if one.state == "open"]
+
+    simulate(scenario, seed=1)
+
+
+def test_a_probe_that_is_nacked_alone() -> None:
+    async def scenario(simulation: Simulation) -> None:
+        stage = Stage(simulation)
+        answers: list[SendError] = [UnavailableError("lost"), NackedError("partition 3 is silent", alone=True)]
+        stage.transport.script(lambda _: answers.pop(0) if answers else None)
         await delivered_soon(stage)
 
     for seed in range(5):

@@ -148,6 +148,12 @@ class NackedError(UnavailableError):
     """The broker refused this one message for now. The relay retries it with backoff, counts no attempt and keeps the
     order of its key."""
 
+    def __init__(self, *args: object, retry_after: float | None = None, alone: bool = False) -> None:
+        super().__init__(*args, retry_after=retry_after)
+        self.alone = alone
+        """Whether the destination accepts others meanwhile: then it stays available, even if it accepts none of a
+        batch."""
+
 
 class GoneError(UnavailableError):
     """The destination said that it is gone. The relay pauses it for all relays, as an operator would, counts no attempt

@@ -212,11 +212,12 @@ class Decider:
                 self._destinations.gone(state)
             # Announce every failed send; the log has one line per event when an outage begins, then one per probe.
             for item in deferred:
-                delay = state.breaker.next_attempt(self._clock.monotonic())
-                failed = Retry(delay=delay, error=outage, counted=False)
+                failed = Retry(delay=state.breaker.next_attempt(self._clock.monotonic()), error=outage, counted=False)
                 announce(self._context, item, failed, address, probe=not first)
-        else:
-            self._all_refused(state, results)
+        elif told := [one for one in results if not (isinstance(one[1], NackedError) and one[1].alone)]:
+            self._all_refused(state, told)
+        elif any(item.is_probe for item, _ in results):
+            state.breaker.probe_ended()  # it told nothing about other messages: the next one is the probe
 
     def _all_refused(self, state: DestinationState, results: list[tuple[Item, SendResult]]) -> None:
         nacks = [result for _, result in results if isinstance(result, NackedError)]

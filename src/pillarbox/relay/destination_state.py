@@ -10,8 +10,9 @@ Invariants: the breaker moves only when told the time. One probe is in flight at
 only if an operator forces it, not when the result of a probe is lost. Late results, from before it opened, do not
 lengthen the wait, unless the destination asked for a longer one (`UnavailableError.retry_after`): before that is over,
 nothing closes it. A batch of which every message was nacked (a full queue) counts as unavailable; a nack among accepted
-messages does not. Forced closed by an operator, it lets everything through, but after an outage it pauses for as long
-as it would wait for a probe, so that the relay does not retry in a hot loop.
+messages does not, nor do nacks of single messages (`NackedError.alone`). Forced closed by an operator, it lets
+everything through, but after an outage it pauses for as long as it would wait for a probe, so that the relay does not
+retry in a hot loop.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ __all__ = [
     "COLLATERAL",
     "FORBIDDEN",
     "REFUSED",
+    "TIMED_OUT",
     "TOO_LARGE",
     "UNKNOWN_TOPIC",
     "AdminClient",
@@ -53,6 +54,7 @@ COLLATERAL = frozenset(
     )
 )
 """Not the message failed but its producer ended."""
+TIMED_OUT = KafkaError._MSG_TIMED_OUT
 BEHIND = frozenset(
     (
         KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,

@@ -23,6 +23,7 @@ from pillarbox.transports.kafka.driver import (
     COLLATERAL,
     FORBIDDEN,
     REFUSED,
+    TIMED_OUT,
     TOO_LARGE,
     UNKNOWN_TOPIC,
     KafkaError,
@@ -51,11 +52,14 @@ _REASON_WAITS = 100
 _IDLE = 1.0
 """Seconds after which an idle thread serves errors."""
 
+Partition = tuple[str, int]
+"""Topic and number."""
+
 
 class Reports:
     """The delivery reports of messages that were produced together."""
 
-    __slots__ = ("_expected", "_loop", "_session", "done", "errors", "reported")
+    __slots__ = ("_expected", "_loop", "_session", "began", "done", "errors", "partitions", "refused", "reported")
 
     def __init__(self, session: ProducerSession, loop: asyncio.AbstractEventLoop) -> None:
         self._session = session
@@ -64,15 +68,25 @@ class Reports:
         self.done: asyncio.Future[None] = loop.create_future()
         self.reported = 0
         """Only the producer's thread writes it."""
+        self.began = session.reports
         self.errors: dict[int, KafkaError] = {}
         """Position → why the message was not stored."""
+        self.refused: dict[int, PermanentError] = {}
+        """Position → why librdkafka itself does not send it."""
+        self.partitions: dict[int, Partition] = {}
+        """Position → the partition of a message that was not stored, if it was known."""
 
-    def report(self, position: int, error: KafkaError | None, _: Message) -> None:
+    def report(self, position: int, error: KafkaError | None, message: Message) -> None:
         """Called in the producer's thread. Wakes the event loop once, with the last report."""
+        session = self._session
+        session.reports += 1
         if error is not None:
             self.errors[position] = error
-            self._session.refused(error)
-        self._session.reports += 1
+            if (number := message.partition()) is not None and number >= 0:
+                self.partitions[position] = message.topic() or "", number
+            session.refused(error)
+        else:
+            session.confirmed[message.topic(), message.partition()] = session.reports
         self.reported += 1
         if self.reported == self._expected:
             self._session.call(self._finish)
@@ -101,7 +115,8 @@ class ProducerSession:
         self._lock = threading.Lock()
         self._wanting_room: list[asyncio.Future[None]] = []
         self.failure: UnavailableError | None = None
-        self._is_silent = False
+        self.is_silent = False
+        """It ended because nothing was confirmed: those that had waited for long timed out."""
         self._is_rejected = False
         """It ended over a code in BEHIND, and no refused message that explains it is reported yet."""
         self.has_refusal = False
@@ -110,6 +125,8 @@ class ProducerSession:
         """It ended only to keep the order: what failed with it can be produced again at once."""
         self.reports = 0
         """Grows with every report."""
+        self.confirmed: dict[tuple[str | None, int | None], int] = {}
+        """Partition → the number of the last report with which it confirmed a message."""
         self.topics: set[str] = set()
         """Topics that are known to exist."""
         own: dict[str, Any] = {"queue.buffering.max.messages": window, "error_cb": self._erred}
@@ -136,28 +153,27 @@ class ProducerSession:
             reason = self._last_error or reason_of(error_of(error))
             raise UnavailableError(f"Kafka at {self._endpoint} did not respond: {reason}") from None
 
-    async def produce(self, records: Sequence[Record], refused: dict[int, PermanentError]) -> dict[int, KafkaError]:
-        """Produce in order and wait for the reports; returns position → error of those that were not stored.
-
-        Messages that librdkafka itself cannot send are in `refused`.
-        """
+    async def produce(self, records: Sequence[Record]) -> Reports:
+        """Produce in order and wait for the reports."""
         reports = Reports(self, self._loop)
-        number = await self._enqueue(records, reports, refused)
+        seen, since = 0, time.monotonic()
+        number = await self._enqueue(records, reports)
         if failpoints.armed:
             failpoints.hit("after-send")
-        seen, since = reports.reported, time.monotonic()
         ends = (reports.done, self._ended)
         while not any(end.done() for end in ends):
             await asyncio.wait(ends, timeout=self._timeout / 4, return_when=asyncio.FIRST_COMPLETED)
+            if self.failure is not None:
+                continue  # what is reported now is its end
             if reports.reported != seen:
                 seen, since = reports.reported, time.monotonic()
-            elif time.monotonic() - since >= self._timeout and self.failure is None:
-                before = set(reports.errors)
-                self._is_silent = True
-                self.end(self._silent(), only_order=True)  # other sends may still be confirmed
-                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-                timed_out = KafkaError(KafkaError._MSG_TIMED_OUT, "not confirmed in time")
-                reports.errors |= dict.fromkeys(reports.errors.keys() - before, timed_out)
+            elif time.monotonic() - since >= self._timeout:
+                self._end_silent()
+        # Sends that share the producer may have been confirmed, or have begun, a moment ago: they are produced again.
+        if self.is_silent and time.monotonic() - since >= self._timeout / 2:
+            timed_out = KafkaError(TIMED_OUT, "not confirmed in time")
+            purged = [position for position, error in reports.errors.items() if error.code() in COLLATERAL]
+            reports.errors |= dict.fromkeys(purged, timed_out)
         if not reports.done.done():  # some reports were lost: whatever they said, nothing is confirmed
             lost = KafkaError(KafkaError._PURGE_INFLIGHT, "its report was lost")
             reports.errors = dict.fromkeys((record.position for record in records), lost) | reports.errors
@@ -166,7 +182,15 @@ class ProducerSession:
             reports.errors |= dict.fromkeys((record.position for record in records[number:]), never)
         if failpoints.armed:
             failpoints.hit("before-confirm")
-        return reports.errors
+        return reports
+
+    def is_alone(self, position: int, reports: Reports, *, known: bool) -> bool:
+        """Whether a message timed out while messages of other partitions were confirmed, which may be `known`."""
+        if (own := reports.partitions.get(position)) is None or known:
+            return own is not None
+        confirmed = self.confirmed.copy()
+        silent_since = max(reports.began, confirmed.pop(own, 0))
+        return any(number > silent_since for number in confirmed.values())
 
     async def ended_for_order(self) -> bool:
         """Whether it ended only to keep the order; waits for the reason, which may follow the reports."""
@@ -175,15 +199,15 @@ class ProducerSession:
                 await asyncio.sleep(_POLL / 10)
         return self.failure is not None and self.only_order
 
-    async def _enqueue(self, records: Sequence[Record], reports: Reports, refused: dict[int, PermanentError]) -> int:
+    async def _enqueue(self, records: Sequence[Record], reports: Reports) -> int:
         """Put the messages into the queue of the producer; returns how many were put there or refused."""
         number, report = 0, reports.report
         try:
             while number < len(records) and self.failure is None and (producer := self._producer) is not None:
                 produce: Callable[..., None] = producer.produce
                 try:
-                    for position, topic, key, value, headers in records[number:] if number else records:
-                        produce(topic, value, key, on_delivery=partial(report, position), headers=headers)
+                    for position, topic, key, value, headers, partition in records[number:] if number else records:
+                        produce(topic, value, key, partition, on_delivery=partial(report, position), headers=headers)
                         number += 1
                 except BufferError:
                     self._work.set()
@@ -194,12 +218,12 @@ class ProducerSession:
                         if error.code() not in COLLATERAL:  # else the reason follows
                             self._end_over(error, only_order=False)
                         break
-                    refused[records[number].position] = PermanentError(
+                    reports.refused[records[number].position] = PermanentError(
                         f"Kafka's client refuses the message: {reason_of(error)}"
                     )
                     number += 1
         finally:
-            reports.expect(number - len(refused))
+            reports.expect(number - len(reports.refused))
             self._work.set()
         return number
 
@@ -242,7 +266,7 @@ class ProducerSession:
                 seen, since = self.reports, now
                 self._give_room()
             elif now - since >= self._timeout:
-                self.end(self._silent())
+                self._end_silent()
         self._producer = None
         self._give_room()
         self._drain(producer)
@@ -252,7 +276,7 @@ class ProducerSession:
         """Serve the reports of everything unconfirmed; wait for what is on its way if the broker ended it: some of it
         may be stored."""
         deadline = time.monotonic() + self._timeout
-        is_answered = (self.only_order or self._is_rejected) and not self._is_silent
+        is_answered = (self.only_order or self._is_rejected) and not self.is_silent
         producer.purge(in_queue=True, in_flight=not is_answered)
         while len(producer):
             self._poll(producer, _POLL)
@@ -303,9 +327,14 @@ class ProducerSession:
         failure = UnavailableError(f"the producer for Kafka at {self._endpoint} ended: {reason_of(error)}")
         self.end(failure, only_order=only_order, is_rejected=is_rejected)
 
-    def _silent(self) -> UnavailableError:
+    def _end_silent(self) -> None:
         why = f": {self._last_error}" if self._last_error else ""
-        return UnavailableError(f"Kafka at {self._endpoint} confirmed nothing for {self._timeout:g} s{why}")
+        if self.failure is None:
+            self.is_silent = True
+        self.end(
+            UnavailableError(f"Kafka at {self._endpoint} confirmed nothing for {self._timeout:g} s{why}"),
+            only_order=True,
+        )
 
 
 def _wake(waiting: Iterable[asyncio.Future[None]]) -> None:

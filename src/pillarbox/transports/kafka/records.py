@@ -31,6 +31,9 @@ DUE = "pillarbox-due"
 ORIGINAL = "pillarbox-original"
 """Topic, partition and offset of a message that could not be copied as a whole."""
 
+ANY_PARTITION = -1
+"""The client chooses: by the key, if there is one."""
+
 Header = tuple[str, bytes | None]
 
 _MAX_REASON_BYTES = 1000
@@ -49,6 +52,7 @@ class Record(NamedTuple):
     key: str | bytes | None
     value: bytes
     headers: Mapping[str, str] | Sequence[Header]
+    partition: int = ANY_PARTITION
 
 
 _record: Callable[[Iterable[Any]], Record] = partial(cast(Any, tuple).__new__, Record)
@@ -72,7 +76,7 @@ def record_of(position: int, topic: str, outgoing: Outgoing) -> Record:
         raise PermanentError(
             f"event {message.event_id} cannot be sent to Kafka: the name of a header contains a NUL; rename it"
         )
-    return _record((position, topic, key, body, headers))
+    return _record((position, topic, key, body, headers, ANY_PARTITION))
 
 
 def headers_of(message: Any) -> list[Header]:

@@ -132,11 +132,10 @@ class KafkaSource:
 
     async def _put(self, record: Record) -> None:
         producer = await self._connected()
-        refused: dict[int, PermanentError] = {}
-        errors = await producer.produce([record], refused)
-        for error in refused.values():
+        reports = await producer.produce([record])
+        for error in reports.refused.values():
             raise error
-        for reported in errors.values():
+        for reported in reports.errors.values():
             if reported.code() in REFUSED:
                 raise PermanentError(f"Kafka at {self._endpoint} refuses it: {reason_of(reported)}")
             raise producer.failure or UnavailableError(f"Kafka at {self._endpoint}: {reason_of(reported)}")

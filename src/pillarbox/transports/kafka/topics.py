@@ -34,6 +34,8 @@ class Topics:
         self._options = options
         self._timeout = timeout
         self._missing: dict[str, tuple[float, UnavailableError]] = {}
+        self.partitions: dict[str, int] = {}
+        """How many each topic had when it was last described."""
 
     def known_missing(self, topics: Iterable[str]) -> dict[str, UnavailableError]:
         """Those of the topics that could not be sent to a moment ago."""
@@ -43,8 +45,11 @@ class Topics:
 
     def describe(self, client: Any, topic: str) -> KafkaError | None:
         """What a broker says of a topic; None: it exists. Blocks. Raises KafkaException if no broker responds."""
-        found: KafkaError | None = client.list_topics(topic, timeout=self._timeout).topics[topic].error
-        return found
+        found = client.list_topics(topic, timeout=self._timeout).topics[topic]
+        error: KafkaError | None = found.error
+        if error is None:
+            self.partitions[topic] = len(found.partitions)
+        return error
 
     def missing(self, client: Producer, topics: Iterable[str]) -> dict[str, UnavailableError]:
         """Why topics cannot be sent to; creates what is missing with `declare`. Blocks. Raises KafkaException."""

@@ -1,5 +1,7 @@
 """Kafka as a transport: connects on demand, produces whole batches in order, returns one result per message.
 
+A partition that confirms nothing while others do is left out, see `partitions.py`.
+
 Nothing reconnects in the background for longer than `send_timeout`: a producer that confirms nothing for that long
 ends, everything unconfirmed fails with it, and the next `send` opens a new one.
 
@@ -16,8 +18,8 @@ from dataclasses import asdict
 from typing import Any
 
 from pillarbox.core.clock import Duration
-from pillarbox.core.errors import NackedError, PermanentError, SendError, UnavailableError
-from pillarbox.core.transport import Address, Outgoing, Pace, SendResult
+from pillarbox.core.errors import PermanentError, UnavailableError
+from pillarbox.core.transport import Address, Outgoing, Pace
 from pillarbox.settings.shared import SEND_TIMEOUT
 from pillarbox.settings.tls import TlsOptions
 from pillarbox.transports.kafka.driver import (
@@ -25,13 +27,16 @@ from pillarbox.transports.kafka.driver import (
     COLLATERAL,
     FORBIDDEN,
     REFUSED,
+    TIMED_OUT,
     UNKNOWN_TOPIC,
     KafkaError,
     reason_of,
 )
+from pillarbox.transports.kafka.partitions import Silent, SilentPartitions
 from pillarbox.transports.kafka.plugin import KafkaAddress, KafkaEndpoint, KafkaOptions, SaslMechanism, positive
 from pillarbox.transports.kafka.producer import ProducerSession
-from pillarbox.transports.kafka.records import Record, record_of
+from pillarbox.transports.kafka.records import Record
+from pillarbox.transports.kafka.results import Results, fail, of_topic, records_of, without_keys_of
 from pillarbox.transports.kafka.topics import Topics
 
 BATCH = 500
@@ -40,8 +45,6 @@ BATCH_BYTES = 1024 * 1024
 """Bytes in one batch: on a slow link, confirmed messages are settled before the rest has left."""
 _NEVER = UnavailableError("the broker never confirmed the message; it is sent again")
 _CLOSED = "the Kafka transport is closed; open a new one"
-
-Results = list[SendResult]
 
 
 class KafkaTransport:
@@ -83,6 +86,7 @@ class KafkaTransport:
         self._timeout = positive("send_timeout", send_timeout)
         self._topics = Topics(self._endpoint, options, positive("connect_timeout", connect_timeout))
         self._connect_timeout = positive("connect_timeout", connect_timeout)
+        self._silent = SilentPartitions(self._endpoint, self._topics, self._timeout)
         self._window = window
         self._pace = Pace(
             batch_size=min(BATCH, window), concurrency=2, in_order=True, bytes=BATCH_BYTES, progress=self._progress
@@ -108,7 +112,7 @@ class KafkaTransport:
         """Produce everything at once and wait for the reports. Raises UnavailableError once closed."""
         self._check_open()
         results: Results = [_NEVER] * len(batch)
-        pending = _records(batch, results)
+        pending = records_of(batch, results)
         search = False
         while pending:
             try:
@@ -118,10 +122,10 @@ class KafkaTransport:
                 else:
                     session = await self._session()
                     pending = await self._with_topics(session, pending, batch, results)
-                    pending, search = await self._produce(session, pending, batch, results)
+                    pending, search = await self._produce_apart(session, pending, batch, results)
             except UnavailableError as error:
                 # The rest must not go over a new producer: it would overtake unconfirmed messages of its keys.
-                _fail(pending, error, results)
+                fail(pending, error, results)
                 break
         return results
 
@@ -172,15 +176,59 @@ class KafkaTransport:
         session.topics |= unseen - errors.keys()
         for record in records:
             if (error := errors.get(record.topic)) is not None:
-                results[record.position] = _of_topic(batch[record.position], error)
+                results[record.position] = of_topic(batch[record.position], error)
         return [record for record in records if record.topic not in errors]
 
-    async def _produce(
+    async def _produce_apart(
         self, session: ProducerSession, records: Sequence[Record], batch: Sequence[Outgoing], results: Results
     ) -> tuple[list[Record], bool]:
-        """Produce; returns what has no result yet, and whether the culprit of a refused request must be found."""
-        permanent: dict[int, PermanentError] = {}
-        errors = await session.produce(records, permanent)
+        """As `_produce`; messages to silent partitions are deferred, or sent over a producer of their own."""
+        others, silent = self._silent.split(records) if self._silent else (records, [])
+        if not silent:
+            return await self._produce(session, others, batch, results)
+        with self._silent.checking() as now:
+            if not now:
+                for record, partition in silent:
+                    results[record.position] = self._silent.error(partition, batch[record.position])
+                return await self._produce(session, others, batch, results)
+            (left, search), (more, search_more) = await asyncio.gather(
+                self._produce(session, others, batch, results), self._check(silent, batch, results)
+            )
+            return sorted([*left, *more], key=lambda record: record.position), search or search_more
+
+    async def _check(self, silent: Silent, batch: Sequence[Outgoing], results: Results) -> tuple[list[Record], bool]:
+        """As `_produce`; what is still not confirmed is deferred."""
+        try:
+            session = self._opened()
+        except UnavailableError as error:
+            fail([record for record, _ in silent], error, results)
+            return [], False
+        try:
+            left, search = await self._produce(session, [record for record, _ in silent], batch, results, checked=True)
+        finally:
+            await self._discard(session, UnavailableError("ended"))
+        for record, partition in silent:
+            if results[record.position] is None or isinstance(results[record.position], PermanentError):
+                self._silent.responds(partition)
+        return left, search
+
+    async def _produce(
+        self,
+        session: ProducerSession,
+        records: Sequence[Record],
+        batch: Sequence[Outgoing],
+        results: Results,
+        *,
+        checked: bool = False,
+    ) -> tuple[list[Record], bool]:
+        """Produce; returns what has no result yet, and whether the culprit of a refused request must be found.
+
+        `checked`: the messages are for partitions that were silent before.
+        """
+        if not records:
+            return [], False
+        reports = await session.produce(records)
+        errors, permanent = reports.errors, reports.refused
         if not errors and not permanent:
             for record in records:
                 results[record[0]] = None
@@ -192,6 +240,7 @@ class KafkaTransport:
         is_collateral = any(error.code() in collateral for error in errors.values())
         ended_for_order = is_collateral and await session.ended_for_order()
         failure: UnavailableError | None = None
+        alone: list[Record] = []
         for record in records:
             position = record.position
             error = errors.get(position)
@@ -201,25 +250,36 @@ class KafkaTransport:
                 results[position] = None
             elif error.code() in FORBIDDEN:
                 unusable.setdefault(record.topic, self._topics.forbidden(record.topic, error))
-                results[position] = _of_topic(batch[position], unusable[record.topic])
+                results[position] = of_topic(batch[position], unusable[record.topic])
             elif error.code() in UNKNOWN_TOPIC:
                 unusable.setdefault(record.topic, self._topics.unknown(record.topic))
-                results[position] = _of_topic(batch[position], unusable[record.topic])
+                results[position] = of_topic(batch[position], unusable[record.topic])
             elif error.code() in REFUSED:
                 refused = True
                 pending.append(record)
             elif error.code() in collateral and ended_for_order:
                 pending.append(record)
+            elif error.code() == TIMED_OUT and session.is_alone(position, reports, known=checked):
+                alone.append(record)
             else:
                 failure = session.failure or UnavailableError(f"Kafka failed: {reason_of(error)}")
                 results[position] = failure
+        for record in alone:
+            self._silent.add(reports.partitions[record.position])
+        for record in alone:
+            results[record.position] = self._silent.error(reports.partitions[record.position], batch[record.position])
         if failure is not None:
+            if session.is_silent:
+                self._silent.add_unclear(reports.partitions.values())
             # What comes behind a message that may be unsent must not overtake it.
-            _fail(pending, failure, results)
+            fail(pending, failure, results)
             return [], False
+        if alone:
+            # Some may not have been in the queue of the producer yet.
+            pending = without_keys_of(alone, pending, results)
         for record in pending:
             if record.topic in unusable:
-                results[record.position] = _of_topic(batch[record.position], unusable[record.topic])
+                results[record.position] = of_topic(batch[record.position], unusable[record.topic])
         pending = [record for record in pending if record.topic not in unusable]
         if len(records) == 1 and refused:
             [record] = pending
@@ -241,7 +301,7 @@ class KafkaTransport:
                 for number, record in enumerate(records, 1):
                     left, _ = await self._produce(session, [record], batch, results)
                     if isinstance(error := results[record.position], UnavailableError) and not left:
-                        _fail(records[number:], error, results)  # they must not overtake it
+                        fail(records[number:], error, results)  # they must not overtake it
                         return []
                     if session.failure is not None:
                         return [*left, *records[number:]]
@@ -262,32 +322,3 @@ class KafkaTransport:
 
     def _progress(self) -> object:
         return self._reports + sum(session.reports for session in self._open)
-
-
-def _records(batch: Sequence[Outgoing], results: Results) -> list[Record]:
-    """The messages with their topics; sets the results of those that cannot be sent."""
-    records: list[Record] = []
-    for position, outgoing in enumerate(batch):
-        address = outgoing[1]
-        if not isinstance(address, KafkaAddress):
-            results[position] = UnavailableError(f"{address!r} is not an address of Kafka; use KafkaTransport.to(…)")
-            continue
-        try:
-            topic = address.fixed_topic or address.topic_for(outgoing.message)
-            records.append(record_of(position, topic, outgoing))
-        except PermanentError as refusal:
-            results[position] = refusal
-    return records
-
-
-def _of_topic(outgoing: Outgoing, error: UnavailableError) -> UnavailableError:
-    """The error of a message whose topic cannot be used. If the destination has one topic for each of several events,
-    the others are available: then it is an error of this message, which is deferred by itself."""
-    address = outgoing.address
-    is_only_topic = isinstance(address, KafkaAddress) and address.fixed_topic is not None
-    return error if is_only_topic else NackedError(str(error))
-
-
-def _fail(records: Sequence[Record], error: SendError, results: Results) -> None:
-    for record in records:
-        results[record.position] = error

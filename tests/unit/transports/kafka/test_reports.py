@@ -30,6 +30,19 @@ FOLLOW_UPS = [
 ]
 
 
+class Reported:
+    """A message as reports have it."""
+
+    def topic(self) -> str:
+        return TOPIC
+
+    def partition(self) -> int:
+        return 0
+
+
+REPORTED = Reported()
+
+
 class ReportingSession(ProducerSession):
     """Reports these codes by position instead of sending; 0: stored."""
 
@@ -39,11 +52,11 @@ class ReportingSession(ProducerSession):
         self._stored = stored
         self.topics.add(TOPIC)
 
-    async def _enqueue(self, records: Sequence[Record], reports: Reports, _: dict[int, PermanentError]) -> int:
+    async def _enqueue(self, records: Sequence[Record], reports: Reports) -> int:
         own = {record.position for record in records}
         for position, code in self._codes.items():
             if position in own:
-                reports.report(position, KafkaError(code) if code else None, cast(Any, None))
+                reports.report(position, KafkaError(code) if code else None, cast(Any, REPORTED))
                 self._stored += [] if code else [position]
         reports.expect(len(own))
         return len(records)
