@@ -257,20 +257,13 @@ class NatsConnection:
 
     def _on_refused(self, text: str) -> None:
         """The text has the subject that the server refuses, in lower case."""
+        reason = f"NATS at {self.server} refuses: {text}; grant the permission"
         if "for subscription to" in text:  # no reply and no message would ever arrive
-            self.abort(
-                UnavailableError(
-                    f"NATS at {self.server} refuses: {text}; grant the permission to subscribe to _INBOX.>"
-                )
-            )
+            self.abort(UnavailableError(f"{reason} to subscribe to _INBOX.>"))
             return
         for answered, subject in self._waiting.items():
             if f'"{subject}"' in text and not answered.done():
-                answered.set_exception(
-                    UnavailableError(
-                        f"NATS at {self.server} refuses: {text}; grant the permission, or set declare = false"
-                    )
-                )
+                answered.set_exception(UnavailableError(f"{reason}, or set declare = false"))
         for listener in list(self.listeners):
             listener.on_refused(text)
 
