@@ -16,7 +16,7 @@ from tests.servers.kafka import GROUP_SETTINGS, KafkaServer
 class KafkaSourceHarness(SourceHarness):
     """A topic of one partition for one test; plain clients write to it and read its dead letters."""
 
-    capabilities = SourceCapabilities(outages=KafkaServer.is_mock, competing=False, counts_crashes=False)
+    capabilities = SourceCapabilities(outages=KafkaServer.is_mock, competing=False)
     secrets = ("s3cret",)
 
     def __init__(self, server: KafkaServer, timeout: str) -> None:

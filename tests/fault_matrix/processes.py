@@ -1,8 +1,7 @@
 """Faults of the processes of Pillarbox: relays, consumers and handlers."""
 
-from tests.fault_matrix.cells import Row, Section, missing, not_applicable, shown
+from tests.fault_matrix.cells import Row, Section, not_applicable, shown
 
-_NO_DELIVERIES = missing("it blocks its partition, because Kafka counts no deliveries")
 _A_RELAY = not_applicable("a fault between relay and database; the transport is RabbitMQ")
 
 PROCESSES = Section(
@@ -230,7 +229,9 @@ PROCESSES = Section(
             rabbitmq=shown(
                 "integration/consume/test_crashes.py::test_a_message_that_crashes_its_consumer_is_dead_lettered"
             ),
-            kafka=_NO_DELIVERIES,
+            kafka=shown(
+                "extremes/processes/test_consumers.py::test_a_message_that_kills_its_consumer_is_dead_lettered[kafka]",
+            ),
             nats=shown(
                 "extremes/processes/test_consumers.py::test_a_message_that_kills_its_consumer_is_dead_lettered[nats]",
             ),

@@ -151,7 +151,7 @@ def test_a_crash_before_the_commit_is_rolled_back_and_handled_again(
     assert shop.effects() == ["a"]
 
 
-@pytest.mark.parametrize("engine", ["nats", "redis"])
+@pytest.mark.parametrize("engine", ["kafka", "nats", "redis"])
 def test_a_message_that_kills_its_consumer_is_dead_lettered(make_shop: MakeShop, engine: str) -> None:
     shop = make_shop(engine, "postgres")
     shop.send("poison", *OTHERS)
@@ -172,7 +172,9 @@ def test_a_message_that_kills_its_consumer_is_dead_lettered(make_shop: MakeShop,
     # Twice among others, five times alone.
     assert 7 <= kills <= 9
     assert shop.effects() == sorted(OTHERS)
-    if engine == "nats":
+    if engine == "kafka":
+        dead = topics.ids(topics.read_all(shop.server.bootstrap, f"{shop.queue}.billing.dlq"))
+    elif engine == "nats":
         dead = asyncio.run(stored_ids(shop.server.url(), f"{shop.queue}_billing_dlq"))
     else:
         dead = entry_ids(shop.server, f"{shop.queue}.dlq")

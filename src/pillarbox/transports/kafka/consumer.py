@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from pillarbox.core.errors import UnavailableError
+from pillarbox.transports.kafka.crashes import CrashCounts
 from pillarbox.transports.kafka.driver import (
     ALL_BROKERS_DOWN,
     FORBIDDEN,
@@ -31,7 +32,7 @@ from pillarbox.transports.kafka.driver import (
     error_of,
     reason_of,
 )
-from pillarbox.transports.kafka.offsets import Assignment, PartitionMessages, PartitionName, Received
+from pillarbox.transports.kafka.offsets import Assignment, Commit, PartitionMessages, PartitionName, Received
 from pillarbox.transports.kafka.plugin import KafkaEndpoint
 from pillarbox.transports.kafka.records import due_of, headers_of
 
@@ -48,6 +49,8 @@ _SETTINGS: Mapping[str, Any] = {
 }
 _POLL = 0.2
 """Seconds after which the thread does what else there is to do."""
+_POLL_FOR_COMMIT = 0.01
+"""The same while a message waits for a commit: nothing ends the wait when that is confirmed."""
 _BUSY = 1.0
 """Seconds without room for another message after which partitions are paused: to pause discards what was fetched."""
 _COMMIT = 0.5
@@ -85,6 +88,7 @@ class KafkaConsumerSession:
         self._paused: set[PartitionName] = set()
         self._full_since: float | None = None
         self._committed_at = 0.0
+        self._commit_now = False
         self._rewind = False
         self._closing = False
         self._reachable = True
@@ -118,10 +122,10 @@ class KafkaConsumerSession:
                     return message
             await self._arrived.wait()
 
-    def acknowledge(self, message: Received) -> None:
+    def acknowledge(self, message: Received, *, rejected: bool = False) -> None:
         """Let the offset of the message be committed. Raises UnavailableError if it is delivered again."""
         with self._lock:
-            if self.failure is not None or not self._messages.acknowledge(message):
+            if self.failure is not None or not self._messages.acknowledge(message, rejected=rejected):
                 raise UnavailableError(
                     f"the message can no longer be acknowledged: {self.failure or 'its partition was revoked'}; "
                     "it is delivered again"
@@ -154,13 +158,17 @@ class KafkaConsumerSession:
             if self.failure is None:
                 self.failure = failure
                 self._reachable = reachable
-                self._restart_assignments()
+                self._messages.restart()
         self._wake()
 
     async def aclose(self, bound: float) -> None:
         """Commit what was acknowledged and leave the group; waits at most `bound` seconds for it."""
-        self.fail(UnavailableError("the source is closed"), reachable=True)
-        self._closing = True
+        with self._lock:
+            self._closing = True
+            if self.failure is None:
+                self._messages.leave()
+                self.failure = UnavailableError("the source is closed")
+        self._wake()
         self._something_to_do.set()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), bound)
@@ -197,13 +205,22 @@ class KafkaConsumerSession:
                 self._rewind = False
         with self._lock:
             released = self._messages.release(wall)
-            stopped = self.failure is not None or self._messages.full
+            if isolated := self._messages.isolate():
+                self._commit_now = True
+            waits_for_commit = self._messages.awaits_commit
+            stopped = self.failure is not None or self._messages.full or self._messages.alone_in_flight
             due = self._messages.next_due
-        if released:
+        if released or isolated:
             self._wake()
-        self._pause(stopped, now)
+        self._pause(stopped, now, at_once=waits_for_commit)
+        if self._commit_now or now - self._committed_at >= _COMMIT:
+            self._commit_now = False
+            self._committed_at = now
+            self._commit(wait=False)
         wait = _POLL if due is None else min(_POLL, max(0.0, due - wall))
-        if stopped:
+        if waits_for_commit:
+            wait = min(wait, _POLL_FOR_COMMIT)
+        elif stopped:
             self._something_to_do.wait(_POLL)
             self._something_to_do.clear()
             if self._full_since is None or now - self._full_since < _BUSY:
@@ -211,9 +228,6 @@ class KafkaConsumerSession:
             wait = 0
         if (message := self._consumer.poll(wait)) is not None:
             self._receive(message)
-        if now - self._committed_at >= _COMMIT:
-            self._committed_at = now
-            self._commit(wait=False)
 
     def _receive(self, message: Message) -> None:
         if (error := message.error()) is not None:
@@ -230,20 +244,24 @@ class KafkaConsumerSession:
                 assignment.skip(message.offset() or 0)
                 return
             received = Received(assignment, message.offset() or 0, message.key(), message.value(), headers)
+            self._commit_now |= not assignment.waiting and not assignment.marked
             is_ready = self._messages.receive(received, due=due, now=time.time())
         if is_ready:
             self._wake()
 
-    def _pause(self, stopped: bool, now: float) -> None:
-        """Pause partitions that must not deliver, and resume the others."""
+    def _pause(self, stopped: bool, now: float, *, at_once: bool) -> None:
+        """Pause partitions that must not deliver, and resume the others; `at_once`: also if it may be for a moment."""
         self._full_since = (self._full_since or now) if stopped else None
-        everything = self._full_since is not None and now - self._full_since >= _BUSY
+        busy = self._full_since is not None and now - self._full_since >= _BUSY
         with self._lock:
             names = set(self._messages.assignments)
+            everything = busy or (stopped and at_once) or self._messages.in_quarantine
+            unmarked = set(self._messages.unmarked)
             full = self._messages.held >= _MAX_HELD or self._messages.held_bytes >= _MAX_HELD_BYTES
             some = self._messages.held > _MAX_HELD // 2 or self._messages.held_bytes > _MAX_HELD_BYTES // 2
         retries = {name for name in names if name[0] == self._retry_topic}
         wanted = names if everything else retries if full or (some and retries & self._paused) else set[PartitionName]()
+        wanted |= unmarked
         self._paused &= names
         pausing, resuming = wanted - self._paused, self._paused - wanted
         self._paused |= pausing  # also if the call fails, which may have paused some
@@ -257,9 +275,11 @@ class KafkaConsumerSession:
     def _commit(self, *, wait: bool, assignments: Iterable[Assignment] | None = None) -> None:
         with self._lock:
             ours = list(self._messages.assignments.values() if assignments is None else assignments)
-            offsets = [TopicPartition(*one.name, position) for one in ours if (position := one.to_commit) is not None]
+            offsets: list[TopicPartition] = []
             for one in ours:
-                one.committed = one.position
+                if (wanted := one.to_commit) is not None:
+                    one.committed = wanted
+                    offsets.append(TopicPartition(*one.name, *wanted))
         if not offsets:
             return
         commit: Callable[..., object] = self._consumer.commit
@@ -267,12 +287,23 @@ class KafkaConsumerSession:
             commit(offsets=offsets, asynchronous=not wait)
 
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
-        """Called in the thread: commit again what was not committed."""
+        """Called in the thread: deliver what waited for this, and commit again what was not committed."""
+        ready, refused = False, None
         with self._lock:
+            waits = self._messages.awaits_commit
             for one in partitions:
-                assignment = self._messages.assignments.get((one.topic, one.partition))
-                if assignment is not None and (error is not None or one.error is not None):
+                name = (one.topic, one.partition)
+                if (failed := error or one.error) is None:
+                    ready |= self._messages.note_commit(name, Commit(one.offset, one.metadata or ""), now=time.time())
+                elif (assignment := self._messages.assignments.get(name)) is not None:
                     assignment.committed = None
+                    refused = failed
+        if ready:
+            self._wake()
+        if refused is not None:
+            level = logging.WARNING if waits else logging.DEBUG
+            _log.log(level, "Kafka at %s committed no offset: %s", self._endpoint, reason_of(refused))
+            self._refused(refused)
 
     def _seek(self) -> bool:
         """Read every partition again from its first unacknowledged message; False: not yet possible."""
@@ -286,37 +317,39 @@ class KafkaConsumerSession:
             return False
         return True
 
-    def _restart_assignments(self) -> None:
-        """Void everything in flight; the partitions stay assigned."""
-        for ended in self._messages.end(list(self._messages.assignments)):
-            self._messages.assign([ended.name], start=ended.position, committed=ended.committed)
-
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        names = {(one.topic, one.partition) for one in partitions}
-        starts = self._first_offsets(consumer, partitions) if self._start == "latest" else {}
-        # librdkafka keeps the pause of a partition that was lost and is assigned again: the next turn resumes it.
-        self._paused |= names
-        with self._lock:
-            for name in names:
-                self._messages.assign([name], start=starts.get(name))
-
-    def _first_offsets(self, consumer: Consumer, partitions: list[TopicPartition]) -> dict[PartitionName, int]:
-        """Assign the partitions of a group that begins at the end of its topic; returns where uncommitted ones begin,
-        which is committed: else a message that arrives before the first commit is skipped if the group rebalances.
-        Messages to retry are the group's own: their topic is read from its beginning."""
-        starts: dict[PartitionName, int] = {}
+        if not partitions:
+            return
         places = consumer.committed(partitions, timeout=self._timeout)
-        for place in places:
-            if place.offset < 0:
-                low, high = consumer.get_watermark_offsets(place, timeout=self._timeout)
-                place.offset = low if place.topic == self._retry_topic else high
-                starts[place.topic, place.partition] = place.offset
+        known = {(one.topic, one.partition): CrashCounts.parse(one.metadata) for one in places if one.offset >= 0}
+        if self._start == "latest":
+            self._begin_at_the_end(consumer, [one for one in places if one.offset < 0])
         consumer.incremental_assign(places)
-        return starts
+        consumer.resume(places)  # librdkafka keeps the pause of a partition that was lost and is assigned again
+        with self._lock:
+            for one in places:
+                name = (one.topic, one.partition)
+                counts = known.get(name)
+                self._paused.discard(name)
+                self._messages.assign(
+                    name,
+                    start=one.offset if one.offset >= 0 else None,
+                    committed=None if counts is None else Commit(one.offset, str(counts)),
+                    counts=counts,
+                )
+
+    def _begin_at_the_end(self, consumer: Consumer, places: Iterable[TopicPartition]) -> None:
+        """Set where uncommitted partitions begin of a group that begins at the end of its topic. That is committed: if
+        not, a message that arrives before the first commit would be skipped if the group rebalances. Messages to retry
+        are the group's own: their topic is read from its beginning."""
+        for place in places:
+            low, high = consumer.get_watermark_offsets(place, timeout=self._timeout)
+            place.offset = low if place.topic == self._retry_topic else high
 
     def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        names = [(one.topic, one.partition) for one in partitions]
         with self._lock:
-            ended = self._messages.end((one.topic, one.partition) for one in partitions)
+            ended = self._messages.end(names) if self._closing else self._messages.revoke(names)
             reachable = self._reachable
         if reachable:
             self._commit(wait=True, assignments=ended)

@@ -3,8 +3,6 @@
 A group commits offsets, not single messages. So a message that fails moves to another topic before its offset counts as
 processed: to `TOPIC.GROUP.retry`, which the consumers of the group read, too, and hold each message of until it is due;
 or to `TOPIC.GROUP.dlq`. Each group has its own, because each has its own failures.
-
-Kafka counts no deliveries, so nothing is quarantined: a message that crashes its consumers is delivered again.
 """
 
 from __future__ import annotations
@@ -207,11 +205,11 @@ class KafkaDelivery:
 
     @property
     def quarantined(self) -> bool:
-        return False
+        return self._message.crashes is not None
 
     @property
     def crashes(self) -> int:
-        return 0
+        return self._message.crashes or 0
 
     async def ack(self) -> None:
         self._session.acknowledge(self._message)
@@ -233,7 +231,7 @@ class KafkaDelivery:
         except PermanentError:  # the original stays in its topic as long as that keeps messages
             (topic, partition), offset = self._message.assignment.name, self._message.offset
             await self._move(without_body(record, f"{topic}/{partition}/{offset}"), refusable=False)
-        await self.ack()
+        self._session.acknowledge(self._message, rejected=True)
 
     async def _move(self, record: Record, *, refusable: bool = True) -> None:
         await self._source.move(record, self._session, self._message, refusable=refusable)

@@ -2,7 +2,7 @@
 
 import random
 
-from pillarbox.transports.kafka.offsets import Assignment, PartitionMessages, Received
+from pillarbox.transports.kafka.offsets import Assignment, Commit, PartitionMessages, Received
 
 NAME = ("orders", 0)
 
@@ -36,8 +36,8 @@ def test_an_offset_is_committed_once() -> None:
     assignment = Assignment(NAME)
     assignment.receive(5)
     assignment.acknowledge(5)
-    assert assignment.to_commit == 6
-    assignment.committed = 6
+    assert assignment.to_commit == Commit(6, "pillarbox starts=1")
+    assignment.committed = assignment.to_commit
     assert assignment.to_commit is None
 
 
@@ -53,7 +53,8 @@ def test_a_partition_is_read_again_from_what_was_skipped_first() -> None:
 
 def test_an_ended_assignment_takes_its_messages_along() -> None:
     messages = PartitionMessages(prefetch=3)
-    messages.assign([NAME])
+    messages.assign(NAME)
+    messages.assignments[NAME].marked = True
     received(messages, 0)
     received(messages, 1)
     held = received(messages, 2, due=100.0)
@@ -68,7 +69,8 @@ def test_an_ended_assignment_takes_its_messages_along() -> None:
 
 def test_held_messages_become_ready_by_their_due_time_as_far_as_there_is_room() -> None:
     messages = PartitionMessages(prefetch=2)
-    messages.assign([NAME])
+    messages.assign(NAME)
+    messages.assignments[NAME].marked = True
     for offset, due in enumerate([30.0, 10.0, 20.0]):
         received(messages, offset, due=due)
     assert messages.next_due == 10.0
@@ -87,7 +89,8 @@ def test_held_messages_become_ready_by_their_due_time_as_far_as_there_is_room() 
 
 def test_a_message_held_in_its_place_returns_although_there_is_no_other_place() -> None:
     messages = PartitionMessages(1)
-    messages.assign([NAME])
+    messages.assign(NAME)
+    messages.assignments[NAME].marked = True
     received(messages, 0)
     message = messages.take()
     assert message is not None
@@ -102,7 +105,8 @@ def test_a_message_held_in_its_place_returns_although_there_is_no_other_place() 
 
 def test_a_message_of_a_lost_partition_is_not_held() -> None:
     messages = PartitionMessages(1)
-    messages.assign([NAME])
+    messages.assign(NAME)
+    messages.assignments[NAME].marked = True
     message = received(messages, 0)
     messages.end([NAME])
     assert not messages.hold(message, due=5.0)
@@ -110,7 +114,8 @@ def test_a_message_of_a_lost_partition_is_not_held() -> None:
 
 def test_a_wall_clock_that_jumps_shifts_retries_by_as_much_and_loses_none() -> None:
     messages = PartitionMessages(prefetch=2)
-    messages.assign([NAME])
+    messages.assign(NAME)
+    messages.assignments[NAME].marked = True
     received(messages, 0, due=7_200.0, now=0.0)
     assert not messages.release(3_599.0)
     received(messages, 1, due=10.0, now=0.0)

@@ -11,7 +11,6 @@ _REASONS = {
     "survives_restart": "this source has no server that could be restarted",
     "outages": "the connection of this source cannot be interrupted",
     "competing": "consumers of this source receive whole partitions",
-    "counts_crashes": "the broker of this source does not count deliveries",
 }
 
 

@@ -35,8 +35,6 @@ class SourceCapabilities:
     """The connection can be cut: `cut` and `heal`."""
     competing: bool = True
     """Consumers share the messages of a queue one by one; otherwise each receives those of its own partitions."""
-    counts_crashes: bool = True
-    """A message that was in flight when its consumers crashed is delivered in quarantine, with their number."""
 
 
 class SourceHarness(ABC):
