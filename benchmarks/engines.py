@@ -15,7 +15,7 @@ import nats
 import redis.asyncio
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from benchmarks.broker import Queues, raw_rate
+from benchmarks.broker import WINDOW, Queues, raw_publisher
 from benchmarks.events import payload
 from benchmarks.processes import Worker, workers
 from tests.servers.kafka import KafkaServer
@@ -38,6 +38,22 @@ class Raw(NamedTuple):
     """µs per message of the client."""
 
 
+class Timer:
+    """Measures a client that is connected and has published a first message."""
+
+    def __init__(self) -> None:
+        self._began = (0.0, 0.0)
+        self.measured = Raw(0.0, 0.0)
+
+    def start(self) -> None:
+        self._began = time.perf_counter(), time.process_time()
+
+    def stop(self, messages: int) -> None:
+        """That many were confirmed since the start."""
+        seconds, cpu = time.perf_counter() - self._began[0], time.process_time() - self._began[1]
+        self.measured = Raw(messages / seconds, cpu / messages * 1e6)
+
+
 class EngineUnderTest(ABC):
     """A server with an empty topic, stream or queue called `name`, a new one for each sample."""
 
@@ -56,16 +72,17 @@ class EngineUnderTest(ABC):
 
     def raw(self, messages: int) -> Raw:
         """Publish with the client alone."""
-        cpu, began = time.process_time(), time.perf_counter()
-        self.publish(messages)
-        seconds, used = time.perf_counter() - began, time.process_time() - cpu
+        timer = Timer()
+        self.publish(messages, timer)
         assert (found := self.arrived()) == messages, f"{self.kind}: {found} of {messages} messages arrived"
-        return Raw(messages / seconds, used / messages * 1e6)
+        return timer.measured
 
     @abstractmethod
     def create(self) -> None: ...
     @abstractmethod
-    def publish(self, messages: int) -> None: ...
+    def publish(self, messages: int, timer: Timer) -> None:
+        """Connect and publish; time all messages but the first or the first batch."""
+
     @abstractmethod
     def arrived(self) -> int: ...
 
@@ -83,8 +100,14 @@ class RabbitMQ(EngineUnderTest):
     def create(self) -> None:
         self._queues.make(self.name, "quorum")
 
-    def publish(self, messages: int) -> None:
-        raw_rate(self._port, self.name, messages)
+    def publish(self, messages: int, timer: Timer) -> None:
+        windows = messages // WINDOW
+        with raw_publisher(self._port, self.name) as publisher:
+            publisher.publish()
+            timer.start()
+            for _ in range(windows - 1):
+                publisher.publish()
+            timer.stop((windows - 1) * WINDOW)
 
     def arrived(self) -> int:
         return self._queues.depth(self.name)
@@ -103,28 +126,29 @@ class Kafka(EngineUnderTest):
     def create(self) -> None:
         self._server.create_topic(self.name, self.PARTITIONS)
 
-    def publish(self, messages: int) -> None:
+    def publish(self, messages: int, timer: Timer) -> None:
         producer = Producer({"bootstrap.servers": self._server.bootstrap, "enable.idempotence": True, "linger.ms": 5})
-        confirmed = threading.Semaphore(0)
+        confirmed = 0
 
         def report(error: object, _: object) -> None:
+            nonlocal confirmed
             assert error is None, error
-            confirmed.release()
-
-        ended = threading.Event()
+            confirmed += 1
 
         def poll() -> None:
-            while not ended.is_set():
+            while confirmed < messages:
                 producer.poll(0.05)
 
+        # The first one waits half a second for a producer id.
+        producer.produce(self.name, payload(1), "ORDER:1", on_delivery=report)
+        producer.flush()
+        timer.start()
         thread = threading.Thread(target=poll)
         thread.start()
-        for number in range(1, messages + 1):
+        for number in range(2, messages + 1):
             producer.produce(self.name, payload(number), f"ORDER:{number % 20_000}", on_delivery=report)
-        for _ in range(messages):
-            confirmed.acquire()
-        ended.set()
         thread.join()
+        timer.stop(messages - 1)
 
     def arrived(self) -> int:
         """By offsets: the mock cluster keeps only the end of a partition."""
@@ -154,12 +178,14 @@ class Nats(EngineUnderTest):
         await client.jetstream().add_stream(name=self.name, subjects=[self.name])
         await client.close()
 
-    def publish(self, messages: int) -> None:
-        asyncio.run(self._publish(messages))
+    def publish(self, messages: int, timer: Timer) -> None:
+        asyncio.run(self._publish(messages, timer))
 
-    async def _publish(self, messages: int) -> None:
+    async def _publish(self, messages: int, timer: Timer) -> None:
         client = await nats.connect(self.url)
-        done, left = asyncio.Event(), messages
+        await client.jetstream().publish(self.name, payload(1))
+        timer.start()
+        done, left = asyncio.Event(), messages - 1
 
         async def count(_: object) -> None:
             nonlocal left
@@ -169,12 +195,13 @@ class Nats(EngineUnderTest):
 
         inbox = client.new_inbox()
         await client.subscribe(f"{inbox}.*", cb=count)
-        for first in range(0, messages, BATCH):
+        for first in range(1, messages, BATCH):
             done.clear()
             for number in range(first + 1, min(first + BATCH, messages) + 1):
                 headers = {"Nats-Msg-Id": f"event-{number}"}
                 await client.publish(self.name, payload(number), reply=f"{inbox}.{number}", headers=headers)
             await done.wait()
+        timer.stop(messages - 1)
         await client.close()
 
     def arrived(self) -> int:
@@ -199,16 +226,19 @@ class Redis(EngineUnderTest):
     def create(self) -> None:
         self._server.client().flushall()
 
-    def publish(self, messages: int) -> None:
-        asyncio.run(self._publish(messages))
+    def publish(self, messages: int, timer: Timer) -> None:
+        asyncio.run(self._publish(messages, timer))
 
-    async def _publish(self, messages: int) -> None:
+    async def _publish(self, messages: int, timer: Timer) -> None:
         client = redis.asyncio.Redis.from_url(self.url)
-        for first in range(0, messages, BATCH):
+        await client.xadd(self.name, {"id": "event-1", "type": "order.placed", "body": payload(1)})
+        timer.start()
+        for first in range(1, messages, BATCH):
             pipeline = client.pipeline(transaction=False)
             for number in range(first + 1, min(first + BATCH, messages) + 1):
                 pipeline.xadd(self.name, {"id": f"event-{number}", "type": "order.placed", "body": payload(number)})
             await pipeline.execute()
+        timer.stop(messages - 1)
         await client.aclose()
 
     def arrived(self) -> int:
@@ -229,20 +259,23 @@ class Webhook(EngineUnderTest):
     def create(self) -> None:
         asyncio.run(self._ask("reset"))
 
-    def publish(self, messages: int) -> None:
-        asyncio.run(self._publish(messages))
+    def publish(self, messages: int, timer: Timer) -> None:
+        asyncio.run(self._publish(messages, timer))
 
-    async def _publish(self, messages: int) -> None:
-        numbers = iter(range(1, messages + 1))
+    async def _publish(self, messages: int, timer: Timer) -> None:
+        numbers = iter(range(2, messages + 1))
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=CONNECTIONS)) as session:
 
-            async def send() -> None:
+            async def send(numbers: Iterator[int]) -> None:
                 for number in numbers:
                     async with session.post(self.url, data=payload(number)) as response:
                         assert response.status == 204
                         await response.read()
 
-            await asyncio.gather(*(send() for _ in range(CONNECTIONS)))
+            await send(iter([1]))
+            timer.start()
+            await asyncio.gather(*(send(numbers) for _ in range(CONNECTIONS)))
+            timer.stop(messages - 1)
 
     def arrived(self) -> int:
         return asyncio.run(self._ask("count"))

@@ -22,6 +22,7 @@ import click
 import psycopg
 import pymysql
 
+from benchmarks.broker import WINDOW
 from benchmarks.draining import SETTINGS
 from benchmarks.engines import EngineUnderTest, engines
 from benchmarks.events import EVENT_TYPE, FILL, KEYS, payload
@@ -121,7 +122,7 @@ def measure(backlogs: Backlogs, servers: list[EngineUnderTest], rows: dict[str, 
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("events", type=click.IntRange(1), default=30_000)
+@click.argument("events", type=click.IntRange(2 * WINDOW), default=30_000)
 @click.argument("rounds", type=click.IntRange(1), default=3)
 @click.argument("kinds", nargs=-1, metavar="[KIND]…")
 @click.option(
