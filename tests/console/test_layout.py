@@ -12,6 +12,7 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead
 from pillarbox.core.statistics import ConsumerStatistics, OutcomeStatistics
+from tests.console.scene import fill
 from tests.console.serving import serving
 from tests.console.watching import watched
 from tests.integration.cli.conftest import Stock
@@ -120,3 +121,47 @@ def bytes_stay_in_line(page: Page) -> None:
     assert page.locator(".payload").evaluate(
         "pre => pre.clientHeight < 6 * parseFloat(getComputedStyle(pre).lineHeight)"
     )
+
+
+COLUMNS = """() => {
+  const wrong = [];
+  for (const cell of document.querySelectorAll(".list th, .list td:not(.acts)")) {
+    const content = document.createRange();
+    content.selectNodeContents(cell);
+    const [text, box] = [content.getBoundingClientRect(), cell.getBoundingClientRect()];
+    if (!text.width || !box.width || cell.querySelector(".visually-hidden")) continue;
+    const overflows = text.right > box.right + 0.5 && !cell.matches(".cut, .said");
+    const narrow = box.width < 60 && !cell.matches(".n");
+    if (overflows || narrow) wrong.push(`${cell.textContent.trim()} in ${Math.round(box.width)} px`);
+  }
+  if (document.documentElement.scrollWidth > innerWidth) wrong.push("the page scrolls sideways");
+  return wrong;
+}"""
+"""The cells that are too narrow for a name or for their content."""
+PAGES = (
+    *("/", "/events", "/dead", "/destinations", "/destination?name=search"),
+    *("/keys", "/relays", "/inbox", "/store", "/audit"),
+)
+WIDTHS = (1440, 1400, 1399, 1344, 1343, 1081, 1080, 390)
+"""Those of a screen and of a phone, and those at which the layout changes: a browser may fill half of a screen."""
+
+
+@pytest.fixture
+def all_states(sqlite_url: str) -> Stock:
+    fill(stock := Stock(sqlite_url))
+    return stock
+
+
+def test_every_column_is_readable_at_any_width(all_states: Stock, tmp_path: Path, browser: Browser) -> None:
+    with (
+        serving(all_states.url, tmp_path, PILLARBOX_CONSOLE__LOGIN="none") as base,
+        watched(browser, base) as visitor,
+    ):
+        for path in PAGES:
+            page = visitor.go(path)
+            ages = page.locator("td:is([data-label=Oldest], [data-label='Lag p95'], [data-label='Up for'])")
+            ages.evaluate_all("cells => cells.forEach((cell) => { cell.textContent = '23 h 59 min'; })")
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 860})
+                assert page.evaluate(COLUMNS) == [], (path, width)
+        visitor.check()

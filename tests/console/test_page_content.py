@@ -101,6 +101,26 @@ async def test_event_ids_are_shortened_to_their_ends(visit: Visit, sqlite_stock:
     assert f'title="{whole}">\N{HORIZONTAL ELLIPSIS}00000000002a</a>' in page
 
 
+async def test_relay_ids_are_shortened_to_their_ends(visit: Visit, sqlite_stock: Stock) -> None:
+    """Ids of relays that started at about the same time begin alike."""
+    visitor = await visit(sqlite_stock)
+    for end in ("02da419aa7fe", "0f46de691a21"):
+        relay = RelayRegistration(id=f"01a1f42d-0753-77e2-83b8-{end}", host="shop", version="1")
+        await visitor.store.lanes.join(relay, lease=LONG)
+    page = await visitor.page_text("/relays")
+    assert re.findall(r'title="([^"]+)">\u2026(\w+)</code>', page) == [
+        (f"01a1f42d-0753-77e2-83b8-{end}", end) for end in ("02da419aa7fe", "0f46de691a21")
+    ]
+
+
+async def test_an_event_that_was_never_sent_has_no_retry(visit: Visit, sqlite_stock: Stock) -> None:
+    tomorrow = datetime.now(UTC) + timedelta(days=1, minutes=1)
+    sqlite_stock.record(Event("invoice.due", {}, event_id="due", available_at=tomorrow))
+    visitor = await visit(sqlite_stock)
+    page = await visitor.page_text("/event?id=due")
+    assert ("First attempt in 1 d" in page, "Next retry" in page) == (True, False)
+
+
 async def test_a_retry_that_is_late_is_due(visit: Visit, sqlite_stock: Stock) -> None:
     sqlite_stock.record(Event("order.placed", {}, event_id="late"))
     await asyncio.to_thread(sqlite_stock.settle, late=(Retry(delay=0, error="refused"), "orders"))
