@@ -95,12 +95,12 @@ class DestinationOverrides:
             check_name("destination", name, every=EVERYWHERE)
         if self.force or not names:
             return
-        known = {*self.configured, *(view.name for view in (await list_destinations(self.store)).views)}
+        # Events without a route yet are reported under the name "", which is no destination.
+        known = {*self.configured, *(view.name for view in (await list_destinations(self.store)).views)} - {""}
         if not known.issuperset(names):
             # The statistics of a day are large, so that they are read only for an otherwise unknown name.
-            known |= {sample.destination for sample in await self.store.admin.samples.since(SAMPLE_RETENTION)} - {
-                OUTBOX
-            }
+            samples = await self.store.admin.samples.since(SAMPLE_RETENTION)
+            known |= {sample.destination for sample in samples} - {OUTBOX, ""}
         for name in names:
             if name not in known:
                 raise UnknownDestinationError(f"there is no destination {name!r}{_nearest(name, sorted(known))}")

@@ -13,6 +13,7 @@ import pytest
 
 from pillarbox import Event
 from pillarbox import __version__ as pillarbox_version
+from pillarbox.core.statistics import OutcomeStatistics
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import environment, pillarbox
 from tests.integration.cli.terminal import at_terminal
@@ -93,6 +94,8 @@ def test_one_invalid_name_of_several_changes_nothing(shop: Stock, verb: str) -> 
 
 
 def test_an_unknown_name_is_rejected_with_the_known_ones(with_dead_letters: Stock) -> None:
+    # Relays count events without a route under no name.
+    with_dead_letters.run(lambda store: store.statistics.add("relay-1", {"": OutcomeStatistics(retried=1)}))
     done = pillarbox("destinations", "pause", "ordres", PILLARBOX_STORE=with_dead_letters.url)
     assert (done.returncode, done.stderr) == (
         4,
