@@ -93,7 +93,7 @@ def list_(limit: int, after: int | None, as_json: bool, **filters: Any) -> None:
         )
         return
     if has_blocked:
-        click.echo("some events block their keys: `pillarbox events list --status FAILED`", err=True)
+        click.echo("some events block their keys and are no dead letters: `pillarbox keys groups` lists them", err=True)
     if not page.dead_letters:
         click.echo("no matching dead letters", err=True)
         return

@@ -11,6 +11,7 @@ from pillarbox.admin.diagnosis import EXAMINED, MANY_ATTEMPTS, Check, CheckResul
 from pillarbox.admin.keys import SAMPLED
 from pillarbox.core.statistics import COUNTED
 from pillarbox.core.text import noun, plural
+from pillarbox.ops import blocked_keys
 from pillarbox.ops.busiest_keys import MANY_PENDING, advice, find_limited
 from pillarbox.ops.dead_letter_groups import groups
 from pillarbox.ops.health import DestinationView, take_snapshot
@@ -20,7 +21,7 @@ LONG_WAIT = 300.0
 """Seconds that an event may be pending before the check warns."""
 MANY_CRASHES = 3
 NEWEST = 1_000
-"""The newest dead letters, which the check reads."""
+"""The newest dead letters and the newest blocked keys, which the checks read."""
 _REASONS = 3
 _WHO = "ask the operator who did it (`pillarbox audit list --what override`)"
 
@@ -123,13 +124,19 @@ async def _attempts(store: AdminStore) -> CheckResult:
 
 
 async def _blocked(store: AdminStore) -> CheckResult:
-    if blocked := [key for key in await store.admin.keys.blocked(limit=_REASONS) if key.next_retry_at is None]:
-        told = "; ".join(f"{one.key or one.event_id}: {reason(one.error or '', one.event_id)}" for one in blocked)
-        return warned(
-            f"keys are blocked: {told}",
-            f"`pillarbox dead retry {blocked[0].event_id}` once the cause is fixed, or `pillarbox dead discard` it",
-        )
-    return passed("no key is blocked")
+    found = await blocked_keys.groups(store, most=NEWEST)
+    if not found.groups:
+        return passed("no key is blocked")
+    told = "; ".join(
+        f"{group.keys} x {group.event_type} to {group.destination or '(no route yet)'}: {reason(group.reason)}"
+        for group in found.groups[:_REASONS]
+    )
+    more = "" if found.complete else f", of the newest {NEWEST:,}"
+    return warned(
+        f"keys are blocked{more}: {told}",
+        f"`pillarbox keys groups` lists all; fix the cause, then retry each group: `pillarbox keys retry --group "
+        f"{found.groups[0].fingerprint}`; or skip or discard it",
+    )
 
 
 async def _busiest_keys(settings: Settings, store: AdminStore) -> CheckResult:

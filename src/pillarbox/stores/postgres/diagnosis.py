@@ -26,6 +26,7 @@ from pillarbox.admin.diagnosis import (
     warned,
 )
 from pillarbox.core.errors import StoreUnavailableError
+from pillarbox.core.text import noun
 from pillarbox.stores.postgres import tls
 from pillarbox.stores.postgres.connection import PostgresStoreConnection
 from pillarbox.stores.postgres.schema import PostgresSchema
@@ -167,13 +168,14 @@ class PostgresDiagnosis:
         settings = await server_settings(self._ask)
         if off := [name for name in ("fsync", "full_page_writes") if settings[name] == "off"]:
             return failed(
-                f"{' and '.join(off)} is off: a power cut may lose committed events, or the whole database",
-                "set it on in postgresql.conf, and reload",
+                f"{' and '.join(off)} {noun(len(off), 'is', 'are')} off: "
+                "a power cut may lose committed events, or the whole database",
+                "set it to on in postgresql.conf, and reload",
             )
         if settings["synchronous_commit"] == "off":
             return warned(
                 "synchronous_commit is off: a power cut may lose the last committed events",
-                "set it on, at least for producers: ALTER ROLE … SET synchronous_commit = on",
+                "set it to on, at least for producers: ALTER ROLE … SET synchronous_commit = on",
             )
         return passed("a commit is on the disk before it is confirmed")
 

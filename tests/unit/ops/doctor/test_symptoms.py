@@ -13,7 +13,7 @@ from pillarbox.admin.diagnosis import CheckResult
 from pillarbox.core.event import Event
 from pillarbox.core.outcome import Dead, Retry
 from pillarbox.core.store import EVERYWHERE, ForcedBreakerState
-from pillarbox.ops import busiest_keys
+from pillarbox.ops import blocked_keys, busiest_keys
 from pillarbox.ops.doctor import symptoms
 from pillarbox.ops.settings import Settings
 from pillarbox.record import Outbox
@@ -177,9 +177,18 @@ async def test_a_blocked_key_is_a_warning(sqlite_store: SqliteStore, insert: Rec
     owner = await Owner.of(sqlite_store)
     assert (await asked(sqlite_store, "blocked")).result == "pass"
     insert("a", key="ORDER:42")
-    await owner.settle(Dead(error="no such customer", block=True), *await owner.ready())
+    insert("b", key="ORDER:43")
+    insert("c", key="ORDER:44")
+    for message in await owner.ready():
+        error = "too large" if message.event_id == "c" else f"no customer {message.key}"
+        await owner.settle(Dead(error=error, block=True), message, to="mail")
     found = await asked(sqlite_store, "blocked")
-    assert (found.result, "ORDER:42: no such customer" in found.message) == ("warn", True)
+    assert (found.result, found.message) == (
+        "warn",
+        "keys are blocked: 2 x order.placed to mail: no customer ORDER:<n>; 1 x order.placed to mail: too large",
+    )
+    [group, _] = (await blocked_keys.groups(sqlite_store)).groups
+    assert f"`pillarbox keys retry --group {group.fingerprint}`" in found.fix
 
 
 async def test_dead_letters_are_a_warning_with_their_reasons(store: MemoryStore, record: Record) -> None:
