@@ -1,9 +1,14 @@
-"""Every `pillarbox` command in the documentation is one that the command line takes, and every settings file loads."""
+"""Every `pillarbox` command in the documentation, in messages and in deploy/ is one that the command line takes.
+
+Every settings file loads.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
@@ -11,7 +16,7 @@ import click
 import pytest
 
 from pillarbox.ops.cli.root import pillarbox
-from tests.docs.pages import PAGES, blocks, name
+from tests.docs.pages import PAGES, ROOT, blocks, name
 from tests.unit.ops.settings.loading import load
 
 _TYPED = re.compile(r"^ *(?:\w*\$ )?(?:[A-Z_]+=\S+ )*(pillarbox .+)$", re.MULTILINE)
@@ -26,9 +31,32 @@ def typed() -> set[str]:
 
 
 def mentioned() -> set[str]:
-    """What stands as code in the text, where it may be broken over two lines and lack what an option wants."""
-    found = [words for page in PAGES for words in _MENTIONED.findall(page.read_text("utf-8"))]
+    """What stands as code in a text, where it may be broken over two lines and lack what an option wants."""
+    found = [words for text in texts() for words in _MENTIONED.findall(text)]
     return {_REST.sub("", " ".join(words.split())) for words in found}
+
+
+def texts() -> Iterator[str]:
+    """What operators read: pages, alerts and other files of deploy/, and the messages and templates of the package."""
+    deployed = [path for path in (ROOT / "deploy").rglob("*") if path.is_file()]
+    for path in (*PAGES, *deployed, *(ROOT / "src").rglob("*.html")):
+        yield path.read_text("utf-8")
+    for path in (ROOT / "src").rglob("*.py"):
+        yield from literals(ast.parse(path.read_text("utf-8")))
+
+
+def literals(tree: ast.AST) -> Iterator[str]:
+    """The strings of a module; X stands for what an f-string inserts."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(literal(part) or "X" for part in node.values)
+        else:
+            yield literal(node)
+
+
+def literal(node: ast.AST) -> str:
+    value = getattr(node, "value", None)
+    return value if isinstance(value, str) else ""
 
 
 def parse(words: list[str]) -> None:
