@@ -222,7 +222,8 @@ def _unattended(seen: Overview, unowned: int) -> Iterator[Problem]:
         yield Problem(kind="unowned_lanes", text=text)
     if seen.blocked:
         text = (
-            f"{plural(seen.blocked, 'key is', 'keys are', limit=COUNTED)} blocked; `pillarbox keys blocked` lists them"
+            f"{plural(seen.blocked, 'key is', 'keys are', limit=COUNTED)} blocked; "
+            f"`pillarbox keys blocked` lists {noun(seen.blocked, 'it', 'them')}"
         )
         yield Problem(kind="blocked_keys", text=text)
 

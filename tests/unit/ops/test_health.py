@@ -107,7 +107,7 @@ def test_a_half_open_breaker_is_being_probed() -> None:
 @pytest.mark.parametrize(
     ("keys", "why"),
     [
-        (1, "1 key is blocked; `pillarbox keys blocked` lists them"),
+        (1, "1 key is blocked; `pillarbox keys blocked` lists it"),
         (10_001, "more than 10,000 keys are blocked; `pillarbox keys blocked` lists them"),
     ],
 )
