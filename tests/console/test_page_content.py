@@ -195,6 +195,16 @@ async def test_a_destination_with_mostly_failed_sends_is_failing(visit: Visit, s
     ]
 
 
+async def test_an_unknown_rate_has_no_unit(visit: Visit, sqlite_stock: Stock) -> None:
+    visitor = await visit(sqlite_stock)
+    (sent := OutcomeStatistics()).count_delivered(0.1)  # without a history, so that arrivals are unknown
+    await visitor.store.statistics.add("relay-1", {"search": sent, "mail": OutcomeStatistics()})
+    page = await visitor.page_text("/destination?name=search")
+    assert re.search(r'<h2>In</h2><p class="value">\u2013</p>', page)
+    assert "at most" in page
+    assert "at most" not in await visitor.page_text("/destination?name=mail")
+
+
 async def test_a_long_error_is_clamped_in_a_list_and_complete_on_the_event_page(
     visit: Visit, sqlite_stock: Stock
 ) -> None:
