@@ -266,7 +266,9 @@ async def test_the_report_of_the_doctor_has_its_time(visit: Visit, stock: Stock)
     again = (await visitor.client.get("/api/v1/doctor")).json()
     assert again["checked_at"] == first["checked_at"]
     assert datetime.fromisoformat(first["checked_at"]).tzinfo is not None
-    assert re.search(r"checked [\d.]+ m?s ago", await visitor.page_text("/store?doctor=1"))
+    page = await visitor.page_text("/store?doctor=1")
+    assert re.search(r"checked [\d.]+ m?s ago", page)
+    assert page.index("<h2>Findings</h2>") < page.index("<h2>Tables</h2>")  # what the operator asked for comes first
 
 
 async def test_a_store_without_tables_is_reported_with_its_remedy(

@@ -68,6 +68,7 @@ async def test_a_standby_instead_of_the_primary_fails(standby: str) -> None:
 async def test_a_server_without_fsync_fails(store: PostgresStore) -> None:
     found = await asked(store, "store.durability")
     assert (found.result, found.message.split(" off")[0]) == ("fail", "fsync and full_page_writes are")
+    assert found.fix == "set them to on in postgresql.conf, and reload"
 
 
 @pytest.fixture

@@ -170,7 +170,7 @@ class PostgresDiagnosis:
             return failed(
                 f"{' and '.join(off)} {noun(len(off), 'is', 'are')} off: "
                 "a power cut may lose committed events, or the whole database",
-                "set it to on in postgresql.conf, and reload",
+                f"set {noun(len(off), 'it', 'them')} to on in postgresql.conf, and reload",
             )
         if settings["synchronous_commit"] == "off":
             return warned(
