@@ -11,7 +11,7 @@ from pillarbox.core.event import Event
 from pillarbox.core.lane import RelayRegistration
 from pillarbox.core.message import Held
 from pillarbox.core.outcome import Dead, Outcome, Retry
-from pillarbox.core.statistics import OutcomeStatistics
+from pillarbox.core.statistics import OUTBOX, BacklogStatistics, OutcomeStatistics
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops.console import HostLogin, User
 from pillarbox.testing.conformance.lane_owner import LONG, Owner
@@ -203,6 +203,10 @@ async def test_an_unknown_rate_has_no_unit(visit: Visit, sqlite_stock: Stock) ->
     assert re.search(r'<h2>In</h2><p class="value">\u2013</p>', page)
     assert "at most" in page
     assert "at most" not in await visitor.page_text("/destination?name=mail")
+    for _ in range(2):  # nothing was recorded between two samples
+        level = BacklogStatistics(recorded=40, backlog=2, oldest=600.0, dead=0)
+        await visitor.store.statistics.add("relay-1", {OUTBOX: level})
+    assert '<h2>In</h2><p class="value">0.0/s</p>' in await visitor.page_text("/destination?name=search")
 
 
 async def test_a_long_error_is_clamped_in_a_list_and_complete_on_the_event_page(

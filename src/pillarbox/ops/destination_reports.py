@@ -15,7 +15,7 @@ from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.destinations import RECENT, SCANNED, DestinationLoad, OverrideChange, PendingGroup
 from pillarbox.admin.overview import Overview
 from pillarbox.admin.states import EventState, StateCount
-from pillarbox.core.statistics import COUNTED, LAGS, OutcomeStatistics, Sample
+from pillarbox.core.statistics import COUNTED, LAGS, BacklogStatistics, OutcomeStatistics, Sample
 from pillarbox.core.store import EVERYWHERE
 from pillarbox.ops.destination_overrides import known_destinations
 from pillarbox.ops.health import DestinationView, HealthSnapshot, destinations_of
@@ -89,10 +89,11 @@ async def read_reports(
     A name is known if it has a breaker, an override, pending messages, dead letters or recent deliveries.
     """
     load = await store.admin.inspection.destinations()
-    rates = rates_by_destination(await store.admin.samples.since(SPAN), seconds=SPAN)
+    samples = await store.admin.samples.since(SPAN)
+    rates = rates_by_destination(samples, seconds=SPAN)
     names = {*await known_destinations(store), *rates, *(group.destination for group in load.pending)} - {UNROUTED}
     views = destinations_of(snapshot.overview.relays, snapshot.overrides, known=names)
-    return reports_of(views, load, rates, snapshot.overview, routes=routes)
+    return reports_of(views, load, rates, snapshot.overview, routes=routes, idle=_nothing_recorded(samples))
 
 
 def reports_of(
@@ -102,11 +103,13 @@ def reports_of(
     seen: Overview,
     *,
     routes: Sequence[Route] = (),
+    idle: bool = False,
 ) -> list[DestinationReport]:
-    """Combine what was read of the destinations."""
+    """Combine what was read of the destinations. idle: nothing was recorded lately."""
     groups = _attributed(load.pending, route_finder(routes, {view.name for view in views}))
     arrivals = _arrivals(load, groups)
-    unknown = not load.delivered and any(one.published for one in rates.values())  # no history is kept
+    # No history is kept, or everything delivered lately was recorded before.
+    unknown = not load.delivered and not idle and any(one.published for one in rates.values())
     changes = {change.destination: change for change in load.changes if change.destination != EVERYWHERE}
     shown = [*views, *([DestinationView(name=UNROUTED)] if UNROUTED in groups else [])]
     return [
@@ -130,6 +133,11 @@ def rates_by_destination(samples: Iterable[Sample], *, seconds: float) -> dict[s
         if isinstance(sample.values, OutcomeStatistics):
             sums.setdefault(sample.destination, OutcomeStatistics()).add(sample.values)
     return {name: _rates(carried, seconds) for name, carried in sums.items()}
+
+
+def _nothing_recorded(samples: Iterable[Sample]) -> bool:
+    numbers = [sample.values.recorded for sample in samples if isinstance(sample.values, BacklogStatistics)]
+    return len(numbers) > 1 and min(numbers) == max(numbers)
 
 
 def unavailable_or_failing(
