@@ -22,6 +22,8 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
+from pillarbox.core.errors import UnavailableError
+
 T = TypeVar("T")
 
 BATCH_SECONDS = 0.001
@@ -62,20 +64,30 @@ class Threads:
         self._usual = 0.0
         """The usual duration of a job. Threads write it without a lock: a lost update does no harm."""
         self._returned: _Returned | None = None
+        self._refusal = ""
+        """Why the system refused to start a thread, the last time that it did."""
 
     def begin(self, call: Callable[[], T]) -> asyncio.Future[T]:
-        """Call `call` in a thread, in the caller's context; not at all if the future is done before."""
+        """Call `call` in a thread, in the caller's context; not at all if the future is done before. Raises
+        UnavailableError."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.begin_all([_Awaited(call, future)])
         return future
 
     def begin_all(self, jobs: Sequence[Job]) -> None:
-        """Run these jobs, concurrently if there are threads."""
+        """Run these jobs, concurrently if there are threads. Raises UnavailableError if there is no thread, and the
+        process cannot start one: then none of them runs."""
         loop = asyncio.get_running_loop()
         if (returned := self._returned) is None or returned.loop is not loop:
             returned = self._returned = _Returned(loop)
         self._jobs.extend([(job, returned) for job in jobs])
         self._wake(min(len(jobs), 1 + int(len(jobs) * self._usual / BATCH_SECONDS)))
+        if jobs and not self._started:
+            self._jobs.clear()
+            raise UnavailableError(
+                f"no thread can be started for functions that are not async: {self._refusal}; raise the limit on "
+                "threads of this process, or its memory"
+            )
         if not returned.is_watched:
             self._watch(returned, BATCH_SECONDS)
 
@@ -98,11 +110,16 @@ class Threads:
 
     def _wake(self, count: int) -> None:
         for _ in range(count):
-            self._calls.put(True)
+            if self._calls.qsize() < self.most:  # more would wake nobody, and pile up while every thread hangs
+                self._calls.put(True)
             if not self._idle.acquire(blocking=False) and self._started < self.most:
+                name = f"pillarbox-handler-{self._started + 1}"
+                try:
+                    threading.Thread(target=self._work, name=name, daemon=True).start()
+                except RuntimeError as error:  # the process is at its limit: the threads there are run the jobs
+                    self._refusal = str(error)
+                    return
                 self._started += 1
-                name = f"pillarbox-handler-{self._started}"
-                threading.Thread(target=self._work, name=name, daemon=True).start()
 
     def _work(self) -> None:
         while self._called():

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from pillarbox.core.errors import UnavailableError
 from pillarbox.testing.waiting import eventually
 from pillarbox.threads import Threads
 
@@ -126,3 +127,61 @@ async def test_a_cancelled_job_is_not_started() -> None:
         threads.begin_all([unwanted, wanted])
         await reported(wanted)
     assert unwanted.thread == ""
+
+
+class ThreadLimit:
+    """A process that may have so many threads of a pool, as a limit on its tasks does to a container."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.free = 0
+        start = threading.Thread.start
+
+        def started(thread: threading.Thread) -> None:
+            if thread.name.startswith("pillarbox-handler"):
+                if not self.free:
+                    raise RuntimeError("can't start new thread")
+                self.free -= 1
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", started)
+
+
+async def test_without_any_thread_no_job_runs_until_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit, refused, later = ThreadLimit(monkeypatch), [Noted() for _ in range(5)], [Noted() for _ in range(3)]
+    with up_to(2) as threads:
+        for job in refused:  # more than the pool may have
+            with pytest.raises(UnavailableError, match="can't start new thread; raise the limit"):
+                threads.begin_all([job])
+        limit.free = 2
+        threads.begin_all(later)
+        await reported(*later)
+    assert [job.thread for job in refused] == [""] * 5
+
+
+async def test_the_threads_there_are_run_the_jobs_until_more_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit, go = ThreadLimit(monkeypatch), threading.Event()
+    hangs, others = Noted(lambda: go.wait(BOUND)), [Noted() for _ in range(5)]
+    limit.free = 1
+    with up_to(2) as threads:
+        threads.begin_all([hangs])
+        for job in others:
+            threads.begin_all([job])
+        assert not any(job.is_reported for job in others)
+        limit.free = 1
+        await reported(*others)
+        assert not hangs.is_reported
+        go.set()
+        await reported(hangs)
+
+
+async def test_jobs_behind_threads_that_hang_take_no_more_memory_than_the_jobs() -> None:
+    go = threading.Event()
+    hangs = Noted(lambda: go.wait(BOUND))
+    with up_to(1) as threads:
+        threads.begin_all([hangs])
+        others = [Noted() for _ in range(100)]
+        for job in others:
+            threads.begin_all([job])
+        assert threads._calls.qsize() <= 1
+        go.set()
+        await reported(hangs, *others)

@@ -1,6 +1,7 @@
 """Results of handlers are returned one by one, and handlers that never await share a task."""
 
 import asyncio
+import threading
 from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any
@@ -120,3 +121,26 @@ async def test_a_handler_that_cancels_its_task_does_not_affect_the_others() -> N
             await asyncio.sleep(0)
 
     assert await handlers.send([outgoing(one, handlers.to("h")) for one in ("first", "a", "b")]) == [None] * 3
+
+
+async def test_without_a_thread_only_sync_handlers_are_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    handlers, handled = Handlers(), list[str]()
+
+    @handlers.on("t", name="sync")
+    def sync(event: Any, context: Any) -> None:
+        handled.append(event.event_id)
+
+    @handlers.on("t", name="quick")
+    async def quick(event: Any, context: Any) -> None: ...
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as at_the_limit:
+        at_the_limit.setattr(threading.Thread, "start", refuse)
+        failed, passed = await handlers.send([outgoing(name, handlers.to(name)) for name in ("sync", "quick")])
+    assert isinstance(failed, UnavailableError)
+    assert passed is None
+    assert await handlers.send([outgoing("later", handlers.to("sync"))]) == [None]
+    assert handled == ["later"]
+    await handlers.aclose()

@@ -259,6 +259,10 @@ class HandlerTransport:
             call = calls.open[position] = Call(calls, position, handler, event, context)
             (on_loop if handler.is_async else on_threads).append(call)
         if on_threads:
-            self._threads.begin_all(on_threads)
+            try:
+                self._threads.begin_all(on_threads)
+            except UnavailableError as error:
+                for call in on_threads:
+                    calls.finish(call, error)
         if on_loop:
             calls.begin(on_loop)
