@@ -96,12 +96,14 @@ def seconds(value: Duration, *, field: str = "duration") -> float:
     if isinstance(value, timedelta):
         return _in_range(value.total_seconds(), value, field)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return _in_range(float(value), value, field)
+        # An integer may be too large for `float`.
+        number = value if isinstance(value, float) else max(-1, min(value, 2 * LONGEST))
+        return _in_range(float(number), value, field)
     if isinstance(value, str) and (written := _DURATION.fullmatch(value.strip().lower())):
-        number, unit = written.groups()
+        amount, unit = written.groups()
         factor = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
         if factor:
-            return _in_range(float(number) * factor, value, field)
+            return _in_range(float(amount) * factor, value, field)
     raise ConfigurationError(f"{field}: {value!r} is not a duration; write for example 500ms, 2s, 1h or 7 days")
 
 

@@ -55,7 +55,7 @@ def decoded(
 
 
 _UNITS = {"b": 1, "bytes": 1, "kib": 1024, "mib": 1024**2, "gib": 1024**3, "kb": 1000, "mb": 1000**2, "gb": 1000**3}
-_WRITTEN = re.compile(r"(\d+)\s*([a-z]*)")
+_WRITTEN = re.compile(r"(\d{1,18})\s*([a-z]*)")
 
 Size = str | int
 

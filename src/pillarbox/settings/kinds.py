@@ -13,6 +13,8 @@ from pillarbox.statements import Names
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _DURATIONS = "for example 500ms, 2s, 1h or 7 days"
+LARGEST = 2**63 - 1
+"""What databases, brokers and floats can still represent."""
 
 
 class Kind:
@@ -125,6 +127,8 @@ class Whole(Kind):
             return
         if not isinstance(value, int) or isinstance(value, bool) or value < self.minimum:
             raise ValueError(f"write an integer, {self.minimum} or more{_or(self.words)}")
+        if value > LARGEST:
+            raise ValueError(f"write an integer up to {LARGEST}{_or(self.words)}")
 
     def parse(self, text: str) -> Any:
         try:
@@ -147,6 +151,8 @@ class Number(Kind):
         known = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not known or not self.minimum <= value < float("inf"):
             raise ValueError(f"write a number, {self.minimum:g} or more")
+        if value > LARGEST:
+            raise ValueError(f"write a number up to {LARGEST}")
 
     def parse(self, text: str) -> Any:
         try:

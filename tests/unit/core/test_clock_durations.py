@@ -45,7 +45,7 @@ def test_a_duration_is_read_in_seconds(written: object, expected: float) -> None
     "wrong",
     [
         *("", "s", "5", "5 parsecs", "-1s", "1s2", "1h30m", "1e3s", "soon"),
-        *("36526d", "999999999d", 1e30, timedelta.max),
+        *("36526d", "999999999d", 1e30, 10**400, timedelta.max),
         *(-1, float("inf"), float("nan"), True, None, b"1s", timedelta(seconds=-1)),
     ],
 )
