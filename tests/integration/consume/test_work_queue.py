@@ -1,5 +1,6 @@
 """The work queue of a consumer: its delivery limit, and declarations by relay and consumer."""
 
+import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -73,6 +74,27 @@ async def test_a_message_that_crashed_its_consumer_is_quarantined_on_a_classic_q
     # Closed without an ack, as by a crash.
     async with aclosing(RabbitMQSource(url, queue=queue, retry_delays=RETRY_DELAYS)) as source:
         assert (await source.receive()).quarantined
+
+
+async def test_a_receive_that_is_cancelled_on_the_way_to_quarantine_loses_nothing(url: str, queue: str) -> None:
+    publish(url, work_queue(queue), "e1")
+    for _ in range(2):
+        with channel(url) as broker:  # closed without an ack, as by a crash
+            wait_until(lambda: broker.basic_get(queue)[0] is not None, bound=30, what="it comes")
+    async with aclosing(RabbitMQSource(url, queue=queue, retry_delays=RETRY_DELAYS)) as source:
+        moves = source._republisher._turn
+        async with moves:  # the move has to wait
+            receiving = asyncio.create_task(source.receive())
+
+            async def is_moving() -> bool:
+                return bool(moves._waiters)
+
+            await eventually(is_moving, within=30)
+            receiving.cancel()
+            await asyncio.wait({receiving})
+        async with asyncio.timeout(30):
+            delivery = await source.receive()
+        assert (delivery.incoming.event_id, delivery.quarantined) == ("e1", True)
 
 
 @pytest.mark.parametrize("part", ["wait.1s", "quarantine"])

@@ -94,7 +94,11 @@ class RabbitMQSource:
             delivery = RabbitMQDelivery(message, channel, self._republisher, self._queues)
             if not delivery.must_quarantine:
                 return delivery
-            await delivery.quarantine()
+            try:
+                await delivery.quarantine()
+            except asyncio.CancelledError:
+                channel.put_back(message)
+                raise
 
     async def connect(self) -> None:
         await self._opened()
@@ -115,10 +119,8 @@ class RabbitMQSource:
                 opening = ConsumerChannel.consuming(connection, self._prefetch)
                 self._channel = await self._connector.in_time(connection, opening)
             except ChannelRefused as refusal:
-                lost = UnavailableError(
-                    f"queue {self._queues.work.name!r} at {self._endpoint} cannot be consumed: {refusal}"
-                )
-                connection.abort(lost)
+                queue = f"queue {self._queues.work.name!r} at {self._endpoint}"
+                connection.abort(lost := UnavailableError(f"{queue} cannot be consumed: {refusal}"))
                 raise lost from refusal
         return self._channel
 
@@ -230,6 +232,10 @@ class ConsumerChannel(Channel):
             self._waiting = False
         return self._received.popleft()
 
+    def put_back(self, message: ReceivedMessage) -> None:
+        """Return it by `next` again."""
+        self._received.appendleft(message)
+
     async def catch_up(self) -> bool:
         """Wait for all messages that the broker has sent before now; whether any is here. Raises UnavailableError.
 
@@ -303,11 +309,9 @@ class Republisher:
             connection = await self._connector.ready(self._declarations)
             try:
                 refused = await self._publish(connection, queue, properties, body)
-            except ChannelRefused as refusal:
-                connection.abort(lost := UnavailableError(f"RabbitMQ refuses it: {refusal}"))
-                raise lost from refusal
-            except AMQPError as error:
-                connection.abort(lost := UnavailableError(f"{type(error).__name__}: {error}"))
+            except (ChannelRefused, AMQPError) as error:
+                what = "RabbitMQ refuses it" if isinstance(error, ChannelRefused) else type(error).__name__
+                connection.abort(lost := UnavailableError(f"{what}: {error}"))
                 raise lost from error
             except asyncio.CancelledError:
                 # The next message must not receive the late confirm of this one.
