@@ -86,7 +86,7 @@ def fingerprint_of(aggregate: str) -> str:
 
 
 async def find(store: AdminStore, aggregate: str) -> AggregateEvents:
-    """Return all stored events of an aggregate, page by page. Raises ConfigurationError."""
+    """Return all stored events of an aggregate, without payloads and headers. Raises ConfigurationError."""
     kind, one = check_aggregate(aggregate)
     after: Position | None = None
     ids: dict[str, None] = {}
@@ -95,8 +95,12 @@ async def find(store: AdminStore, aggregate: str) -> AggregateEvents:
         ids |= dict.fromkeys(event.event_id for event in page.events)
         if (after := page.after) is None:
             break
-    found = [detail for event_id in ids for detail in (await store.admin.events.show(event_id)).events]
-    details = [detail for detail in found if (detail.aggregate_type, detail.aggregate_id) == (kind, one)]
+    details: list[EventDetail] = []
+    for event_id in ids:
+        story = (await store.admin.events.show(event_id)).events
+        # Without their content, which may be a gigabyte in all.
+        stripped = (detail._replace(payload=b"", headers_json="{}") for detail in story)
+        details += (each for each in stripped if (each.aggregate_type, each.aggregate_id) == (kind, one))
     return AggregateEvents(
         pending=[detail for detail in details if operator_requests.is_pending(detail)],
         history=[detail for detail in details if detail.state is EventState.PUBLISHED],

@@ -91,6 +91,11 @@ async def test_an_event_that_is_routed_and_delivered_meanwhile_counts_once_for_e
     assert await erase(store) == Erased(history=2)
 
 
+async def test_what_is_found_holds_no_content_in_memory(store: AdminStore) -> None:
+    [pending] = (await erasure.find(store, CUSTOMER)).pending
+    assert (pending.payload, pending.headers) == (b"", {})
+
+
 async def test_what_no_relay_deletes_is_left(store: AdminStore) -> None:
     assert await erase(store) == Erased(requested=1)
     assert len((await erasure.find(store, CUSTOMER)).pending) == 1
