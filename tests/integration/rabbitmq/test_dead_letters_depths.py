@@ -1,6 +1,9 @@
 """The depths of dead-letter queues on the pages of a relay, and how long they are kept without a broker."""
 
+import asyncio
 from pathlib import Path
+
+import pytest
 
 from pillarbox.core.clock import SystemClock
 from pillarbox.ops.monitor.queues import MAX_AGE, QueueDepths
@@ -68,3 +71,40 @@ async def test_depths_are_read_in_the_background(url: str, proxied: str, queue: 
 
     async with depths.polling():
         await eventually(known)
+
+
+async def test_an_event_type_whose_queue_has_too_long_a_name_hides_no_other_depth(url: str, queue: str) -> None:
+    with channel(url) as broker:
+        broker.queue_declare(f"{queue}.dlq", durable=True)
+    settings = Settings.of({"transports": {"rabbit": {"url": url}}}, "pillarbox.toml", {})
+    depths = QueueDepths(settings, destinations=lambda: {"a" * 255, queue})
+    try:
+        await depths.query()
+        assert depths.known == {f"{queue}.dlq": 0}
+    finally:
+        with channel(url) as broker:
+            broker.queue_delete(f"{queue}.dlq")
+
+
+async def test_an_error_of_an_adapter_does_not_end_the_reading(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = iter([OSError("no"), None])
+    read_again = asyncio.Event()
+
+    async def query(_: QueueDepths) -> None:
+        if (error := next(answers)) is not None:
+            raise error
+        read_again.set()
+        await asyncio.Event().wait()
+
+    class Hasty(ByHand):
+        async def sleep(self, seconds: float) -> None:
+            return
+
+    monkeypatch.setattr(QueueDepths, "query", query)
+    async with QueueDepths(Settings.of({}, "", {}), destinations=set, clock=Hasty()).polling():
+        await asyncio.wait_for(read_again.wait(), 30)
+    assert [record.getMessage() for record in caplog.records] == [
+        "the depths of dead-letter queues cannot be read: OSError"
+    ]

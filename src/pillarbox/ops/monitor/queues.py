@@ -7,12 +7,15 @@ for a while and then dropped, because an old value would get like a current one.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 
 from pillarbox.core.clock import Clock, SystemClock
 from pillarbox.ops.broker_queues import depths, known_queues
 from pillarbox.ops.settings import Settings
+
+_log = logging.getLogger("pillarbox.monitor")
 
 INTERVAL = 30.0
 """Seconds between two queries: each opens a connection."""
@@ -61,5 +64,8 @@ class QueueDepths:
 
     async def _poll(self) -> None:
         while True:
-            await self.query()
+            try:
+                await self.query()
+            except Exception as error:  # of an adapter: without this task, the depths would only disappear
+                _log.warning("the depths of dead-letter queues cannot be read: %s", type(error).__name__)
             await self._clock.sleep(INTERVAL)

@@ -26,6 +26,7 @@ from pillarbox.transports.rabbitmq.connection import RabbitMQConnection, RabbitM
 from pillarbox.transports.rabbitmq.plugin import BrokerEndpoint, RabbitMQOptions, at_least_one, positive
 from pillarbox.transports.rabbitmq.properties import LAST_FAILED_AT, QUEUE, REASON, ReceivedMessage, count_in
 from pillarbox.transports.rabbitmq.source import ConsumerChannel, Republisher
+from pillarbox.transports.rabbitmq.topology import fits
 
 MAX_PREFETCH = 65_535
 """The limit of the protocol."""
@@ -67,6 +68,8 @@ class RabbitMQDeadLetters:
         return f"<RabbitMQDeadLetters at {self._endpoint}>"
 
     async def depth(self, queue: str) -> int | None:
+        if not fits(queue):
+            return None  # as for the default queue of an event type that has 255 bytes itself
         connection = await self._connector.ready(())
         try:
             return await self._connector.in_time(connection, _depth(connection, queue))
@@ -80,6 +83,8 @@ class RabbitMQDeadLetters:
     async def receive(
         self, queue: str, *, limit: int, prefetch: int
     ) -> AsyncIterator[AsyncIterator[RabbitMQReceivedDeadLetter]]:
+        if not fits(queue):
+            raise self._refused(queue, "its name is too long for AMQP, or not UTF-8")
         connection = await self._connector.ready(())
         prefetch = min(at_least_one("prefetch", prefetch), max(limit, 1), MAX_PREFETCH)
         try:
