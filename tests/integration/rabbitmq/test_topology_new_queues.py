@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from pillarbox import Event, Outbox, Relay
-from pillarbox.core.errors import NackedError, RejectedError, UnavailableError
+from pillarbox.core.errors import PermanentError, RejectedError, UnavailableError
 from pillarbox.core.observations import EventDelivered, Observation
 from pillarbox.core.transport import Outgoing
 from pillarbox.stores.memory import MemoryStore
@@ -191,5 +191,16 @@ async def test_only_the_deleted_queue_is_declared_again(
 async def test_an_invalid_queue_name_fails_only_its_own_message(make: MakeTransport, queue: str) -> None:
     bad = outgoing("bad", RabbitMQTransport.to(), event_type="line\nbreak")
     results = await make().send([bad, *batch_for([queue])])
-    assert [type(result) for result in results] == [NackedError, type(None)]
+    assert [type(result) for result in results] == [PermanentError, type(None)]
     assert "control character" in str(results[0])
+
+
+async def test_whatever_text_an_event_type_may_have_can_name_a_queue(make: MakeTransport, url: str, queue: str) -> None:
+    names = [f"{queue}{text}" for text in ("\u00a0", "\u200d", "\U0001f468\u200d\U0001f467", " ", "%", "#*")]
+    batch = [outgoing("e", RabbitMQTransport.to(), event_type=Event(name, {}).event_type) for name in names]
+    try:
+        assert await make().send(batch) == [None] * len(names)
+    finally:
+        with channel(url) as broker:
+            for name in names:
+                broker.queue_delete(name)

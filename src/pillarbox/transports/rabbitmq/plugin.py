@@ -23,6 +23,7 @@ from pillarbox.settings.urls import check_one_login, port_of
 from pillarbox.transports.address_template import AddressTemplate
 from pillarbox.transports.rabbitmq.topology import (
     MAX_NAME_BYTES,
+    NOT_IN_NAMES,
     Binding,
     DeadLetterTarget,
     Exchange,
@@ -104,6 +105,11 @@ class RabbitMQAddress(Address):
             raise PermanentError(
                 f"the routing key of event {message.event_id} cannot be sent: over {MAX_NAME_BYTES} bytes or not "
                 f"UTF-8 ({key[:40]!r}…); shorten {self.routing_key!r} or the values in it"
+            )
+        if self.exchange == "" and (not key or NOT_IN_NAMES.search(key)):
+            raise PermanentError(
+                f"there can be no queue {key!r} for event {message.event_id}: its name is empty, or has a control "
+                f"character; change {self.routing_key!r} or the values in it"
             )
         return key
 

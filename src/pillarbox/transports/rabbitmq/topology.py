@@ -7,6 +7,7 @@ twice as fast to publish to. Nothing drops a confirmed message unless `overflow`
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ DELIVERY_LIMIT = 20
 """As RabbitMQ 4 sets it for every quorum queue."""
 MAX_NAME_BYTES = 255
 """Bytes of a name, the limit of AMQP."""
+NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def fits(text: str) -> bool:
@@ -53,10 +55,10 @@ def fits(text: str) -> bool:
 
 
 def check_name(what: str, name: object) -> None:
-    """Raise ConfigurationError unless it is a printable, non-empty name of at most 255 bytes."""
+    """Raise ConfigurationError unless it is a non-empty name of at most 255 bytes without control characters."""
     if not isinstance(name, str) or not name:
         raise ConfigurationError(f"{what} must have a name, not {name!r}")
-    if not name.isprintable():
+    if NOT_IN_NAMES.search(name):
         raise ConfigurationError(f"{what} {name!r} has a control character or a lone surrogate; remove it")
     if not fits(name):
         raise ConfigurationError(f"{what} {name[:40]!r}… is longer than {MAX_NAME_BYTES} bytes; choose a shorter name")

@@ -169,6 +169,13 @@ def test_a_key_that_is_too_long_or_cannot_be_encoded_fails_its_message(event_typ
         RabbitMQTransport.to(exchange="shop", routing_key="orders.{event_type}").key_for(message(event_type=event_type))
 
 
+@pytest.mark.parametrize("key", ["", "a\nb", "a\x85b", "a\u2028b"])
+def test_a_key_that_can_name_no_queue_fails_its_message(key: str) -> None:
+    with pytest.raises(PermanentError, match="e1"):
+        RabbitMQTransport.to(routing_key="{key}").key_for(message(key=key))
+    assert RabbitMQTransport.to(exchange="shop", routing_key="{key}").key_for(message(key=key)) == key
+
+
 def test_equal_addresses_are_equal() -> None:
     assert RabbitMQTransport.to(exchange="a", transport="t") == RabbitMQTransport.to(exchange="a", transport="t")
     assert hash(RabbitMQTransport.to(exchange="a")) == hash(RabbitMQTransport.to(exchange="a"))
