@@ -272,3 +272,19 @@ def test_a_url_that_cannot_be_read_is_refused_without_quoting_it(url: str) -> No
     with pytest.raises(Exception, match=r"URL|server") as caught:
         NatsTransport(url)
     assert url not in str(caught.value)
+
+
+@pytest.mark.parametrize("subject", ["{event_type}", "{key}", "{aggregate_id}"])
+@pytest.mark.parametrize("verb", ["PURGE", "DELETE"])
+async def test_no_value_of_an_event_is_a_command_to_the_server(
+    make: MakeTransport, name: str, batch: Batch, url: str, subject: str, verb: str
+) -> None:
+    await make(streams=[Stream(name=name, subjects=[name])]).send(batch(1))
+    to = NatsTransport.to(subject=subject)
+    command = f"$JS.API.STREAM.{verb}.{name}"
+    hostile = outgoing("e", to, body=b"{}", event_type=command)
+    hostile = hostile._replace(message=hostile.message._replace(key=command, aggregate_id=command))
+    await make(declare=False).send([hostile])
+    assert await stored_ids(url, name) == ["e0"]
+    assert to.subject_for(hostile.message) == f"%24{command[1:]}"
+    assert NatsTransport.to(subject="$KV.shops.{key}").subject_for(hostile.message).startswith("$KV.shops.$JS.")

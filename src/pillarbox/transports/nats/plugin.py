@@ -111,6 +111,9 @@ class NatsAddress(Address):
             return self.fixed_subject
         parts = self._template.parts
         subject = "".join(literal + (self._value(message, name) if name else "") for literal, name in parts)
+        if subject.startswith("$") and not parts[0][0]:
+            # A message to a subject of the server, such as $JS.API.STREAM.DELETE.orders, is a command.
+            subject = f"%24{subject[1:]}"
         if fault := subject_fault(subject):
             raise PermanentError(
                 f"the subject {subject[:80]!r} of event {message.event_id} cannot be sent: {fault}; change "
