@@ -48,7 +48,7 @@ class ArrivalLog:
         self._file = AppendedFile(folder / ARRIVALS)
 
     def add(self, event_id: str) -> None:
-        """Append a arrival."""
+        """Append an arrival."""
         self._file.append(f"{time.monotonic():.6f} {event_id}")
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ DRAIN_TIMEOUT = 120.0
 MOST_PENDING = 200
 """The writers pause while more events are pending than this, or than half a second of load."""
 QUIET = 10.0
-"""Seconds without a arrival and without an effect after which the readers have nothing more to read."""
+"""Seconds without an arrival and without an effect after which the readers have nothing more to read."""
 
 
 class DrillRun:

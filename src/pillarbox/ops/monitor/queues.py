@@ -1,7 +1,7 @@
 """The depths of the brokers' dead-letter queues, queried in the background.
 
 Invariants: a request for metrics or health never waits for a broker. If a broker is unavailable, its last value is kept
-for a while and then dropped, because an old value would get like a current one.
+for a while and then dropped, because an old value would look like a current one.
 """
 
 from __future__ import annotations
