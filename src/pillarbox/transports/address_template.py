@@ -6,6 +6,7 @@ grows too long) is an error of that message.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from string import Formatter
 
@@ -13,6 +14,8 @@ from pillarbox.core.errors import ConfigurationError, PermanentError
 from pillarbox.core.message import Message
 
 PLACEHOLDERS = ("event_type", "aggregate_type", "aggregate_id", "key")
+NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Control characters and lone surrogates, which `record` does not accept in an event either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class AddressTemplate:
                     f"{what} {text!r} asks for {{{name}}}; it may ask for "
                     + ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
                 )
-        if not "".join(literal for literal, *_ in found).isprintable():
+        if NOT_IN_NAMES.search("".join(literal for literal, *_ in found)):
             raise ConfigurationError(f"{what} {text[:40]!r} has a control character or a lone surrogate; remove it")
         parts = tuple((literal, name or "") for literal, name, *_ in found)
         fixed = None if any(name for _, name in parts) else "".join(literal for literal, _ in parts)

@@ -8,9 +8,13 @@ from hypothesis import strategies as st
 
 from pillarbox.adapters import AddressTemplate, ConfigurationError, Message, PermanentError
 from pillarbox.transports.address_template import PLACEHOLDERS
+from pillarbox.transports.rabbitmq import Binding, Queue
+from pillarbox.transports.redis.scripts import ConsumerStreams
 from tests.unit.relay.messages import message
 
 SUBJECT = "the subject"
+UNUSUAL = ("a\u00a0b", "\U0001f468\u200d\U0001f467")
+"""Texts that an event type may have, and `str.isprintable` does not call printable."""
 
 
 def parsed(text: str) -> AddressTemplate:
@@ -33,7 +37,10 @@ def test_placeholders_are_filled_in_per_message(text: str, name: str) -> None:
     assert template.fixed is None
 
 
-@pytest.mark.parametrize(("text", "name"), [("orders", "orders"), ("", ""), ("{{orders}}", "{orders}"), ("a b", "a b")])
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("orders", "orders"), ("", ""), ("{{orders}}", "{orders}"), ("a b", "a b"), *[(one, one) for one in UNUSUAL]],
+)
 def test_a_text_without_placeholders_is_the_name_of_every_message(text: str, name: str) -> None:
     template = parsed(text)
     assert (template.fixed, template.name_for(message())) == (name, name)
@@ -42,6 +49,12 @@ def test_a_text_without_placeholders_is_the_name_of_every_message(text: str, nam
 def test_an_empty_text_has_no_parts() -> None:
     assert parsed("").parts == ()
     assert parsed("{key}").parts == (("", "key"),)
+
+
+@pytest.mark.parametrize("text", UNUSUAL)
+def test_what_is_named_after_an_event_type_can_be_consumed_and_bound(text: str) -> None:
+    assert ConsumerStreams(work=text, group=text).work == text
+    assert Queue(name=text, bindings=[Binding(exchange="shop", routing_key=text)]).name == text
 
 
 def test_literals_are_what_every_name_contains() -> None:

@@ -20,10 +20,9 @@ from pillarbox.settings import Span, Text, check_settings, documented, listed, s
 from pillarbox.settings.shared import connect_timeout_setting, declare_setting, window_setting
 from pillarbox.settings.tls import Tls, TlsOptions, tls_context, tls_grouped
 from pillarbox.settings.urls import check_one_login, port_of
-from pillarbox.transports.address_template import AddressTemplate
+from pillarbox.transports.address_template import NOT_IN_NAMES, AddressTemplate
 from pillarbox.transports.rabbitmq.topology import (
     MAX_NAME_BYTES,
-    NOT_IN_NAMES,
     Binding,
     DeadLetterTarget,
     Exchange,

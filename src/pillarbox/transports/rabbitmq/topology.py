@@ -7,7 +7,6 @@ twice as fast to publish to. Nothing drops a confirmed message unless `overflow`
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from pillarbox.admin.broker_dead_letters import dead_letter_queue
 from pillarbox.core.clock import Duration, seconds
 from pillarbox.core.errors import ConfigurationError
 from pillarbox.settings import Choice, Flag, Pairs, Span, Text, Whole, about, check_settings, listed, maybe, setting
+from pillarbox.transports.address_template import NOT_IN_NAMES
 
 ExchangeType = Literal["direct", "fanout", "headers", "topic"]
 QueueType = Literal["quorum", "classic"]
@@ -41,7 +41,6 @@ DELIVERY_LIMIT = 20
 """As RabbitMQ 4 sets it for every quorum queue."""
 MAX_NAME_BYTES = 255
 """Bytes of a name, the limit of AMQP."""
-NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def fits(text: str) -> bool:
@@ -97,7 +96,7 @@ class Binding:
         if self.exchange == "":
             raise ConfigurationError("nothing is bound to the default exchange: it knows every queue by its name")
         check_name("a binding's exchange", self.exchange)
-        if not fits(self.routing_key) or not self.routing_key.isprintable():
+        if not fits(self.routing_key) or NOT_IN_NAMES.search(self.routing_key):
             raise ConfigurationError(f"the binding to {self.exchange!r} has a routing key that cannot be sent")
 
 

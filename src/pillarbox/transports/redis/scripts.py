@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from pillarbox.admin.broker_dead_letters import dead_letter_queue
 from pillarbox.core.errors import ConfigurationError
+from pillarbox.transports.address_template import NOT_IN_NAMES
 
 WORK, RETRY, QUARANTINE = 1, 2, 3
 """The streams that are consumed, as the scripts number them."""
@@ -38,8 +39,10 @@ class ConsumerStreams:
 
     def __post_init__(self) -> None:
         for what, name in (("stream", self.work), ("group", self.group)):
-            if not name or not name.isprintable():
-                raise ConfigurationError(f"the {what} {name[:40]!r} is empty or not printable; correct its name")
+            if not name or NOT_IN_NAMES.search(name):
+                raise ConfigurationError(
+                    f"the {what} {name[:40]!r} is empty, has a control character or is not UTF-8; correct its name"
+                )
 
     @property
     def retry(self) -> str:
