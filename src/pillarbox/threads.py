@@ -110,7 +110,7 @@ class Threads:
 
     def _wake(self, count: int) -> None:
         for _ in range(count):
-            if self._calls.qsize() < self.most:  # more would wake nobody, and pile up while every thread hangs
+            if self._calls.qsize() < self.most:  # more would wake no thread, and pile up while all hang
                 self._calls.put(True)
             if not self._idle.acquire(blocking=False) and self._started < self.most:
                 name = f"pillarbox-handler-{self._started + 1}"
