@@ -139,16 +139,20 @@ def transport_queues(settings: Settings, name: str) -> Mapping[str, str | None]:
     return given.plugin.queues(_options(settings, given), _addresses(settings, name))
 
 
-def open_transport_diagnosis(settings: Settings, name: str) -> TransportDiagnosis | None:
+def open_transport_diagnosis(
+    settings: Settings, name: str, created: Sequence[str] = ()
+) -> TransportDiagnosis | None:
     """Return the doctor's checks of a transport with its settings; None if there are none.
 
-    Raises ConfigurationError, also if the driver is not installed.
+    created: destinations that are not in the settings, because event types create them. Raises ConfigurationError, also
+    if the driver is not installed.
     """
     with installed(), _naming_setting(settings, "transports", name):
         given = settings.transports[name]
+        addresses = _addresses_by_type(given, created) | _addresses(settings, name)
         facts = {"retry_horizon": _retry_horizon(settings), "max_payload": settings.store.max_payload}
         options = _options(settings, given) | (facts if given.has_own else {})
-        return given.plugin.diagnosis(given.url or "", options, _addresses(settings, name))
+        return given.plugin.diagnosis(given.url or "", options, addresses)
 
 
 def make_relay(
@@ -233,6 +237,14 @@ def _addresses(settings: Settings, transport: str) -> dict[str, Address]:
     """The addresses of the destinations behind a transport, by name."""
     reached = {to: one for to, one in settings.destinations.items() if _transport_name(settings, one) == transport}
     return {to: _destination(settings, to, one).address for to, one in reached.items()}
+
+
+def _addresses_by_type(given: TransportSettings, names: Sequence[str]) -> dict[str, Address]:
+    """The queue, topic, subject or stream of each name; none if the transport has no such."""
+    try:
+        return {name: given.plugin.target(name) for name in names}
+    except ConfigurationError:
+        return {}
 
 
 def _address(settings: Settings, name: str, given: DestinationSettings) -> Address:

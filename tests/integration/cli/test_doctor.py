@@ -1,6 +1,7 @@
 """`pillarbox doctor`, as text and as JSON."""
 
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pillarbox.testing.conformance.lane_owner import Owner
 from tests.integration.cli.conftest import Stock
 from tests.integration.cli.running import pillarbox
 from tests.integration.cli.terminal import at_terminal
+from tests.integration.rabbitmq.consumer import channel
 from tests.servers.availability import available
 from tests.servers.postgres import PostgresServer
 from tests.servers.rabbitmq import RabbitMQServer
@@ -73,6 +75,24 @@ def test_doctor_changes_nothing(tmp_path: Path) -> None:
     done = pillarbox("doctor", cwd=tmp_path)
     assert (done.returncode, list(tmp_path.iterdir())) == (3, [])
     assert "there is no file" in done.stdout
+
+
+def test_a_queue_that_an_event_type_uses_is_checked_before_and_after_its_delivery(
+    postgres_url: str, rabbitmq_server: RabbitMQServer
+) -> None:
+    vhost = f"doctor-{uuid.uuid4().hex[:12]}"
+    rabbitmq_server.add_vhosts(vhost)
+    variables = {"PILLARBOX_STORE": postgres_url, "PILLARBOX_TRANSPORT": rabbitmq_server.url(vhost)}
+    with channel(rabbitmq_server.url(vhost)) as broker:
+        broker.queue_declare("order.placed", durable=True, arguments={"x-max-length": 1})
+    Stock(postgres_url).record(Event("order.placed", {}))
+    for pending in (True, False):
+        _, found = findings(**variables)
+        assert (found["symptoms.relays"]["result"] == "fail") is pending
+        assert found["transport.topology"]["result"] == "warn"
+        assert "queue 'order.placed' has x-max-length 1, x-queue-type none" in found["transport.topology"]["message"]
+        assert (found["transport.overflow"]["result"], found["transport.queues"]["result"]) == ("fail", "warn")
+        assert pillarbox("relay", "--until-empty", cwd=None, **variables).returncode == 0
 
 
 def test_a_long_transaction_is_reported_with_its_pid(postgres_url: str) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pillarbox.admin.admin import AdminStore
 from pillarbox.admin.diagnosis import LONG_TRANSACTION, Check, CheckResult, Finding, Result
 from pillarbox.core.errors import ConfigurationError, PillarboxError
+from pillarbox.core.statistics import OUTBOX, SAMPLE_RETENTION
+from pillarbox.ops.destination_overrides import known_destinations
 from pillarbox.ops.doctor import guarantees, symptoms
 from pillarbox.ops.doctor import settings as settings_checks
 from pillarbox.ops.settings import Settings
@@ -17,6 +19,8 @@ from pillarbox.ops.wiring import open_transport_diagnosis
 
 TIMEOUT = 20.0
 """Seconds that one check may take."""
+EVENT_TYPES = 50
+"""How many queues, topics, subjects or streams that event types have created are checked at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +51,36 @@ async def examine(settings: Settings, store: AdminStore, *, long_transaction: fl
     findings, _ = await _run(settings_checks.checks(settings, store))
     of_store, failed_gate = await _run(store.diagnosis.checks(long_transaction=long_transaction))
     findings += of_store
+    created = await _created_by_type(settings, store) if failed_gate is None else ()
     for name in settings.transports:
-        async with _transport_checks(settings, name) as checks:
+        async with _transport_checks(settings, name, created) as checks:
             findings += (await _run(checks, subject=name))[0]
     about_guarantees, _ = await _run(guarantees.checks(settings))
     about_symptoms, _ = await _run(symptoms.checks(settings, store), failed=failed_gate)
     return Report(findings=(*findings, *about_guarantees, *about_symptoms))
 
 
-@asynccontextmanager
-async def _transport_checks(settings: Settings, name: str) -> AsyncIterator[Sequence[Check]]:
+async def _created_by_type(settings: Settings, store: AdminStore) -> Sequence[str]:
+    """The destinations that event types have created or will create, if the settings have neither destinations nor
+    routes. With several transports their names do not tell the transport."""
+    if settings.destinations or settings.routes or len(settings.transports) != 1:
+        return ()
     try:
-        diagnosis = open_transport_diagnosis(settings, name)
+        load = await store.admin.inspection.destinations()
+        recent = (*load.delivered, *await store.admin.samples.since(SAMPLE_RETENTION))
+        found = {*await known_destinations(store), *(one.destination for one in recent)}
+    except PillarboxError:
+        return ()  # the checks of the store report it
+    found |= {group.destination or group.event_type for group in load.pending}
+    return sorted(found - {"", OUTBOX})[:EVENT_TYPES]
+
+
+@asynccontextmanager
+async def _transport_checks(
+    settings: Settings, name: str, created: Sequence[str]
+) -> AsyncIterator[Sequence[Check]]:
+    try:
+        diagnosis = open_transport_diagnosis(settings, name, created)
     except ConfigurationError:
         # The check of the settings reports this already.
         diagnosis = None
