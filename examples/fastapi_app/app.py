@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from examples.fastapi_app.shop import Declined, Order, Shop
 from pillarbox import Handlers, Relay
 from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.telemetry.logs import RelayLog
 from pillarbox.transports.handlers import HandlerContext, ReceivedEvent
 
 
@@ -41,8 +42,9 @@ def create_app(database: Path) -> FastAPI:
         async with aclosing(SqliteStore(database)) as store:
             await store.schema.apply()
             shop.make_tables()
-            # At the end of the block the relay drains: it finishes what is in flight.
-            async with Relay(store=store, transports={"handlers": make_handlers(shop)}):
+            # It logs failures. At the end of the block it drains: it finishes what is in flight.
+            transports = {"handlers": make_handlers(shop)}
+            async with Relay(store=store, transports=transports, observers=[RelayLog()]):
                 yield
 
     app = FastAPI(lifespan=lifespan)

@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from pillarbox import Relay, open_store, open_transport
 from pillarbox.integrations.faststream import InboxMiddleware, InboxTransaction, OutboxPublisher
+from pillarbox.telemetry.logs import RelayLog
 
 DATABASE_URL = os.environ["PILLARBOX_STORE"]
 AMQP_URL = os.environ["PILLARBOX_TRANSPORT"]
@@ -61,7 +62,7 @@ async def lifespan() -> AsyncIterator[None]:
         )
     store, transport = open_store(DATABASE_URL), open_transport(AMQP_URL)
     try:
-        async with Relay(store=store, transports={"rabbitmq": transport}):
+        async with Relay(store=store, transports={"rabbitmq": transport}, observers=[RelayLog()]):
             yield
     finally:
         await transport.aclose()

@@ -39,12 +39,20 @@ def outbox(
 
 
 def relay(
-    path: Path | None, *, environment: Mapping[str, str] | None, observers: Sequence[Observer]
+    path: Path | None, *, environment: Mapping[str, str] | None, observers: Sequence[Observer] | None
 ) -> tuple[Relay, AsyncExitStack]:
-    """Create a relay without connecting, and the stack that closes store and transports. Raises ConfigurationError."""
+    """Create a relay without connecting, and the stack that closes store and transports. Raises ConfigurationError.
+
+    observers: None: one that logs.
+    """
     settings, opened = load(path, environment), AsyncExitStack()
     store, transports = open_store(settings.store, ledger=settings.store.ledger), open_transports(settings)
     opened.push_async_callback(store.aclose)
     for transport in transports.values():
         opened.push_async_callback(transport.aclose)
+    if observers is None:
+        from pillarbox.telemetry.logs import RelayLog
+
+        settings.logging.limit_event_lines(keep=True)
+        observers = [RelayLog()]
     return make_relay(settings, store=store, transports=transports, observers=observers), opened

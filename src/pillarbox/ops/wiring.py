@@ -19,7 +19,7 @@ from pillarbox.core.store import LedgerKind
 from pillarbox.core.transport import Address, Transport
 from pillarbox.ops.importing import import_object, installed
 from pillarbox.ops.settings import Settings, StoreSettings
-from pillarbox.ops.settings.sources import NO_TRANSPORT
+from pillarbox.ops.settings.sources import no_transport
 from pillarbox.ops.settings.transports import DestinationSettings, TransportSettings
 from pillarbox.plugins import DrillQueue, ScratchQueue, ScratchStore, StoreOptions, TransportDiagnosis
 
@@ -105,7 +105,7 @@ def make_outbox(
 def open_transports(settings: Settings) -> dict[str, Transport]:
     """Open the transports by name, at least one. Raises ConfigurationError, also if a driver is not installed."""
     if not settings.transports:
-        raise ConfigurationError(NO_TRANSPORT)
+        raise ConfigurationError(no_transport(settings.file))
     return {name: _open_transport(settings, name, given) for name, given in settings.transports.items()}
 
 
@@ -139,9 +139,7 @@ def transport_queues(settings: Settings, name: str) -> Mapping[str, str | None]:
     return given.plugin.queues(_options(settings, given), _addresses(settings, name))
 
 
-def open_transport_diagnosis(
-    settings: Settings, name: str, created: Sequence[str] = ()
-) -> TransportDiagnosis | None:
+def open_transport_diagnosis(settings: Settings, name: str, created: Sequence[str] = ()) -> TransportDiagnosis | None:
     """Return the doctor's checks of a transport with its settings; None if there are none.
 
     created: destinations that are not in the settings, because event types create them. Raises ConfigurationError, also

@@ -153,12 +153,14 @@ class Relay:
         path: str | PathLike[str] | None = None,
         *,
         environment: Mapping[str, str] | None = None,
-        observers: Sequence[Observer] = (),
+        observers: Sequence[Observer] | None = None,
     ) -> Relay:
         """The relay of a settings file and of the environment variables, with its store and its transports.
 
         path: the file; None: the one that PILLARBOX_CONFIG names, else `pillarbox.toml` in the current folder, if any.
         environment: variables instead of those of the process.
+        observers: None: `RelayLog`, which logs; lines about single events from WARNING on, unless `logging.events` is
+            set or the application has set a level for their logger.
 
         Connects to nothing before it runs. `aclose()`, or the end of `async with`, closes store and transports.
         Raises ConfigurationError, which names every wrong setting as it is written.

@@ -56,9 +56,14 @@ class LogOptions:
         handler.setFormatter(JsonFormatter() if self.format == "json" else LineFormatter(FORMAT))
         name_trace_level()
         logging.basicConfig(level=TRACE if self.level == "TRACE" else self.level, handlers=[handler], force=replace)
-        for name in EVENT_LOGGERS:
-            # A log line takes 15 µs, a considerable part of the work per event.
-            logging.getLogger(name).setLevel(logging.NOTSET if self.events else logging.WARNING)
+        self.limit_event_lines()
+
+    def limit_event_lines(self, *, keep: bool = False) -> None:
+        """Apply `events` alone. `keep`: a level that the application has set stays."""
+        for logger in map(logging.getLogger, EVENT_LOGGERS):
+            if not (keep and logger.level):
+                # A log line takes 15 µs, a considerable part of the work per event.
+                logger.setLevel(logging.NOTSET if self.events else logging.WARNING)
 
 
 def name_trace_level() -> None:

@@ -1,7 +1,9 @@
 """Relay and outbox from a settings file: the same objects as in Python, and errors that name the setting."""
 
+import logging
 import sqlite3
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,9 @@ from typing import Any
 import pytest
 
 from pillarbox import ConfigurationError, Event, Outbox, RecordError, Relay, TableNames
-from pillarbox.core.observations import RelayStarted, RelayStopped
+from pillarbox.core.observations import Observer, RelayStarted, RelayStopped
 from pillarbox.stores.sqlite import SqliteStore
+from pillarbox.telemetry.log_lines import EVENT_LOGGERS
 from pillarbox.testing.waiting import eventually
 
 SETTINGS = """
@@ -48,6 +51,15 @@ async def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     written = tmp_path / "shop.toml"
     written.write_text(SETTINGS.format(folder=tmp_path))
     return written
+
+
+@pytest.fixture(autouse=True)
+def restored_levels() -> Iterator[None]:
+    """No level of a logger outlives its test."""
+    levels = {name: logging.getLogger(name).level for name in EVENT_LOGGERS}
+    yield
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def record(file: Path, payload: Any) -> None:
@@ -97,8 +109,39 @@ def test_an_unknown_setting_is_named_with_its_file(file: Path) -> None:
 
 def test_a_relay_without_a_transport_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "empty.toml").write_text("")
-    with pytest.raises(ConfigurationError, match="PILLARBOX_TRANSPORT is not set"):
+    with pytest.raises(
+        ConfigurationError, match=r"PILLARBOX_TRANSPORT is not set, and .*empty\.toml has no transports"
+    ):
         Relay.from_settings(tmp_path / "empty.toml", environment={})
+
+
+def test_a_relay_without_any_settings_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match="PILLARBOX_TRANSPORT is not set, and there is no settings file"):
+        Relay.from_settings(environment={})
+
+
+@pytest.mark.parametrize(("observers", "logged"), [(None, ["ERROR", "WARNING"]), ([], [])])
+async def test_the_relay_logs_what_fails_unless_it_has_other_observers(
+    file: Path, caplog: pytest.LogCaptureFixture, observers: list[Observer] | None, logged: list[str]
+) -> None:
+    for payload in ({"id": 1}, {}):  # the handler fails without an id
+        record(file, payload)
+    with caplog.at_level(logging.INFO):
+        relay = Relay.from_settings(file, environment={}, observers=observers)
+        await relay.run_until_empty()
+        await relay.aclose()
+    lines = [line for line in caplog.records if line.name == "pillarbox.relay.events"]
+    assert [line.levelname for line in lines] == logged
+    assert all("KeyError: 'id'" in line.getMessage() for line in lines if line.levelname == "ERROR")
+
+
+def test_a_level_that_the_application_has_set_stays(file: Path) -> None:
+    one, other = (logging.getLogger(name) for name in EVENT_LOGGERS)
+    one.setLevel(logging.INFO)
+    other.setLevel(logging.NOTSET)
+    Relay.from_settings(file, environment={})
+    assert (one.level, other.level) == (logging.INFO, logging.WARNING)
 
 
 def test_settings_replace_the_limits_of_the_imported_handlers(file: Path) -> None:

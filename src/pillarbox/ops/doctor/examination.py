@@ -76,9 +76,7 @@ async def _created_by_type(settings: Settings, store: AdminStore) -> Sequence[st
 
 
 @asynccontextmanager
-async def _transport_checks(
-    settings: Settings, name: str, created: Sequence[str]
-) -> AsyncIterator[Sequence[Check]]:
+async def _transport_checks(settings: Settings, name: str, created: Sequence[str]) -> AsyncIterator[Sequence[Check]]:
     try:
         diagnosis = open_transport_diagnosis(settings, name, created)
     except ConfigurationError:

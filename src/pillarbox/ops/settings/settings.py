@@ -41,6 +41,8 @@ class Settings:
     logging: LogOptions = part(LogOptions)
     failpoint: str = ""
     """`name:count`: where a relay under test is killed; '': nowhere."""
+    file: str = field(default="", repr=False, compare=False)
+    """What they were read from, as errors call it; '': nothing."""
     entries: tuple[SettingEntry, ...] = field(default=(), repr=False, compare=False)
     """Every setting in force, in the order of the description, with its origin."""
     notes: tuple[str, ...] = field(default=(), repr=False, compare=False)
@@ -60,7 +62,8 @@ class Settings:
         `flags` has texts by dotted names: {"relay.batch_size": "100"}; `spelt` says what errors call one that was not
         written as `--set`. Raises SettingsError, a ConfigurationError.
         """
-        return cls.of({} if file is None else read_file(file), str(file), environment, flags, spelt)
+        written, name = ({}, "") if file is None else (read_file(file), str(file))
+        return cls.of(written, name, environment, flags, spelt)
 
     @classmethod
     def of(
@@ -92,6 +95,7 @@ class Settings:
             read,
             store=replace(read.store, max_payload=payload_limit(read.record.max_payload)),
             failpoint=environment.get(FAILPOINT, ""),
+            file=name,
             entries=relations.in_force(reader.entries.values(), read),
             notes=tuple(relations.notes(read, reader.entries)),
         )

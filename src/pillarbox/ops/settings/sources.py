@@ -164,6 +164,7 @@ def _find(section: type[Any], path: Path) -> Setting | None:
     return _find(inner.section, path[2:] if inner.shape == "named" else path[1:])
 
 
-NO_TRANSPORT = (
-    f"{TRANSPORT} is not set, and the file has no [transports], so events cannot be sent: set it to {TRANSPORTS}"
-)
+def no_transport(file: str) -> str:
+    """What to do if the settings name no transport; file: what they were read from, '' if there is none."""
+    where = f"{file} has no transports" if file else "there is no settings file"
+    return f"{TRANSPORT} is not set, and {where}, so events cannot be sent: set it to {TRANSPORTS}"
