@@ -11,15 +11,15 @@ that the test passes to `read` or `aread`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Self
 
 from pillarbox import connections, dialects
 from pillarbox.connections import BoundStatement, Steps
 from pillarbox.connections.accepted import AsyncRecordable, Recordable
-from pillarbox.core.errors import ConfigurationError
+from pillarbox.core.errors import ConfigurationError, NotInTransactionError
 from pillarbox.core.event import Event
 from pillarbox.core.message import Message
 from pillarbox.core.rows import EventRow
@@ -96,14 +96,18 @@ class CapturedOutbox(RecordAssertions):
 
         connection: whatever `record` accepts: a connection or a session in a transaction, an engine, a pool.
         A store without history deletes an event when it is delivered; the event is not seen then.
+        Raises NotInTransactionError if no transaction is open on the connection.
         """
         rows, instead = self._rows(), "await captured_outbox.aread(…)"
-        return self._seen(rows, connections.run(connection, self._lookup, instead=instead, own_transaction=True))
+        with _reading("read"):
+            seen = connections.run(connection, self._lookup, instead=instead, own_transaction=True)
+        return self._seen(rows, seen)
 
     async def aread(self, connection: AsyncRecordable) -> RecordedEvents:
         """`read` for connections that are awaited."""
         rows, instead = self._rows(), "captured_outbox.read(…)"
-        seen = await connections.arun(connection, self._lookup, instead=instead, own_transaction=True)
+        with _reading("aread"):
+            seen = await connections.arun(connection, self._lookup, instead=instead, own_transaction=True)
         return self._seen(rows, seen)
 
     def _committed(self, messages: Sequence[Message]) -> None:
@@ -132,6 +136,18 @@ class CapturedOutbox(RecordAssertions):
             [row for row in rows if row.event_id in event_ids],
             unseen=[row for row in rows if row.event_id not in event_ids],
         )
+
+
+@contextmanager
+def _reading(method: str) -> Iterator[None]:
+    """Say of a connection without a transaction what it means for a test, which only reads."""
+    try:
+        yield
+    except NotInTransactionError as error:
+        raise NotInTransactionError(
+            f"captured_outbox.{method}(…) needs a connection in a transaction, as record does: begin one around the "
+            "call (Django: `with transaction.atomic():`), or pass an engine or a pool"
+        ) from error
 
 
 def _identity(row: EventRow) -> tuple[str, str]:

@@ -3,12 +3,13 @@
 from contextlib import aclosing
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session, sessionmaker
 
-from pillarbox import Event, Handlers, Outbox, Relay
+from pillarbox import Event, Handlers, NotInTransactionError, Outbox, Relay
 from pillarbox.stores.postgres import PostgresStore
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.table_names import TableNames
@@ -55,3 +56,17 @@ async def test_a_delivered_event_stays_recorded(tmp_path: Path, captured_outbox:
         assert await Relay(store=store, transports={"handlers": handlers}).run_until_empty() == 0
     captured_outbox.read(engine).assert_recorded("order.placed", payload__id=1)
     engine.dispose()
+
+
+async def test_a_connection_without_a_transaction_is_refused_as_one_to_read_from(
+    postgres_url: str, captured_outbox: CapturedOutbox
+) -> None:
+    with (
+        psycopg.connect(postgres_url, autocommit=True) as connection,
+        pytest.raises(NotInTransactionError, match=r"^captured_outbox\.read\(…\) needs a connection in a transaction"),
+    ):
+        captured_outbox.read(connection)
+    awaited = await psycopg.AsyncConnection.connect(postgres_url, autocommit=True)
+    async with awaited:
+        with pytest.raises(NotInTransactionError, match=r"^captured_outbox\.aread\(…\) needs"):
+            await captured_outbox.aread(awaited)

@@ -1,4 +1,5 @@
-"""System checks: invalid settings, an unsupported database, handlers that cannot be imported, missing tables."""
+"""System checks: invalid settings, an unsupported database, a missing driver, handlers that cannot be imported, missing
+tables."""
 
 from __future__ import annotations
 
@@ -14,9 +15,11 @@ from pillarbox.integrations.django.configuration import database, table_settings
 from pillarbox.integrations.django.relay import handlers_of
 from pillarbox.integrations.django.schema import installed_version, required_version
 from pillarbox.ops.settings import Settings
+from pillarbox.ops.wiring import open_store
 
 INVALID_SETTING = "pillarbox.E001"
 NO_HANDLERS = "pillarbox.E002"
+NO_DRIVER = "pillarbox.E003"
 MISSING_TABLES = "pillarbox.W001"
 NO_AUTOCOMMIT = "pillarbox.W002"
 
@@ -28,7 +31,7 @@ def register_all() -> None:
 
 
 def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    """PILLARBOX, the database that it names, and the handlers that it imports."""
+    """PILLARBOX, the database that it names, our driver for it, and the handlers that it imports."""
     try:
         alias = database()
         settings = table_settings(alias)
@@ -36,7 +39,7 @@ def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
         return [Error(problem, id=INVALID_SETTING) for problem in error.problems]
     except ConfigurationError as error:
         return [Error(str(error), id=INVALID_SETTING)]
-    return [*_handlers(settings), *_transactions(alias)]
+    return [*_driver(alias, settings), *_handlers(settings), *_transactions(alias)]
 
 
 def check_tables(app_configs: Any = None, databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
@@ -59,6 +62,17 @@ def check_tables(app_configs: Any = None, databases: Sequence[str] | None = None
         "since: change them back, or create other tables with `manage.py pillarbox schema apply`."
     )
     return [Warning(f"DATABASES[{alias!r}] {what}; this release needs {needed}.", hint=hint, id=MISSING_TABLES)]
+
+
+def _driver(alias: str, settings: Settings) -> Iterator[CheckMessage]:
+    try:
+        open_store(settings.store)
+    except ConfigurationError as error:
+        yield Error(
+            f"DATABASES[{alias!r}]: {error}",
+            hint="Migrations, relay, admin and commands have a driver of their own, beside the one that Django uses.",
+            id=NO_DRIVER,
+        )
 
 
 def _handlers(settings: Settings) -> Iterator[CheckMessage]:

@@ -5,12 +5,13 @@ Standard options of Django stay Django's (`--settings`, `--verbosity`, …); all
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -28,6 +29,8 @@ from pillarbox.ops.settings import Settings
 
 _ELSEWHERE = ("completion", "demo")
 """Commands that have nothing to do with a project of Django."""
+_EXPLAINED = ("doctor", "inbox", "relay", "relays", "status")
+"""Commands whose output names other commands. The output of all others may contain payloads, and is not changed."""
 _EPILOG = "Options of every command: --database ALIAS (default: PILLARBOX['database']), --set KEY=VALUE, --verbosity 2."
 
 
@@ -44,6 +47,20 @@ class DjangoInvocation(Invocation):
         if self.calls_handlers:
             manage_connections(settings)
         return settings
+
+
+class _Renaming:
+    """A stream on which `pillarbox …` is a command of `manage.py`: without it, it would not have Django's settings."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        written: int = self._stream.write(text.replace("`pillarbox ", "`manage.py pillarbox "))
+        return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class PassThrough(BaseCommand):
@@ -72,10 +89,10 @@ class PassThrough(BaseCommand):
         )
         with ExitStack() as redirected:
             # What `call_command` was given; click writes to the streams of the process.
-            if (out := options.get("stdout")) is not None:
-                redirected.enter_context(redirect_stdout(out))
-            if (err := options.get("stderr")) is not None:
-                redirected.enter_context(redirect_stderr(err))
+            out, err = options.get("stdout") or sys.stdout, options.get("stderr") or sys.stderr
+            explains = arguments[:1] and arguments[0] in _EXPLAINED
+            redirected.enter_context(redirect_stdout(cast(Any, _Renaming(out)) if explains else out))
+            redirected.enter_context(redirect_stderr(cast(Any, _Renaming(err))))
             if verbose:
                 from pillarbox.telemetry.log_lines import LogOptions
 

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, aclosing
 
 from django.db import connections, transaction
 
+from pillarbox.core.errors import ConfigurationError
 from pillarbox.integrations.django.configuration import database, load_settings, table_settings
 from pillarbox.integrations.django.relay import manage_connections
 from pillarbox.ops.settings import Settings
@@ -21,9 +22,16 @@ def run_relay(using: str | None = None) -> int:
     """Send the committed events of a database as the relay does, until nothing can be sent now.
 
     Returns how many events are still pending: in backoff, blocked or delayed. For tests that commit, as those of
-    TransactionTestCase do. Raises ConfigurationError, also for a SQLite database in memory.
+    TransactionTestCase do. Raises ConfigurationError within a transaction, and for a SQLite database in memory.
     """
-    settings = load_settings(using)
+    alias = using or database()
+    if alias in connections and connections[alias].in_atomic_block:
+        raise ConfigurationError(
+            f"a transaction is open on the database {alias!r}, and a relay sees committed events only: use "
+            "TransactionTestCase instead of TestCase, in pytest-django `@pytest.mark.django_db(transaction=True)`, and "
+            "call run_relay outside `transaction.atomic()`"
+        )
+    settings = load_settings(alias)
     # All of them: an open connection would keep the runner from dropping the test database.
     manage_connections(settings, release=connections.close_all)
     return asyncio.run(_run_until_empty(settings))

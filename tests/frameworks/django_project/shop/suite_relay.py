@@ -89,6 +89,25 @@ class Relays(TransactionTestCase):
         url = next(one for one in called("pillarbox", "config", "show")["settings"] if one["key"] == "store.url")
         self.assertEqual(url["origin"], "DATABASES['default']")
 
+    def test_commands_name_commands_of_django(self) -> None:
+        call_command("pillarbox_status", stdout=(said := StringIO()))
+        self.assertIn("`manage.py pillarbox relay`", said.getvalue())
+        self.assertNotIn("`pillarbox ", said.getvalue())
+        self.assertIn("`manage.py pillarbox relay`", called("pillarbox_status")["reason"])
+        with self.assertRaises(SystemExit):
+            call_command("pillarbox_dead", "show", "missing", stderr=(said := StringIO()))
+        self.assertIn("`manage.py pillarbox events show`", said.getvalue())
+
+    def test_what_commands_print_of_events_is_not_changed(self) -> None:
+        committed("order.failed", why="run `pillarbox relay`")
+        run_relay()
+        call_command("pillarbox_dead", "export", stdout=(said := StringIO()))
+        self.assertIn("run `pillarbox relay`", said.getvalue())
+
+    def test_a_relay_within_a_transaction_is_refused(self) -> None:
+        with transaction.atomic(), self.assertRaisesRegex(ConfigurationError, "TransactionTestCase"):
+            run_relay()
+
     def test_a_command_fails_with_its_exit_code_and_a_wrong_flag_is_explained(self) -> None:
         with self.assertRaises(SystemExit) as failed:
             call_command("pillarbox_dead", "show", "missing", stderr=StringIO())
