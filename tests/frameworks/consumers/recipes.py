@@ -73,7 +73,8 @@ def _go(folder: Path) -> Sequence[str]:
     GO_AMQP.path()
     GO_PQ.path()
     _build([GO.path(), "build", "-o", "billing", "billing.go"], folder)
-    return [str(folder / "billing")]
+    [query] = re.findall(r"append `(\?\w+=\w+)` to\s`DATABASE_URL`", section("Go"))
+    return ["sh", "-c", f'DATABASE_URL="$DATABASE_URL{query}" exec ./billing']
 
 
 def _build(command: Sequence[str], folder: Path) -> None:

@@ -125,7 +125,6 @@ class Shop:
             "HOME": str(folder),
             "AMQP_URL": self.broker,
             "DATABASE_URL": self.database,
-            "PGSSLMODE": "disable",
         }
         with running(command, folder, variables) as started:
             self._consumer = started
