@@ -9,7 +9,7 @@
 
 The events are inserted in the session's transaction, right before its commit and in the order in which they were
 collected. An event that was collected in a savepoint which was rolled back is not recorded, and neither is any event of
-a session that was rolled back or closed.
+a session that was rolled back or closed. A session that does not record, and has collected events, refuses to commit.
 """
 
 from __future__ import annotations
@@ -66,16 +66,13 @@ def record_collected(
         session. Raises ConfigurationError for anything else, and if the sessions record collected events already.
     """
     target = _target(sessions)
-    kinds = target.__mro__ if isinstance(target, type) else (target, *type(target).__mro__)
-    if any(one in _RECORDING for one in kinds):
+    if _records(target):
         raise ConfigurationError("these sessions record collected events already: call record_collected once for them")
     _RECORDING.add(target)
 
     def record(session: Session) -> None:
         _before_commit(session, outbox)
 
-    sqlalchemy_events.listen(target, "after_attach", _attached)
-    sqlalchemy_events.listen(target, "after_transaction_end", _ended)
     sqlalchemy_events.listen(target, "before_commit", record)
 
 
@@ -99,6 +96,11 @@ def _target(sessions: Any) -> type[Session] | Session:
         f"record_collected got a {kind}; pass a sessionmaker, an async_sessionmaker, a scoped_session, a Session class "
         "or a Session"
     )
+
+
+def _records(target: type[Session] | Session) -> bool:
+    kinds = target.__mro__ if isinstance(target, type) else (target, *type(target).__mro__)
+    return any(one in _RECORDING for one in kinds)
 
 
 class _CollectedEvent:
@@ -129,8 +131,16 @@ def _note(session: Session, events: tuple[Collected, ...] | list[Collected]) -> 
 
 def _attached(session: Session, instance: object) -> None:
     """An object enters a session: so do the events that it has collected before."""
-    if isinstance(instance, CollectsEvents):
-        _note(session, instance.__dict__.pop(_BEFORE_ATTACH, []))
+    if isinstance(instance, CollectsEvents) and _BEFORE_ATTACH in instance.__dict__:
+        _note(session, instance.__dict__.pop(_BEFORE_ATTACH))
+
+
+def _refuse_to_lose(session: Session) -> None:
+    if session.info.get(_PENDING) and not _records(session):
+        raise ConfigurationError(
+            "the session has collected events and does not record them, so its commit would lose them: call "
+            "record_collected(…, outbox) once with the factory or class of this session"
+        )
 
 
 def _before_commit(session: Session, outbox: Outbox) -> None:
@@ -156,8 +166,16 @@ def _ended(session: Session, transaction: SessionTransaction) -> None:
     is_outermost = transaction.parent is None
     if is_outermost:
         session.info.pop(_COMMITTING, None)
+    if _PENDING not in session.info:
+        return
     session.info[_PENDING] = [
         entry
         for entry in _pending(session)
         if entry.transaction is not transaction and not (is_outermost and entry.transaction is None)
     ]
+
+
+# For every session of the process, because one that does not record must not lose what its objects have collected.
+sqlalchemy_events.listen(Session, "after_attach", _attached)
+sqlalchemy_events.listen(Session, "after_transaction_end", _ended)
+sqlalchemy_events.listen(Session, "before_commit", _refuse_to_lose)

@@ -214,13 +214,38 @@ def test_a_scoped_session_a_class_and_a_single_session_record_too(database: Path
     scoped.commit()
     scoped.remove()
     record_collected(Own, Outbox())
-    single, plain = Session(engine), Session(engine)
+    single = Session(engine)
     record_collected(single, Outbox())
-    for session in (Own(engine), single, plain):
+    for session in (Own(engine), single):
         with session:
             session.add(Order.place())
             session.commit()
     assert recorded() == ["placed-1", "placed-2", "placed-3"]
+    engine.dispose()
+
+
+def test_a_session_that_does_not_record_refuses_to_commit_what_was_collected(
+    database: Path, recorded: Recorded
+) -> None:
+    engine = create_engine(f"sqlite:///{database}")
+    with Session(engine) as session:
+        session.add(Order(id=1))
+        session.commit()  # nothing was collected
+        for act in (lambda: session.add(Order.place()), lambda: session.get_one(Order, 1).change("paid")):
+            act()
+            with pytest.raises(ConfigurationError, match="call record_collected"):
+                session.commit()
+            session.rollback()
+        session.commit()
+        session.add(Order.place())
+        with pytest.raises(ConfigurationError), session.begin_nested():
+            session.get_one(Order, 1).change("paid")
+        session.rollback()
+        assert [(one.id, one.state) for one in session.scalars(select(Order))] == [(1, "new")]
+        record_collected(session, Outbox())
+        session.get_one(Order, 1).change("paid")
+        session.commit()
+    assert recorded() == ["paid-1"]
     engine.dispose()
 
 
@@ -230,9 +255,13 @@ async def test_an_async_session_records_and_leaves_other_sessions_alone(postgres
         await connection.run_sync(Base.metadata.create_all)
     factory, plain = async_sessionmaker(engine), async_sessionmaker(engine)
     record_collected(factory, Outbox())
-    for make in (factory, plain):
-        async with make.begin() as session:
+    async with factory.begin() as session:
+        session.add(Order.place())
+    with pytest.raises(ConfigurationError, match="call record_collected"):
+        async with plain.begin() as session:
             session.add(Order.place())
+    async with plain.begin() as session:
+        session.add(Order())
     async with factory() as session:
         session.add(Order.place())
         await session.rollback()
