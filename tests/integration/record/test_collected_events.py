@@ -231,8 +231,11 @@ def test_a_session_that_does_not_record_refuses_to_commit_what_was_collected(
     with Session(engine) as session:
         session.add(Order(id=1))
         session.commit()  # nothing was collected
-        for act in (lambda: session.add(Order.place()), lambda: session.get_one(Order, 1).change("paid")):
-            act()
+        for is_new in (True, False):
+            if is_new:
+                session.add(Order.place())
+            else:
+                session.get_one(Order, 1).change("paid")
             with pytest.raises(ConfigurationError, match="call record_collected"):
                 session.commit()
             session.rollback()

@@ -67,10 +67,11 @@ async def _created_by_type(settings: Settings, store: AdminStore) -> Sequence[st
         return ()
     try:
         load = await store.admin.inspection.destinations()
-        recent = (*load.delivered, *await store.admin.samples.since(SAMPLE_RETENTION))
-        found = {*await known_destinations(store), *(one.destination for one in recent)}
+        found = await known_destinations(store)
+        found |= {sample.destination for sample in await store.admin.samples.since(SAMPLE_RETENTION)}
     except PillarboxError:
         return ()  # the checks of the store report it
+    found |= {one.destination for one in load.delivered}
     found |= {group.destination or group.event_type for group in load.pending}
     return sorted(found - {"", OUTBOX})[:EVENT_TYPES]
 
