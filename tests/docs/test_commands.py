@@ -89,6 +89,22 @@ def test_an_unknown_command_is_detected(command: str) -> None:
         parse(command.split())
 
 
+def extras(page: Path) -> set[str]:
+    """What the page says to install with Pillarbox."""
+    found = re.findall(r"pip install [^\n`]*?pillarbox\[([\w,]+)\]", page.read_text(encoding="utf-8"))
+    return {extra for group in found for extra in group.split(",")}
+
+
+GUIDES = [page for page in PAGES if page.parent.name in ("how-to", "tutorial") and extras(page)]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=name)
+def test_a_guide_with_commands_installs_the_command_line(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if _TYPED.search("\n".join(blocks(page, "console"))) or "`pillarbox schema apply`" in text:
+        assert extras(page) & {"cli", "django"}
+
+
 def test_there_are_commands() -> None:
     assert len(typed()) > 40
 
