@@ -135,12 +135,14 @@ def test_missing_tables_are_migrated_by_django(project: Project) -> None:
     assert [("manage.py migrate" in text, "schema apply" in text) for text in printed] == [(True, False)] * 2, printed
 
 
-def test_a_missing_driver_is_reported_before_the_migrations_need_it(
-    environment: MakeEnvironment, tmp_path: Path
-) -> None:
+def test_a_missing_driver_and_a_missing_server_are_explained(environment: MakeEnvironment, tmp_path: Path) -> None:
     (tmp_path / "asyncpg.py").write_text("raise ImportError('not installed')\n")
     variables = {"DATABASE_URL": "postgresql://app@127.0.0.1:1/shop", "PYTHONPATH": str(tmp_path)}
     project = Project(environment(f"django{VERSION}"), copied(PROJECT, tmp_path), variables)
+    unreachable = Project(project.environment, project.folder, {"DATABASE_URL": variables["DATABASE_URL"]})
+    assert "check that the server runs, and the address in DATABASES['default']" in unreachable.refused(
+        "pillarbox_status"
+    )
     said = project.refused("check")
     assert "(pillarbox.E003) DATABASES['default']" in said
     assert 'pip install "pillarbox[postgres]"' in said

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -94,6 +95,19 @@ def test_a_misspelt_command_gets_a_suggestion() -> None:
 def test_a_server_that_does_not_run_gets_a_next_step(url: str) -> None:
     done = pillarbox("status", PILLARBOX_STORE=url)
     assert (done.returncode, "check that the server runs" in done.stderr) == (1, True), done.stderr
+
+
+@pytest.mark.parametrize("variable", ["PILLARBOX_STORE", "DATABASE_URL"])
+def test_the_next_step_names_where_the_address_is(variable: str) -> None:
+    done = pillarbox("status", cwd=None, **{"PILLARBOX_STORE": "", variable: "postgresql+asyncpg://app@127.0.0.1:1/x"})
+    assert done.stderr.endswith(f"; check that the server runs, and the address in {variable}\n"), done.stderr
+
+
+def test_the_next_step_names_the_file_of_the_address(tmp_path: Path) -> None:
+    (tmp_path / "pillarbox.toml").write_text("[store]\nurl = 'postgresql://app@127.0.0.1:1/x'\n")
+    done = pillarbox("status", cwd=tmp_path)
+    assert "and the address in " in done.stderr
+    assert done.stderr.endswith("pillarbox.toml\n"), done.stderr
 
 
 def test_a_full_device_is_reported_without_a_traceback() -> None:

@@ -42,12 +42,15 @@ COMMANDS = {
 }
 
 
-_NEXT_STEP = "; check that the server runs, and the address in PILLARBOX_STORE or store.url"
-
-
 def is_unreachable(error: PillarboxError) -> bool:
     """Whether no connection to the store could be opened."""
     return isinstance(error, StoreUnavailableError) and error.unreachable
+
+
+def _next_step(context: click.Context) -> str:
+    """What to check if the store cannot be reached, with the place of its address."""
+    where = context.ensure_object(Invocation).settings.origin("store", "url").name
+    return f"; check that the server runs, and the address in {where or 'PILLARBOX_STORE or DATABASE_URL'}"
 
 
 class FriendlyGroup(LazyGroup):
@@ -57,7 +60,7 @@ class FriendlyGroup(LazyGroup):
         try:
             return super().invoke(ctx)
         except PillarboxError as error:
-            click.echo(f"pillarbox: {error}{_NEXT_STEP if is_unreachable(error) else ''}", err=True)
+            click.echo(f"pillarbox: {error}{_next_step(ctx) if is_unreachable(error) else ''}", err=True)
             raise SystemExit(USAGE if isinstance(error, ConfigurationError) else FAILURE) from None
         except KeyboardInterrupt:
             click.echo("pillarbox: interrupted", err=True)

@@ -13,7 +13,7 @@ from pillarbox.core.errors import SettingsError
 from pillarbox.core.payload import payload_limit
 from pillarbox.ops.settings import relations
 from pillarbox.ops.settings.console import ConsoleSettings
-from pillarbox.ops.settings.origin import Given, Origin, Path, SettingEntry, dotted
+from pillarbox.ops.settings.origin import DEFAULT, Given, Origin, Path, SettingEntry, dotted
 from pillarbox.ops.settings.reading import Reader
 from pillarbox.ops.settings.sections import RelaySettings, StoreSettings
 from pillarbox.ops.settings.sources import FAILPOINT, from_environment, from_flags, read_file, usual_store
@@ -112,6 +112,10 @@ class Settings:
         within = (entry for entry in self.entries if entry.path[: len(path)] == path and entry.written)
         origin = next((entry.origin for entry in within), None)
         return dotted(path) if origin is None else origin.calls(path)
+
+    def origin(self, *path: str) -> Origin:
+        """Where the value of a key comes from."""
+        return next((entry.origin for entry in self.entries if entry.path == path), DEFAULT)
 
 
 def _set_twice(
