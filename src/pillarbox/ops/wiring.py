@@ -205,6 +205,7 @@ def _open_transport(settings: Settings, name: str, given: TransportSettings) -> 
 
             handlers = import_object(given.import_, Handlers)
             handlers.configure(**given.own)
+            handlers.reopen()
             return handlers
         return given.plugin.open(given.url or "", _options(settings, given))
 

@@ -4,14 +4,25 @@ import logging
 import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pillarbox import ConfigurationError, Event, Outbox, RecordError, Relay, TableNames
+from pillarbox import (
+    ConfigurationError,
+    Event,
+    HandlerContext,
+    Outbox,
+    ReceivedEvent,
+    RecordError,
+    Relay,
+    TableNames,
+)
 from pillarbox.core.observations import Observer, RelayStarted, RelayStopped
+from pillarbox.ops.doctor.examination import examine
+from pillarbox.ops.settings import Settings
 from pillarbox.stores.sqlite import SqliteStore
 from pillarbox.telemetry.log_lines import EVENT_LOGGERS
 from pillarbox.testing.waiting import eventually
@@ -86,6 +97,27 @@ async def test_the_relay_runs_in_the_background_and_closes_its_resources(file: P
     async with Relay.from_settings(file, environment={}, observers=[seen.append]):
         assert await eventually(handled) == [43]
     assert [type(seen[0]), type(seen[-1])] == [RelayStarted, RelayStopped]
+
+
+async def test_the_next_relay_of_the_process_calls_the_same_handlers(file: Path) -> None:
+    thanked: list[int] = []
+
+    def thank(event: ReceivedEvent, context: HandlerContext) -> None:
+        thanked.append(event.payload["id"])
+
+    for number in (1, 2, 3):
+        record(file, {"id": number})
+        relay = Relay.from_settings(file, environment={})
+        if number == 1:
+            sys.modules["shop_events"].handlers.on("order.placed", name="thank")(thank)
+        async with aclosing(SqliteStore(file.parent / "shop.db", tables=TableNames(prefix="shop_"))) as store:
+            report = await examine(Settings.load(file, {}), store)
+        assert [one.message for one in report.findings if one.check == "settings.relay"] == [
+            "a relay can start; transports: handlers"
+        ]
+        assert await relay.run_until_empty() == 0
+        await relay.aclose()
+    assert (sys.modules["shop_events"].handled, thanked) == ([1, 2, 3], [1, 2, 3])
 
 
 def test_the_outbox_has_the_limits_of_the_file(file: Path) -> None:

@@ -12,6 +12,7 @@ from pillarbox.ops.settings.masking import masked
 from pillarbox.ops.settings.sources import FAILPOINT, TRANSPORT
 from pillarbox.ops.settings.transports import TRANSPORTS
 from pillarbox.ops.wiring import make_outbox, make_relay, open_transports
+from pillarbox.transports.handlers import Handlers
 
 READ = "settings.read"
 READ_FIX = "correct the setting; `pillarbox config check` names each error and where the value comes from"
@@ -61,5 +62,7 @@ async def _relay(settings: Settings, store: AdminStore) -> CheckResult:
         return failed("; ".join(str(error).splitlines()), READ_FIX)
     finally:
         for transport in transports.values():
-            await transport.aclose()
+            # A relay of this process may use the handlers of the application.
+            if not isinstance(transport, Handlers):
+                await transport.aclose()
     return passed(f"a relay can start; transports: {', '.join(settings.transports)}")

@@ -215,6 +215,14 @@ class HandlerTransport:
             else:
                 closing.cancel()
 
+    def reopen(self) -> None:
+        """Take calls again after `aclose`, for the next relay of this process: of an application that starts again, or
+        of the next test. Handler objects that have an `aclose` stay closed."""
+        if self._closed:
+            self._threads = Threads(self._workers)
+            self._threads.most = total_calls(self._workers, len(self._async_names[False]))
+            self._closed = False
+
     def _make_pace(self) -> Pace:
         tasks = total_calls(CALLS, len(self._async_names[True]))
         overdue = None if self._timeout is None else self._timeout + min(1.0, self._timeout)
