@@ -17,6 +17,7 @@ class Base(DeclarativeBase):
 
 
 db = SQLAlchemy(model_class=Base)
+record_collected(db.session, Outbox.from_settings())  # once, however many applications are created
 
 
 class Order(CollectsEvents, db.Model):
@@ -29,7 +30,6 @@ def create_app() -> Flask:
     default = f"sqlite:///{Path('pillarbox.db').absolute()}"  # the file that `pillarbox` uses by default
     app.config["SQLALCHEMY_DATABASE_URI"] = os.environ.get("DATABASE_URL", default)
     db.init_app(app)
-    record_collected(db.session, Outbox.from_settings())
     with app.app_context():
         db.create_all()
 

@@ -19,6 +19,8 @@ def test_a_committed_order_sends_its_event_and_a_declined_one_none(
     with running(flask, *serve.words, "--port", str(port), folder=folder, variables={}, port=port):
         assert post(port, "/orders/mallory") == (403, None)
         assert json.loads(flask.run(*order.at(port), folder=folder).stdout) == {"id": 1}
+    twice = "from app import create_app; create_app(); create_app()"  # as the tests of an application do
+    flask.run("python", "-c", twice, folder=folder)
     sent = flask.run(*relay.words, folder=folder, environment=relay.variables)
     [event] = [json.loads(line) for line in sent.stdout.splitlines() if line.startswith("{")]
     assert (event["event_type"], event["payload"]) == ("order.placed", {"id": 1})
