@@ -158,12 +158,10 @@ class Relay:
         """The relay of a settings file and of the environment variables, with its store and its transports.
 
         path: the file; None: the one that PILLARBOX_CONFIG names, else `pillarbox.toml` in the current folder, if any.
-        environment: variables instead of those of the process.
-        observers: None: `RelayLog`, which logs; lines about single events from WARNING on, unless `logging.events` is
-            set or the application has set a level for their logger.
+        environment: variables instead of those of the process. observers: None: `RelayLog`, which logs single events
+        from WARNING on, unless the setting `logging.events` or the level of their logger says otherwise.
 
-        Connects to nothing before it runs. `aclose()`, or the end of `async with`, closes store and transports.
-        Raises ConfigurationError, which names every wrong setting as it is written.
+        Connects to nothing yet; `aclose()`, or the end of `async with`, closes all it opened. Raises ConfigurationError.
         """
         from pillarbox.ops import from_settings
 

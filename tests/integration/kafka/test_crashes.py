@@ -19,7 +19,7 @@ PARTITIONS = 4
 
 @pytest.fixture
 def group() -> str:
-    """A group of its own: Kafka lets nobody commit for one that has members."""
+    """A group of its own: a client that is no member cannot commit for one that has members."""
     return new_topic()
 
 
@@ -81,7 +81,7 @@ async def test_the_messages_that_were_in_flight_are_delivered_one_at_a_time_and_
     assert committed(server, topic, group) == (6, "")
 
 
-async def test_metadata_of_somebody_else_counts_nothing(
+async def test_metadata_of_another_client_counts_nothing(
     server: KafkaServer, listen: MakeSource, topic: str, group: str
 ) -> None:
     fill(server, topic, "a", "b")

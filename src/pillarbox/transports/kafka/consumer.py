@@ -32,7 +32,9 @@ from pillarbox.transports.kafka.driver import (
     error_of,
     reason_of,
 )
-from pillarbox.transports.kafka.offsets import Assignment, Commit, PartitionMessages, PartitionName, Received
+from pillarbox.transports.kafka.messages import PartitionMessages
+from pillarbox.transports.kafka.offsets import Assignment, Commit, Received
+from pillarbox.transports.kafka.pauses import Pauses
 from pillarbox.transports.kafka.plugin import KafkaEndpoint
 from pillarbox.transports.kafka.records import due_of, headers_of
 
@@ -51,13 +53,8 @@ _POLL = 0.2
 """Seconds after which the thread does what else there is to do."""
 _POLL_FOR_COMMIT = 0.01
 """The same while a message waits for a commit: nothing ends the wait when that is confirmed."""
-_BUSY = 1.0
-"""Seconds without room for another message after which partitions are paused: to pause discards what was fetched."""
 _COMMIT = 0.5
 """Seconds between commits."""
-_MAX_HELD = 1000
-_MAX_HELD_BYTES = 16 * 1024 * 1024
-"""What is held in memory until it is due; the rest of the retry topic waits at the broker."""
 
 
 class KafkaConsumerSession:
@@ -85,8 +82,6 @@ class KafkaConsumerSession:
         self._messages = PartitionMessages(prefetch)
         self._something_to_do = threading.Event()
         self._arrived = asyncio.Event()
-        self._paused: set[PartitionName] = set()
-        self._full_since: float | None = None
         self._committed_at = 0.0
         self._commit_now = False
         self._rewind = False
@@ -103,13 +98,14 @@ class KafkaConsumerSession:
             raise UnavailableError(
                 f"no consumer for Kafka at {endpoint}: {reason_of(error_of(error))}; correct the settings"
             ) from None
+        self._pauses = Pauses(self._consumer, retry_topic)
         self._ended = asyncio.Event()
         threading.Thread(target=self._run, name="pillarbox-kafka-consumer", daemon=True).start()
 
     @property
     def is_paused(self) -> bool:
-        """Whether a partition is paused, because the messages in flight fill the prefetch."""
-        return bool(self._paused)
+        """Whether a partition is paused."""
+        return bool(self._pauses)
 
     async def take(self) -> Received:
         """Wait for a message, which is then in flight. Raises UnavailableError while there is an outage."""
@@ -205,14 +201,14 @@ class KafkaConsumerSession:
                 self._rewind = False
         with self._lock:
             released = self._messages.release(wall)
-            if isolated := self._messages.isolate():
-                self._commit_now = True
+            self._commit_now |= (isolated := self._messages.isolate())
             waits_for_commit = self._messages.awaits_commit
             stopped = self.failure is not None or self._messages.full or self._messages.alone_in_flight
             due = self._messages.next_due
+            pauses = self._pauses.wanted(self._messages, stopped=stopped, at_once=waits_for_commit, now=now)
         if released or isolated:
             self._wake()
-        self._pause(stopped, now, at_once=waits_for_commit)
+        self._pauses.apply(pauses)
         if self._commit_now or now - self._committed_at >= _COMMIT:
             self._commit_now = False
             self._committed_at = now
@@ -223,7 +219,7 @@ class KafkaConsumerSession:
         elif stopped:
             self._something_to_do.wait(_POLL)
             self._something_to_do.clear()
-            if self._full_since is None or now - self._full_since < _BUSY:
+            if not self._pauses.are_long(now):
                 return
             wait = 0
         if (message := self._consumer.poll(wait)) is not None:
@@ -248,29 +244,6 @@ class KafkaConsumerSession:
             is_ready = self._messages.receive(received, due=due, now=time.time())
         if is_ready:
             self._wake()
-
-    def _pause(self, stopped: bool, now: float, *, at_once: bool) -> None:
-        """Pause partitions that must not deliver, and resume the others; `at_once`: also if it may be for a moment."""
-        self._full_since = (self._full_since or now) if stopped else None
-        busy = self._full_since is not None and now - self._full_since >= _BUSY
-        with self._lock:
-            names = set(self._messages.assignments)
-            everything = busy or (stopped and at_once) or self._messages.in_quarantine
-            unmarked = set(self._messages.unmarked)
-            full = self._messages.held >= _MAX_HELD or self._messages.held_bytes >= _MAX_HELD_BYTES
-            some = self._messages.held > _MAX_HELD // 2 or self._messages.held_bytes > _MAX_HELD_BYTES // 2
-        retries = {name for name in names if name[0] == self._retry_topic}
-        wanted = names if everything else retries if full or (some and retries & self._paused) else set[PartitionName]()
-        wanted |= unmarked
-        self._paused &= names
-        pausing, resuming = wanted - self._paused, self._paused - wanted
-        self._paused |= pausing  # also if the call fails, which may have paused some
-        with suppress(KafkaException):
-            if pausing:
-                self._consumer.pause([TopicPartition(*name) for name in pausing])
-            if resuming:
-                self._consumer.resume([TopicPartition(*name) for name in resuming])
-            self._paused -= resuming
 
     def _commit(self, *, wait: bool, assignments: Iterable[Assignment] | None = None) -> None:
         with self._lock:
@@ -325,12 +298,11 @@ class KafkaConsumerSession:
         if self._start == "latest":
             self._begin_at_the_end(consumer, [one for one in places if one.offset < 0])
         consumer.incremental_assign(places)
-        consumer.resume(places)  # librdkafka keeps the pause of a partition that was lost and is assigned again
+        self._pauses.end(places)
         with self._lock:
             for one in places:
                 name = (one.topic, one.partition)
                 counts = known.get(name)
-                self._paused.discard(name)
                 self._messages.assign(
                     name,
                     start=one.offset if one.offset >= 0 else None,

@@ -30,7 +30,7 @@ class CrashCounts(NamedTuple):
 
     @classmethod
     def parse(cls, metadata: str | None) -> CrashCounts:
-        """What nobody here wrote counts as nothing."""
+        """Metadata of other clients counts nothing."""
         if (found := _METADATA.fullmatch(metadata or "")) is None:
             return cls()
         pairs = (one.split(":") for one in (found[2] or "").split(",") if one)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pillarbox.transports.kafka.crashes import CrashCounts
-from pillarbox.transports.kafka.offsets import Commit, PartitionMessages, PartitionName, Received
+from pillarbox.transports.kafka.messages import PartitionMessages
+from pillarbox.transports.kafka.offsets import Commit, PartitionName, Received
 
 NAME = ("orders", 0)
 OTHER = ("orders", 1)
@@ -76,13 +77,12 @@ def consume(
     while True:
         broker.start()
         while (message := broker.take()) is not None:
-            place = message.place
-            if place in killers and (message.crashes or 0) < MAX_CRASHES:
+            if message.id in killers and (message.crashes or 0) < MAX_CRASHES:
                 crashes += 1
                 break
-            if place in killers:
-                dead.add(place)
-            broker.messages.acknowledge(message, rejected=place in killers)
+            if message.id in killers:
+                dead.add(message.id)
+            broker.messages.acknowledge(message, rejected=message.id in killers)
             if commits.random() < 0.3:
                 broker.commit()
         else:
@@ -133,8 +133,8 @@ def test_a_killer_behind_a_retry_that_is_not_due_is_found(seed: int) -> None:
     assert broker.committed[RETRY].offset == 0
 
 
-def test_a_consumer_that_is_killed_while_others_work_dead_letters_nobody() -> None:
-    """Kills that no message causes: a consumer that gets further is no suspect."""
+def test_consumers_that_are_killed_while_they_progress_dead_letter_no_message() -> None:
+    """Kills that no message causes: what a consumer commits meanwhile ends the count."""
     broker = Broker({NAME: [0.0] * 200})
     rng = random.Random(1)
     handled = 0
@@ -153,12 +153,12 @@ def test_messages_in_quarantine_are_delivered_one_at_a_time_after_all_others() -
     messages = PartitionMessages(prefetch=10)
     messages.assign(OTHER)
     messages.assign(NAME, start=0, counts=CrashCounts(starts=2))
-    places = [(name, offset) for name in (OTHER, NAME) for offset in range(2)]
-    for name, offset in places:
+    ids = [(name, offset) for name in (OTHER, NAME) for offset in range(2)]
+    for name, offset in ids:
         messages.receive(Received(messages.assignments[name], offset, None, b"", []), due=0.0, now=0.0)
     confirm(messages)
     taken: list[Received] = []
-    for _ in places:
+    for _ in ids:
         messages.isolate()
         confirm(messages)
         message = messages.take()
@@ -177,7 +177,7 @@ def test_messages_in_quarantine_are_delivered_one_at_a_time_after_all_others() -
             assert messages.alone_in_flight
             assert messages.take() is None
             messages.acknowledge(message)
-    assert [(one.place, one.crashes) for one in taken] == list(zip(places, [None, None, 0, 0], strict=True))
+    assert [(one.id, one.crashes) for one in taken] == list(zip(ids, [None, None, 0, 0], strict=True))
     assert not messages.in_quarantine
 
 

@@ -2,7 +2,8 @@
 
 import random
 
-from pillarbox.transports.kafka.offsets import Assignment, Commit, PartitionMessages, Received
+from pillarbox.transports.kafka.messages import PartitionMessages
+from pillarbox.transports.kafka.offsets import Assignment, Commit, Received
 
 NAME = ("orders", 0)
 
