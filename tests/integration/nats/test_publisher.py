@@ -119,20 +119,39 @@ async def test_another_stream_than_the_expected_one_refuses_the_message(
     assert await stored_ids(url, name) == ["a", "c"]
 
 
-async def test_an_answer_of_something_else_than_jetstream_is_no_acceptance(
-    make: MakeTransport, name: str, batch: Batch, url: str
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"ok": true}',
+        b"OK",
+        b"1",
+        b"null",
+        b'["error"]',
+        b'{"error": "not found"}',
+        b'{"error": {"code": "NOT_FOUND", "message": "no such order"}}',
+        b'{"error": null, "stream": "s", "seq": 1}',
+        b"[" * 100_000,
+    ],
+)
+async def test_an_answer_of_something_else_than_jetstream_is_no_acceptance_and_affects_no_other_subject(
+    make: MakeTransport, name: str, batch: Batch, proxy: Proxy, url: str, answer: bytes
 ) -> None:
+    assert await make().send(batch(1)) == [None]  # creates the stream of the other subject
     client = await nats.connect(url)
 
     async def respond(message: Any) -> None:
-        await message.respond(b'{"ok": true}')
+        await message.respond(answer)
 
-    await client.subscribe(name, cb=respond)
+    await client.subscribe(f"{name}-answered", cb=respond)
     await client.flush()
-    [result] = await make(declare=False).send(batch(1))
+    transport = make(f"nats://127.0.0.1:{proxy.port}", declare=False)
+    both = [outgoing("a", NatsTransport.to(subject=f"{name}-answered")), outgoing("b", NatsTransport.to(subject=name))]
+    answered, stored_one = await transport.send(both)
     await client.close()
-    assert isinstance(result, UnavailableError)
-    assert "else than JetStream" in str(result)
+    assert isinstance(answered, UnavailableError)
+    assert "else than JetStream" in str(answered)
+    assert stored_one is None
+    assert proxy.accepted == 1
 
 
 async def test_a_message_that_is_sent_again_is_stored_once(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pillarbox import failpoints
 from pillarbox.core.errors import NackedError, PermanentError, RejectedError, UnavailableError
@@ -161,16 +161,18 @@ class NatsPublishedBatch:
                 "or wait until it has a leader"
             )
         try:
-            answer: dict[str, Any] = json.loads(data)
-        except ValueError:
-            answer = {}
-        if "error" not in answer:
-            if "stream" in answer and "seq" in answer:
+            answer: object = json.loads(data)
+        except (ValueError, RecursionError):
+            answer = None
+        match answer:
+            case {"error": {"code": int()} as error}:
+                return refusal_of(publication, cast("dict[str, Any]", error))
+            case {"stream": _, "seq": _} if "error" not in answer:
                 return None
-            return publication.unavailable(
-                f"something else than JetStream answers for subject {publication.subject!r}: keep responders off it"
-            )
-        return refusal_of(publication, answer["error"])
+            case _:
+                return publication.unavailable(
+                    f"something else than JetStream answers for subject {publication.subject!r}: keep responders off it"
+                )
 
     def _settle(self, position: bytes, publication: NatsPublication, result: SendResult) -> None:
         del self._by_position[position]
@@ -228,7 +230,8 @@ def headers_of(outgoing: Outgoing, subject: str, stream: str) -> bytes:
 
 def refusal_of(publication: NatsPublication, error: dict[str, Any]) -> SendResult:
     """The error of a message that JetStream refuses."""
-    code, event_id = int(error.get("err_code") or 0), publication.outgoing.message.event_id
+    status, event_id = error["code"], publication.outgoing.message.event_id
+    code = found if isinstance(found := error.get("err_code"), int) else 0
     text = f"{error.get('description', 'unknown error')} ({code})"
     subject = publication.subject
     if code == _TOO_LARGE:
@@ -237,12 +240,12 @@ def refusal_of(publication: NatsPublication, error: dict[str, Any]) -> SendResul
         return NackedError(f"the stream of subject {subject!r} is full: {text}; consume it, or raise its limits")
     if code == _ACCOUNT_FULL:
         return NackedError(f"the account is full: {text}; consume its streams, or raise its limits")
-    if int(error.get("code") or 0) == _BUSY:
+    if status == _BUSY:
         return NackedError(f"the stream of subject {subject!r} is busy: {text}")
     if code == _OTHER_STREAM:
         return publication.unavailable(
             f"another stream than {publication.stream!r} has subject {subject!r}: {text}; correct the destination"
         )
-    if int(error.get("code") or 0) >= UNAVAILABLE_FROM or code == _STORE_FAILED:
+    if status >= UNAVAILABLE_FROM or code == _STORE_FAILED:
         return publication.unavailable(f"JetStream does not store messages to subject {subject!r} now: {text}")
     return RejectedError(f"JetStream refuses event {event_id} for subject {subject!r}: {text}")
