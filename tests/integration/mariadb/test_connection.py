@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -45,6 +46,18 @@ async def test_a_wrong_password_is_an_error_without_it(mariadb_server: MariaDBSe
     with pytest.raises(StoreUnavailableError, match="Access denied") as raised:
         await store.schema.status()
     assert CANARY not in str(raised.value)
+
+
+@pytest.mark.parametrize("password", ["geheim", "schlüssel", "пароль"])
+async def test_a_password_may_have_any_characters(mariadb_server: MariaDBServer, password: str) -> None:
+    mariadb_server.execute(f"CREATE OR REPLACE USER anyone@'%' IDENTIFIED BY '{password}'")
+    mariadb_server.execute("GRANT ALL ON mysql.* TO anyone@'%'")
+    store = MariaDBStore(f"mariadb://anyone:{quote(password)}@127.0.0.1:{mariadb_server.port}/mysql")
+    try:
+        assert not (await store.schema.status()).ok
+    finally:
+        await store.aclose()
+        mariadb_server.execute("DROP USER anyone@'%'")
 
 
 async def test_a_server_that_accepts_and_says_nothing_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ async def connect(address: MariaDBAddress, *, binary_texts: bool) -> DriverConne
         host=address.host,
         port=address.port,
         user=address.user,
-        password=address.password,
+        password=address.password.encode("utf-8", "surrogateescape"),  # the driver would encode a text as latin-1
         database=address.database,
         unix_socket=address.unix_socket,
         ssl=address.context(),
