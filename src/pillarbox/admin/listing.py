@@ -53,6 +53,7 @@ class Position(NamedTuple):
             recorded_at, sequence, destination = text.split(",")
             at = datetime.fromisoformat(recorded_at)
             position = cls(at.astimezone(UTC), int(sequence), unquote(destination, errors="strict"))
+            position.destination.encode()  # a lone surrogate
             if at.utcoffset() is None or not 0 <= position.id < 2**63 or "\0" in position.destination:
                 raise ValueError
         except (ValueError, OverflowError):

@@ -202,7 +202,7 @@ class Span(Kind):
         return value
 
     def parse(self, text: str) -> Any:
-        return int(text) if text.isdecimal() else text
+        return int(text) if text.isdecimal() and len(text) <= len(str(LARGEST)) else text
 
 
 @dataclass(frozen=True, slots=True)

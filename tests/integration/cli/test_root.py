@@ -123,3 +123,12 @@ def test_a_full_device_is_reported_without_a_traceback() -> None:
     assert (done.returncode, "no space left" in done.stderr, "Traceback" in done.stderr) == (1, True, False), (
         done.stderr
     )
+
+
+def test_an_argument_that_is_not_text_is_a_usage_error() -> None:
+    """Python holds bytes of the command line that it cannot decode as lone surrogates."""
+    for arguments in (("events", "list", "--type", "a\udcff"), ("record", "order.placed", '{"name": "\udcff"}')):
+        done = pillarbox(*arguments)
+        assert done.returncode == 2, done.stderr
+        assert "\\udcff" in done.stderr
+        assert "is not valid utf-8" in done.stderr

@@ -102,7 +102,7 @@ def _event(
 def _decoded(text: bytes) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(
             f"payload is not JSON: {error}; quote it for the shell, or set --content-type",
             field="payload",

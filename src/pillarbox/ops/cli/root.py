@@ -56,6 +56,17 @@ def _next_step(context: click.Context) -> str:
 class FriendlyGroup(LazyGroup):
     """Turn the library's errors into one line and an exit code. Any other exception is a bug and stays a traceback."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for argument in args:
+            try:
+                argument.encode()
+            except UnicodeEncodeError:  # Python holds bytes that it cannot decode as lone surrogates
+                ctx.fail(
+                    f"the argument {argument!a} is not valid {sys.getfilesystemencoding()}: write it in the encoding "
+                    "of your locale"
+                )
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)

@@ -136,9 +136,14 @@ def _path(rule: str) -> tuple[Step, ...]:
 def _pattern(rule: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(rule[len(_TEXT) :].strip())
-    except re.error as error:
+        cost = ways(pattern.pattern)
+    except (re.error, OverflowError) as error:
         raise ConfigurationError(f"console.mask: {rule!r} is not a rule: {error}") from None
-    if ways(pattern.pattern) > MOST_WAYS:
+    except RecursionError:
+        raise ConfigurationError(
+            f"console.mask: {rule[:80]!r}… is not a rule: its groups are nested too deeply"
+        ) from None
+    if cost > MOST_WAYS:
         raise ConfigurationError(
             f"console.mask: {rule!r} is not a rule: it takes too long on some texts; do not nest repeats, and "
             "write {1,64} or ++ instead of + if something follows"

@@ -50,6 +50,10 @@ def read_file(file: File) -> dict[str, Any]:
         raise ConfigurationError(f"the settings file {file} is not UTF-8 text") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"the settings file {file} is not TOML: {error}") from None
+    except ValueError:
+        raise ConfigurationError(f"the settings file {file} has a number with too many digits") from None
+    except RecursionError:
+        raise ConfigurationError(f"the settings file {file} is nested too deeply") from None
 
 
 def from_environment(

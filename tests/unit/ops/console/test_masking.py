@@ -64,7 +64,9 @@ def test_text_of_a_response_is_searched_and_links_are_not() -> None:
     }
 
 
-@pytest.mark.parametrize("rule", ["text:", "text:(", "text:a*"])
+@pytest.mark.parametrize(
+    "rule", ["text:", "text:(", "text:a*", "text:a{99999999999999999999}", f"text:{'(' * 2000}a{')' * 2000}"]
+)
 def test_an_invalid_pattern_is_rejected(rule: str) -> None:
     with pytest.raises(ConfigurationError, match="is not a rule"):
         Masks([rule])

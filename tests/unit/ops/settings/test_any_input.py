@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pillarbox import ConfigurationError
@@ -22,6 +22,7 @@ SCALARS = (
     | st.floats()
     | TEXT
     | st.sampled_from(["10s", "-1s", "1e309s", "5MiB", "0", "nan", "amqp://mq/", "memory://", "127.0.0.1:0"])
+    | st.sampled_from([10**400, -(10**400), 2**63, "9" * 400, "9" * 5000])
 )
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3), max_leaves=6
@@ -50,7 +51,7 @@ TABLES = st.builds(placed, st.sampled_from(NAMES), VALUES) | st.dictionaries(
 VARIABLES = st.dictionaries(
     st.sampled_from([f"PILLARBOX_{name.upper().replace('.', '__')}" for name in NAMES])
     | TEXT.map("PILLARBOX_".__add__),
-    TEXT | st.sampled_from(["10s", "-1", "nan", "[]", "{"]),
+    TEXT | st.sampled_from(["10s", "-1", "nan", "[]", "{", "9" * 400, "9" * 5000]),
     max_size=3,
 )
 FLAGS = st.dictionaries(st.sampled_from(NAMES) | TEXT, TEXT, max_size=3)
@@ -80,7 +81,18 @@ def test_no_url_shows_its_password(name: str, url: str) -> None:
     assert PASSWORD not in outcome({}, {variable: url}, {})
 
 
+@pytest.mark.parametrize("number", ["9" * 400, "1" + "0" * 400, "9" * 5000])
+@pytest.mark.parametrize("name", NAMES)
+def test_no_setting_takes_a_number_beyond_all_bounds(name: str, number: str) -> None:
+    variable = f"PILLARBOX_{name.upper().replace('.', '__')}"
+    assert outcome({}, {variable: number}, {}).strip()
+    if len(number) < 4300:
+        assert outcome(placed(name, int(number)), {}, {}).strip()
+
+
 @given(st.binary(max_size=60) | TEXT.map(lambda text: text.encode("utf-8", "surrogatepass")))
+@example(b"relay.batch_size = " + b"9" * 5000)
+@example(b"console.mask = " + b"[" * 5000 + b"]" * 5000)
 def test_any_file_is_settings_or_an_error_that_names_it(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
