@@ -16,6 +16,8 @@ from tests.docs.pages import ROOT
 PAGE = ROOT / "docs/explanation/evidence.md"
 REPORTS = ROOT / "docs/evidence"
 PLANNED_KILLS, PLANNED_EVENTS = 2_000, 2_000_000
+PLANNED_PART = 2
+"""One in so many of them on PostgreSQL with quorum queues."""
 RELAY_KILLS = ("kill", "blocked-settlement")
 CONSUMER_KILLS = ("kill-consumer",)
 KILLS = (*RELAY_KILLS, *CONSUMER_KILLS)
@@ -24,8 +26,8 @@ _HEAD = """# Evidence
 
 `python -m tests.docs.evidence` writes this page from the raw reports in `docs/evidence`. Each of them is the unchanged
 report of one run of [`pillarbox drill`](../how-to/run-a-drill.md) or of `make soak`, which anyone can repeat: the seed
-gives the same schedule of faults. Tests of the drill remove one guard of the relay at a time (confirm, mandatory,
-epoch, lane lock, order of retries), and each of them makes the drill fail (`tests/faults/test_drill.py`).
+gives the same schedule of faults. Tests of the drill remove one guard at a time (confirm, mandatory, epoch, lane lock,
+order of retries, inbox), and each of them makes the drill fail (`tests/faults/test_drill.py`).
 
 Runs whose names end in `quiet` had the two cores for themselves; beside the one with all faults, a test run of low
 priority used what was left. The others shared the cores with test suites and other runs, so that their recovery times
@@ -120,17 +122,23 @@ def _table(reports: dict[str, dict[str, Any]]) -> list[str]:
 def _totals(reports: Sequence[dict[str, Any]]) -> list[str]:
     """Void runs count for nothing."""
     counted = [one for one in reports if one["conclusion"] != "void"]
-    events, killed = sum(one["committed"] for one in counted), sum(map(kills, counted))
+    main = [one for one in counted if (one["store"], one["transport"]) == ("postgresql", "rabbitmq")]
     failed = sum(one["conclusion"] == "failed" for one in counted)
     runs = f"{plural(len(counted), 'run')}, {failed} of them failed"
     lines = [f"In total: {runs}; {_sum(counted)}."]
-    if main := [one for one in counted if (one["store"], one["transport"]) == ("postgresql", "rabbitmq")]:
+    if main:
         lines.append(f"Of these on PostgreSQL with quorum queues: {_sum(main)}.")
-    if events < PLANNED_EVENTS or killed < PLANNED_KILLS:
+    if not (_reach_the_plan(counted) and _reach_the_plan(main, part=PLANNED_PART)):
         lines.append(
-            f"The plan is at least {PLANNED_EVENTS:,} events and {PLANNED_KILLS:,} kills: these runs do not reach it."
+            f"The plan is at least {PLANNED_EVENTS:,} events and {PLANNED_KILLS:,} kills, half of them on PostgreSQL "
+            "with quorum queues: these runs do not reach it."
         )
     return lines
+
+
+def _reach_the_plan(reports: Sequence[dict[str, Any]], *, part: int = 1) -> bool:
+    events, killed = sum(one["committed"] for one in reports), sum(map(kills, reports))
+    return events * part >= PLANNED_EVENTS and killed * part >= PLANNED_KILLS
 
 
 def _sum(reports: Sequence[dict[str, Any]]) -> str:
@@ -157,8 +165,9 @@ def _details(reports: dict[str, dict[str, Any]]) -> list[str]:
             f"{one['options']['rate']:g} events/s at most{_cores(one)}.",
             f"- Faults that took effect: {faults}.",
             f"- Recovery p50 / p99: {recovery or 'no fault took effect'}.",
-            f"- {one['rolled_back']:,} events rolled back, {one['unknown_outcomes']} transactions whose COMMIT was not "
-            f"answered, {one['dead_letters']} dead letters, {one['stale_settlements']} stale settlements.",
+            f"- {one['rolled_back']:,} events rolled back, {one['unknown_outcomes']:,} transactions that failed or "
+            "were not answered, about which the database decided, "
+            f"{one['dead_letters']} dead letters, {one['stale_settlements']} stale settlements.",
         ]
         lines += [f"- Violation: {violation}" for violation in one["violations"]]
         if resources := one.get("resources"):

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import islice
 from typing import Any
 
 import pytest
 
-from tests.docs.evidence import PAGE, page, read_reports
+from pillarbox.ops.drill.recovery import percentile
+from pillarbox.ops.drill.schedule import CRASHES, OUTAGES, schedule
+from tests.docs.evidence import KILLS, PAGE, page, read_reports
+
+REPORTS = read_reports()
 
 
 @pytest.fixture
@@ -45,11 +51,56 @@ def report() -> dict[str, Any]:
 
 
 def test_the_page_is_what_the_reports_say() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(read_reports())
+    assert PAGE.read_text(encoding="utf-8") == page(REPORTS)
 
 
 def test_no_committed_run_is_void_or_failed() -> None:
-    assert {name: one["conclusion"] for name, one in read_reports().items() if one["conclusion"] != "passed"} == {}
+    assert {name: one["conclusion"] for name, one in REPORTS.items() if one["conclusion"] != "passed"} == {}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_numbers_of_a_committed_report_add_up(name: str) -> None:
+    one = REPORTS[name]
+    schedule, limit = one["schedule"], one["max_duplicates_per_crash"]
+    executed, effective = (
+        Counter(fault["kind"] for fault in schedule if fault["effective"] or not only) for only in (False, True)
+    )
+    assert one["faults"] == {
+        kind: {"executed": executed[kind], "effective": effective[kind]} for kind in one["options"]["faults"]
+    }
+    assert executed.keys() <= one["faults"].keys()
+    assert one["received"] - one["duplicates"] == one["committed"] - one["lost"] + one["phantom"]
+    timed = sum(events for _, events, _ in one["latency"])  # all but those whose commit was not answered
+    assert timed == one["committed"] or (one["unknown_outcomes"] and timed < one["committed"])
+    crashes = [fault for fault in schedule if fault["kind"] in CRASHES]
+    assert one["crashes"] == len(crashes)
+    assert one["duplicates_per_crash"] == round(one["duplicates"] / len(crashes), 2)
+    relays = one["options"]["relays"] + 1  # one is never hit, and one may replace another at any time
+    outages = sum(fault["kind"] in OUTAGES for fault in schedule) * (relays + 1)
+    if "unplanned_interruptions" in one:  # the oldest report has another bound
+        bound = sum(min(fault["in_flight"], limit) for fault in crashes)
+        assert one["max_duplicates"] <= bound + (outages + one["unplanned_interruptions"]) * limit
+    assert one["duplicates"] <= one["max_duplicates"]
+    for kind, found in one["recovery"].items():
+        seconds = [fault["recovery"] for fault in schedule if fault["effective"] and fault["kind"] == kind]
+        assert (len(seconds), max(seconds)) == (found["count"], found["max"])
+        assert [found["p50"], found["p99"]] == [percentile(seconds, part) for part in (0.5, 0.99)]
+    assert all(not fault["effective"] or fault["in_flight"] for fault in schedule if fault["kind"] in KILLS)
+    wrong = ("lost", "phantom", "order_violations", "stale_settlements", "wrong_effects", "stuck", "dead_letters")
+    assert {field: one[field] for field in wrong if one[field]} == {}
+    assert one.get("in_flight_at_end", 0) == 0
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_seed_of_a_committed_report_repeats_its_faults(name: str) -> None:
+    one = REPORTS[name]
+    planned = schedule(one["seed"], one["options"]["faults"], interval=1.0)
+    done = one["schedule"]
+    assert [fault["kind"] for fault in done] == [fault.kind for fault in islice(planned, len(done))]
+
+
+def test_the_committed_runs_reach_the_plan() -> None:
+    assert "do not reach" not in page(REPORTS)
 
 
 def test_only_kills_in_flight_count(report: dict[str, Any]) -> None:
@@ -63,6 +114,9 @@ def test_only_kills_in_flight_count(report: dict[str, Any]) -> None:
 def test_the_page_says_if_the_plan_is_not_reached(report: dict[str, Any]) -> None:
     assert "do not reach it" in page({"long": report})
     assert "do not reach it" not in page({"long": report, "more": report})
+    elsewhere = report | {"store": "mariadb"}
+    assert "do not reach it" not in page({"long": report, "more": elsewhere})
+    assert "do not reach it" in page({"long": elsewhere, "more": elsewhere})
 
 
 def test_a_void_run_counts_for_nothing(report: dict[str, Any]) -> None:
