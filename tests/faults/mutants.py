@@ -14,6 +14,7 @@ from unittest.mock import ANY
 from pillarbox import statements
 from pillarbox.core.lane import LANES, Epochs
 from pillarbox.core.transport import Outgoing, SendResult
+from pillarbox.inbox import Inbox
 from pillarbox.relay.in_flight import InFlight, Item
 from pillarbox.stores.mariadb.writes import MariaDBWrites
 from pillarbox.stores.sqlite.writes import SqliteWrites
@@ -24,7 +25,7 @@ from pillarbox.transports.rabbitmq import RabbitMQTransport, publisher
 from pillarbox.transports.redis import RedisTransport
 from pillarbox.transports.webhook import WebhookTransport
 
-Guard = Literal["mandatory", "confirm", "epoch", "lane-lock", "held-back"]
+Guard = Literal["mandatory", "confirm", "epoch", "lane-lock", "held-back", "inbox"]
 
 
 def without_mandatory() -> None:
@@ -100,6 +101,19 @@ def without_held_back() -> None:
     _replace(InFlight, "stopped", stopped)
 
 
+def without_inbox() -> None:
+    """Every event counts as new."""
+
+    def admit(self: Inbox, *_: object) -> bool:
+        return True
+
+    async def aadmit(self: Inbox, *_: object) -> bool:
+        return True
+
+    _replace(Inbox, "admit", admit)
+    _replace(Inbox, "aadmit", aadmit)
+
+
 def _cut(store: str, heading: str, guard: str) -> None:
     """Cut a guard out of a statement of `lanes.sql`."""
     text = statements.text
@@ -128,6 +142,7 @@ MUTATIONS: dict[Guard, Callable[[], None]] = {
     "epoch": without_epoch,
     "lane-lock": without_lane_lock,
     "held-back": without_held_back,
+    "inbox": without_inbox,
 }
 
 

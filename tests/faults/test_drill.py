@@ -92,6 +92,30 @@ def test_without_the_fence_the_drill_fails(
     assert result.findings.stale
 
 
+def test_without_the_inbox_the_drill_fails(folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str) -> None:
+    result = drilled(folder, monkeypatch, "kill", store=sqlite, seconds=LONG, faults=6, without="inbox")
+    assert result.conclusion == "failed"
+    assert result.findings.wrong_effects
+
+
+def test_what_a_relay_sends_at_last_and_no_writer_recorded_is_found(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str, rabbitmq_server: RabbitMQServer
+) -> None:
+    result = drilled(
+        folder,
+        monkeypatch,
+        "drain",
+        store=sqlite,
+        transport=rabbitmq_server.url(),
+        seconds=LONG,
+        faults=1,
+        relay="tests.faults.inventing_relay",
+    )
+    assert result.conclusion == "failed"
+    relays = 3 + len(result.faults)
+    assert len(result.findings.phantom) == len(set(result.findings.wrong_effects)) == relays
+
+
 def test_a_drill_without_an_effective_fault_is_void(folder: Path, monkeypatch: pytest.MonkeyPatch, sqlite: str) -> None:
     result = drilled(folder, monkeypatch, "kill", store=sqlite, seconds=0.01)
     assert (result.conclusion, result.violations) == ("void", [])

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 from pillarbox.core.errors import CommandError
-from pillarbox.ops.drill import hooks
+from pillarbox.ops.drill import faults, hooks
+from pillarbox.ops.drill.database import DrillTables
+from pillarbox.ops.drill.fleet import Fleet
 from pillarbox.ops.drill.hooks import OutageHooks
+from pillarbox.ops.drill.target import DrillJob, DrillTarget, SettingsSource
+from pillarbox.ops.wiring import open_store
+from tests.servers.ports import free_port
 from tests.servers.waiting import wait_until
 
 
@@ -76,3 +82,21 @@ def running(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+async def test_a_store_that_does_not_return_ends_the_drill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "STORE_TIMEOUT", 0.0)
+    source = SettingsSource(flags={"store.url": f"postgresql://app@127.0.0.1:{free_port()}/shop"})
+    target = DrillTarget.of(source.load(), name="drill_test")
+    job = DrillJob(source=source, transport="", name="drill_test", folder=tmp_path, role="")
+    async with aclosing(open_store(target.settings.store)) as store:
+        nemesis = faults.Nemesis(
+            fleet=Fleet(job=job),
+            store=store,
+            tables=DrillTables(target),
+            queue=None,
+            database_hooks=OutageHooks(what="database", cut="true", restore="true"),
+            broker_hooks=OutageHooks(what="broker", cut="", restore=""),
+        )
+        with pytest.raises(CommandError, match="the store has not answered for 0 s: PostgreSQL at"):
+            await nemesis.recovered()

@@ -31,6 +31,8 @@ from pillarbox.plugins import DrillQueue
 POLL = 0.02
 POINT_TIMEOUT = 10.0
 """Seconds within which a relay reaches a point with messages in flight; after that it is killed wherever it is."""
+STORE_TIMEOUT = 120.0
+"""Seconds without an answer of the store after which a drill ends: the command that restores it may have failed."""
 SETTLE_TIMEOUT = 60.0
 """Seconds within which a drill expects the relays to react; generous, for a busy machine."""
 TAKEOVER = LEASE + 0.4
@@ -104,11 +106,14 @@ class Nemesis:
         )
 
     async def overview(self) -> Overview:
-        """The state of the outbox, as soon as the store answers."""
+        """The state of the outbox, as soon as the store answers. Raises CommandError if it does not in time."""
+        until = time.monotonic() + STORE_TIMEOUT
         while True:
             try:
                 return await self.store.admin.inspection.overview()
-            except StoreUnavailableError:
+            except StoreUnavailableError as error:
+                if time.monotonic() > until:
+                    raise CommandError(f"the store has not answered for {STORE_TIMEOUT:g} s: {error}") from error
                 await asyncio.sleep(0.2)
 
     # -- relays ---------------------------------------------------------------------------------------------------

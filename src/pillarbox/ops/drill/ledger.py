@@ -151,6 +151,12 @@ def read_writings(folder: Path, *, in_database: set[str]) -> Writings:
     return writings
 
 
+def has_received(folder: Path, ledger: WriterLedger) -> bool:
+    """Whether every committed event has arrived at least once."""
+    arrived = {arrival.event_id for arrival in read_arrivals(folder)}
+    return all(event_id in arrived for ids in ledger.committed.values() for event_id in ids)
+
+
 def read_transactions(path: Path) -> Iterator[LoggedTransaction]:
     """Return the transactions of one writer, in their order."""
     pending: dict[str, LoggedTransaction] = {}

@@ -46,7 +46,7 @@ class DrillResult:
     committed: int
     rolled_back: int
     unknown_outcomes: int
-    """Transactions whose COMMIT was not answered; the database decided."""
+    """Transactions that failed or were not answered; the database decided about them."""
     received: int
     findings: Findings
     order_is_known: bool

@@ -11,7 +11,7 @@ from pillarbox.core.errors import ConfigurationError
 from pillarbox.ops.drill.comparison import compare
 from pillarbox.ops.drill.faults import Nemesis
 from pillarbox.ops.drill.fleet import Fleet
-from pillarbox.ops.drill.ledger import ARRIVALS, CommittedCount, LineCount
+from pillarbox.ops.drill.ledger import ARRIVALS, LineCount, has_received, read_writings
 from pillarbox.ops.drill.objects import create_queue, create_tables
 from pillarbox.ops.drill.options import DrillOptions
 from pillarbox.ops.drill.result import DrillResult, Remainder
@@ -27,8 +27,11 @@ DRAIN_TIMEOUT = 120.0
 """Seconds after the last fault within which every event must be delivered and handled."""
 MOST_PENDING = 200
 """The writers pause while more events are pending than this, or than half a second of load."""
+SETTLED = 1.0
+"""Seconds without an arrival and without an effect after which the readers that have every event have nothing more to
+read."""
 QUIET = 10.0
-"""Seconds without an arrival and without an effect after which the readers have nothing more to read."""
+"""Seconds without an arrival and without an effect after which other readers have nothing more to read."""
 
 
 class DrillRun:
@@ -149,25 +152,25 @@ class DrillRun:
         while (await nemesis.overview()).backlog and time.monotonic() < until:
             fleet.check()
             await asyncio.sleep(0.2)
+        in_flight = await fleet.stop(fleet.relays)
         if nemesis.queue is not None:
             await self._until_read(fleet, nemesis, until=until)
-        in_flight = await fleet.stop(fleet.relays)
         await fleet.stop(fleet.readers)
         return Remainder(stuck=(await nemesis.overview()).backlog, in_flight=in_flight)
 
     async def _until_read(self, fleet: Fleet, nemesis: Nemesis, *, until: float) -> None:
-        """Wait until the readers have everything, or nothing more arrives."""
-        committed, received = CommittedCount(self._folder), LineCount(self._folder / ARRIVALS)
-        committed.update()
-        progress, since = (-1, -1), time.monotonic()
+        """Wait until nothing more arrives: what relays sent twice, or should not have sent, may come last."""
+        ledger = read_writings(self._folder, in_database=await nemesis.tables.committed()).ledger
+        received = LineCount(self._folder / ARRIVALS)
+        progress, since, wait = (-1, -1), time.monotonic(), SETTLED
         while time.monotonic() < until:
             fleet.check()
             [(effects,)] = await nemesis.tables.read("count_all_effects")
             now = (received.update(), int(effects))
-            if min(now) >= committed.events:
-                return
             if now != progress:
-                progress, since = now, time.monotonic()
-            elif time.monotonic() - since > QUIET:
-                return
+                progress, since, wait = now, time.monotonic(), SETTLED
+            elif time.monotonic() - since > wait:
+                if wait == QUIET or (now[1] >= ledger.count and has_received(self._folder, ledger)):
+                    return
+                wait = QUIET
             await asyncio.sleep(0.2)

@@ -9,6 +9,7 @@ from pillarbox.ops.drill.ledger import (
     CommittedCount,
     LineCount,
     TransactionLog,
+    has_received,
     read_arrivals,
     read_writings,
 )
@@ -28,6 +29,21 @@ def test_the_database_decides_about_a_transaction_whose_outcome_is_unknown(tmp_p
     assert writings.ledger.committed == {"k": ["a", "d"]}
     assert writings.ledger.rolled_back == {"undone", "b", "c"}
     assert (writings.unknown, list(writings.committed_at)) == (2, ["a"])
+
+
+def test_an_event_that_arrived_twice_is_not_two_events(tmp_path: Path) -> None:
+    log, arrivals = TransactionLog(tmp_path, "writer-0"), ArrivalLog(tmp_path)
+    log.intend("1", [("k", "a")], [])
+    log.end("1", "committed", 1)
+    log.intend("2", [("k", "b")], [])
+    log.end("2", "unknown", 0)
+    for event_id in ("a", "a", "phantom"):
+        arrivals.add(event_id)
+    assert has_received(tmp_path, read_writings(tmp_path, in_database={"1"}).ledger)
+    both = read_writings(tmp_path, in_database={"1", "2"}).ledger
+    assert not has_received(tmp_path, both)
+    arrivals.add("b")
+    assert has_received(tmp_path, both)
 
 
 def test_counts_read_only_what_is_new(tmp_path: Path) -> None:
