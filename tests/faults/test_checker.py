@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from pillarbox.ops.drill.checker import SOUND, WriterLedger, check
 
 
@@ -45,3 +50,29 @@ def test_an_effect_is_applied_once_per_committed_event() -> None:
     assert check(ledger(), received, effects={"a": 1, "x": 1, "c": 1}).wrong_effects == ["b"]
     assert check(ledger(), received, effects=once | {"undone": 1}).wrong_effects == ["undone"]
     assert check(ledger(), ["a", "x", "c"], dead=["b"], effects={"a": 1, "x": 1, "c": 1}).wrong_effects == []
+
+
+IDS = st.sampled_from([f"{key}{number}" for key in "kl" for number in range(4)])
+"""Of events; the first character is the key."""
+
+
+@given(
+    committed=st.lists(IDS, unique=True),
+    received=st.lists(IDS | st.just("invented"), max_size=12),
+    dead=st.sets(IDS, max_size=2),
+    effects=st.dictionaries(IDS, st.integers(1, 2)),
+)
+def test_whatever_is_missing_added_repeated_or_reordered_is_found(
+    committed: list[str], received: list[str], dead: set[str], effects: dict[str, int]
+) -> None:
+    noted = WriterLedger()
+    noted.commit((one[0], one) for one in committed)
+    found = check(noted, received, dead=dead, effects=effects)
+    assert set(found.lost) == set(committed) - set(received) - dead
+    assert set(found.phantom) == set(received) - set(committed)
+    arrived = [one for one in committed if one in received]
+    overtaken = ((a, b) for a, b in combinations(arrived, 2) if a[0] == b[0] and received.index(a) > received.index(b))
+    assert set(found.out_of_order) == {one[0] for one, _ in overtaken}
+    assert found.duplicates == len(received) - len(set(received))
+    once = {one for one in committed if effects.get(one) == 1}
+    assert set(found.wrong_effects) == (set(committed) - once - dead) | (effects.keys() - set(committed))
