@@ -89,6 +89,7 @@ def test_the_numbers_of_a_committed_report_add_up(name: str) -> None:
     wrong = ("lost", "phantom", "order_violations", "stale_settlements", "wrong_effects", "stuck", "dead_letters")
     assert {field: one[field] for field in wrong if one[field]} == {}
     assert one.get("in_flight_at_end", 0) == 0
+    assert one["not_flat"] == []
 
 
 @pytest.mark.parametrize("name", REPORTS)

@@ -47,6 +47,7 @@ def test_hooks_run_and_a_run_without_effect_is_void(shop: Stock, tmp_path: Path)
         PILLARBOX_STORE=shop.url,
     )
     assert done.returncode == 5, done.stderr
+    assert "--seed 16" in done.stderr
     reported = json.loads(done.stdout)
     assert (reported["conclusion"], reported["seed"], reported["violations"]) == ("void", 16, [])
     assert json.loads((tmp_path / "drill.json").read_text()) == reported

@@ -147,6 +147,8 @@ def drill(
     if not (as_json and yes):
         _announce(describe_objects(target), options)
     confirm("Run the drill?", yes=yes)
+    if as_json:
+        click.echo(f"pillarbox: --seed {options.seed}", err=True)  # also if there will be no report
     with _folder(keep) as folder, _progress(target, options, as_json) as show:
         result = asyncio.run(_run(lambda: DrillRun(source, target, options, folder=folder, show=show)))
     _publish(result, report=report, html=html, as_json=as_json)
