@@ -160,19 +160,15 @@ class NatsPublishedBatch:
                 f"no stream answers for subject {publication.subject!r} at NATS {self._connection.server}: create one, "
                 "or wait until it has a leader"
             )
-        try:
-            answer: object = json.loads(data)
-        except (ValueError, RecursionError):
-            answer = None
-        match answer:
-            case {"error": {"code": int()} as error}:
-                return refusal_of(publication, cast("dict[str, Any]", error))
-            case {"stream": _, "seq": _} if "error" not in answer:
-                return None
-            case _:
-                return publication.unavailable(
-                    f"something else than JetStream answers for subject {publication.subject!r}: keep responders off it"
-                )
+        answer = _members(data)
+        if "stream" in answer and "seq" in answer and "error" not in answer:
+            return None
+        error = answer.get("error")
+        if isinstance(error, dict) and isinstance((known := cast("dict[str, Any]", error)).get("code"), int):
+            return refusal_of(publication, known)
+        return publication.unavailable(
+            f"something else than JetStream answers for subject {publication.subject!r}: keep responders off it"
+        )
 
     def _settle(self, position: bytes, publication: NatsPublication, result: SendResult) -> None:
         del self._by_position[position]
@@ -226,6 +222,15 @@ def headers_of(outgoing: Outgoing, subject: str, stream: str) -> bytes:
             lines.append(encode_header(name, value))
     lines.append("\r\n")
     return "".join(lines).encode("ascii")
+
+
+def _members(data: bytes) -> dict[str, Any]:
+    """The members of a JSON object; none of anything else."""
+    try:
+        decoded = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", decoded) if isinstance(decoded, dict) else {}
 
 
 def refusal_of(publication: NatsPublication, error: dict[str, Any]) -> SendResult:
