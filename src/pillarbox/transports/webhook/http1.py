@@ -18,6 +18,7 @@ _MAX_RAW = 4 * EXCERPT_BYTES
 """The most bytes of a body in chunks, with their sizes, of which the beginning is decoded."""
 _START = b"HTTP/1."
 _HEADERS_END = re.compile(rb"\r?\n\r?\n")
+_LONGEST_END = 4
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?:[ \t][^\r\n]*)?(?:\r?\n|\Z)")
 _FIELDS = re.compile(
     rb"^(content-length|transfer-encoding|connection|retry-after|location|date):([^\r\n]*)\r?$",
@@ -48,12 +49,14 @@ class Response(NamedTuple):
 class ResponseParser:
     """Reads one response. `feed` raises InvalidResponseError."""
 
-    __slots__ = ("_complete", "_data", "_fields", "_keeps_open", "_length", "status")
+    __slots__ = ("_complete", "_data", "_fields", "_keeps_open", "_length", "_searched", "status")
 
     def __init__(self) -> None:
         self.status = 0
         """0 until the headers have arrived."""
         self._data = b""
+        self._searched = 0
+        """Where the search for the end of the headers continues: a receiver may send them byte by byte."""
         self._fields: dict[bytes, bytes] = {}
         self._length = 0
         self._keeps_open = False
@@ -84,12 +87,13 @@ class ResponseParser:
     def _read_headers(self) -> bool:
         while True:
             data = self._data
-            end = _HEADERS_END.search(data)
+            end = _HEADERS_END.search(data, self._searched)
             if end is None or end.end() > MAX_HEADERS:
                 if len(data) > MAX_HEADERS or not (data.startswith(_START) or _START.startswith(data)):
                     raise InvalidResponseError("the response is not valid HTTP")
+                self._searched = max(0, len(data) - _LONGEST_END + 1)
                 return False
-            lines, self._data = data[: end.start()], data[end.end() :]
+            lines, self._data, self._searched = data[: end.start()], data[end.end() :], 0
             found = _STATUS.match(lines)
             if found is None:
                 raise InvalidResponseError("the response is not valid HTTP")

@@ -1,9 +1,12 @@
 """Responses of HTTP/1.1: where they end, what is kept of them, and what is refused."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pillarbox.transports.webhook import http1
 from pillarbox.transports.webhook.http1 import MAX_HEADERS, InvalidResponseError, Response, ResponseParser
 from pillarbox.transports.webhook.responses import EXCERPT_BYTES
 
@@ -60,6 +63,27 @@ def test_it_does_not_matter_how_the_bytes_arrive(name: str, data: st.DataObject)
     parser, enough = parsed(*parts)
     assert enough == [False] * (len(parts) - 1) + [True]
     assert (parser.response(), parser.reusable) == (expected, reusable)
+
+
+class CountedSearch:
+    """A pattern that counts the bytes that it searches."""
+
+    def __init__(self, pattern: re.Pattern[bytes]) -> None:
+        self._pattern = pattern
+        self.searched = 0
+
+    def search(self, data: bytes, start: int = 0) -> re.Match[bytes] | None:
+        self.searched += len(data) - start
+        return self._pattern.search(data, start)
+
+
+def test_headers_that_arrive_byte_by_byte_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = CountedSearch(http1._HEADERS_END)
+    monkeypatch.setattr(http1, "_HEADERS_END", counted)
+    raw = OK + b"X: " + b"x" * 10_000 + b"\r\nContent-Length: 0\r\n\r\n"
+    parser, enough = parsed(*(raw[at : at + 1] for at in range(len(raw))))
+    assert (enough[-1], parser.status) == (True, 200)
+    assert counted.searched <= 5 * len(raw)
 
 
 @given(st.binary(max_size=300), st.sampled_from([b"", OK, CHUNKED, OK + b"Content-Length: 9\r\n\r\n"]))
