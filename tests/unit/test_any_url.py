@@ -121,6 +121,20 @@ def test_port_0_is_refused(url: str) -> None:
         opened(url)
 
 
+DIGITS = "9" * 5000
+"""More than Python converts to a number."""
+
+
+@pytest.mark.parametrize("scheme", sorted(own_schemes()))
+@pytest.mark.parametrize(
+    "place", [f"h:{DIGITS}", f"h:{DIGITS}/0", f"h:1,h:{DIGITS}/0", f"h/{DIGITS}", f"h/0?port={DIGITS}"]
+)
+def test_a_number_with_too_many_digits_is_refused(scheme: str, place: str) -> None:
+    for what in (open_store, open_transport):
+        with suppress(ConfigurationError):
+            repr(what(f"{scheme}://{place}"))
+
+
 @pytest.mark.parametrize("url", ["mariadb://h/shop#1", "mariadb://h1,h2/shop", "redis://h1,h2/0", "kafka://h 1:9092"])
 def test_what_a_url_cannot_have_is_refused_and_not_ignored(url: str) -> None:
     with pytest.raises(ConfigurationError, match="URL"):

@@ -92,7 +92,7 @@ def _host(text: str, *, is_name: bool) -> tuple[str, int | None]:
 
 
 def _port(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 65_536):
+    if not (text.isascii() and text.isdecimal() and len(text) <= 5 and 0 < int(text) < 65_536):
         raise _unreadable()
     return int(text)
 

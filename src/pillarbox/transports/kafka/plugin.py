@@ -231,7 +231,7 @@ def _server(host: str) -> str:
     name, has_port, port = host.rpartition(":")
     if not has_port or host.endswith("]"):
         name, port = host, str(_PORT)
-    if not name or re.search(r"\s", name) or not port.isdecimal() or not 0 < int(port) < 65_536:
+    if not name or re.search(r"\s", name) or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65_536:
         raise ConfigurationError("a host or port in the cluster's URL cannot be read; write host:port,host:port")
     return f"{name}:{port}"
 

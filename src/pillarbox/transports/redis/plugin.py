@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
@@ -161,7 +162,7 @@ class RedisEndpoint:
         if "," in server:
             raise ConfigurationError("the URL of Redis names one server; clusters and Sentinel are not supported")
         database = parts.path.removeprefix("/") or "0"
-        if not (database.isascii() and database.isdecimal()):
+        if not re.fullmatch("[0-9]{1,9}", database):
             raise ConfigurationError(
                 "the database in the URL of Redis is not a number; write for example redis://host/0"
             )
