@@ -47,6 +47,11 @@ def report() -> dict[str, Any]:
             "kill-consumer": {"executed": 10, "effective": 10},
         },
         "recovery": {"kill": {"count": 2_400, "p50": 0.5, "p99": 1.25, "max": 2.0}},
+        "schedule": [
+            {"kind": "kill", "recovery": 2.0},
+            {"kind": "cut-broker", "recovery": 1.0},
+            {"kind": "cut-database", "recovery": 3.0},
+        ],
     }
 
 
@@ -109,6 +114,7 @@ def test_only_kills_in_flight_count(report: dict[str, Any]) -> None:
     assert "| 1,999,999 | 2,400 (2,390 + 10) |" in text
     assert "Of these on PostgreSQL with quorum queues: 1,999,999 events; 2,400 kills in flight, 2,390 of relays" in text
     assert "0.50 s / 1.25 s" in text
+    assert "after 2 outages of the database or the broker: p50 1.00 s, p99 3.00 s, longest 3.00 s" in text
     assert "not known" in text
 
 
