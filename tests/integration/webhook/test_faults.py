@@ -15,6 +15,7 @@ from pillarbox.core.transport import SendResult
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.webhook import WebhookTransport
+from pillarbox.transports.webhook.connection import Dialer
 from tests.integration.webhook.conftest import MakeTransport
 from tests.integration.webhook.receiver import Received, Receiver, accepted
 from tests.integration.webhook.resolver import Scripted
@@ -106,6 +107,34 @@ async def test_a_connection_without_a_whole_response_is_an_outage(
         result = await send_one(make, url)
         assert isinstance(result, UnavailableError)
         assert said in str(result)
+
+
+@pytest.mark.parametrize("said", ["closed before the response", ""], ids=["closed", "reset"])
+async def test_a_receiver_that_closes_a_connection_before_its_request_is_an_outage_at_once(
+    make: MakeTransport, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    """As a load balancer does that has no server left."""
+    dial = Dialer.dial
+
+    async def dial_and_wait(self: Dialer, *given: Any) -> Any:
+        connection = await dial(self, *given)
+        await connection.closed.wait()
+        return connection
+
+    async def close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if said:
+            writer.close()
+        else:
+            await reset(reader, writer)
+
+    monkeypatch.setattr(Dialer, "dial", dial_and_wait)
+    server = await asyncio.start_server(close, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        result = await send_one(make, url)
+    assert isinstance(result, UnavailableError)
+    assert said in str(result)
+    assert "did not respond" not in str(result)
 
 
 async def test_a_response_that_breaks_off_after_its_status_counts_by_its_status(make: MakeTransport) -> None:

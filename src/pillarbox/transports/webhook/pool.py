@@ -115,6 +115,7 @@ class HttpConnection(BaseConnection):
         self._drain: asyncio.TimerHandle | None = None
         self.idle_since = 0.0
         self.closed = asyncio.Event()
+        self._why_closed: Exception | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -122,6 +123,9 @@ class HttpConnection(BaseConnection):
 
     def send(self, request: HttpRequest, data: bytes) -> None:
         self._request, self._parser = request, ResponseParser()
+        if self.closed.is_set():  # a receiver that accepts and closes at once: nothing would end this request in time
+            self._finish(self._why_closed or DisconnectedError())
+            return
         self.transport.write(data)
         if failpoints.armed:
             failpoints.hit("after-send")
@@ -146,6 +150,7 @@ class HttpConnection(BaseConnection):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._host.connections.discard(self)
+        self._why_closed = exc
         self.closed.set()
         if self in self._host.idle:
             self._host.idle.remove(self)
