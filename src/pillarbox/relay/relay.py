@@ -161,7 +161,7 @@ class Relay:
         environment: variables instead of those of the process. observers: None: `RelayLog`, which logs single events
         from WARNING on, unless the setting `logging.events` or the level of their logger says otherwise.
 
-        Connects to nothing yet; `aclose()`, or the end of `async with`, closes all it opened. Raises ConfigurationError.
+        Connects to nothing yet; `aclose()`, or the end of `async with`, closes it all. Raises ConfigurationError.
         """
         from pillarbox.ops import from_settings
 

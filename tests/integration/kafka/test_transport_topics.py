@@ -158,6 +158,7 @@ def test_an_address_without_a_possible_topic_is_refused(name: str) -> None:
         ("kafka://app:pa/ss@k1/x", {}),
         ("kafka://k1", {"tls": TlsOptions(ca_file="/etc/ca.pem")}),
         ("kafka://k1", {"client": {"enable.idempotence": False}}),
+        ("kafka://k1", {"client": {"delivery.report.only.error": True}}),
         ("kafka://k1", {"window": 0}),
         ("kafka://k1", {"sasl_mechanism": "NONE"}),
     ],

@@ -119,6 +119,19 @@ async def test_another_stream_than_the_expected_one_refuses_the_message(
     assert await stored_ids(url, name) == ["a", "c"]
 
 
+async def test_a_sealed_stream_is_unavailable_and_no_event_is_at_fault(
+    make: MakeTransport, name: str, batch: Batch, url: str
+) -> None:
+    transport = make()
+    assert await transport.send(batch(1)) == [None]
+    async with jetstream(url) as server:
+        config = (await server.stream_info(name)).config
+        await server.update_stream(config.evolve(sealed=True))
+    [result] = await transport.send(batch(1, "f"))
+    assert isinstance(result, UnavailableError)
+    assert "sealed" in str(result)
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -50,6 +50,7 @@ _RESERVED = (
     "auto.offset.reset",
     "bootstrap.servers",
     "default.topic.config",
+    "delivery.report.only.error",
     "delivery.timeout.ms",
     "enable.auto.commit",
     "enable.auto.offset.store",

@@ -20,7 +20,7 @@ from pillarbox.transports.nats.connection import NO_RESPONDERS, UNAVAILABLE_FROM
 from pillarbox.transports.nats.headers import EXPECTED_STREAM, MAX_HEADERS, OWN, encode_header, encode_value, status_of
 
 _PENDING = UnavailableError("the message has no result yet")
-_TOO_LARGE, _STORE_FAILED, _OTHER_STREAM = 10054, 10077, 10060
+_TOO_LARGE, _STORE_FAILED, _OTHER_STREAM, _SEALED = 10054, 10077, 10060, 10109
 RESERVE = 4096
 """Bytes that a message leaves free: a consumer adds the reason of a failure and counts when it copies the message."""
 _ACCOUNT_FULL = 10002
@@ -251,6 +251,6 @@ def refusal_of(publication: NatsPublication, error: dict[str, Any]) -> SendResul
         return publication.unavailable(
             f"another stream than {publication.stream!r} has subject {subject!r}: {text}; correct the destination"
         )
-    if status >= UNAVAILABLE_FROM or code == _STORE_FAILED:
+    if status >= UNAVAILABLE_FROM or code in (_STORE_FAILED, _SEALED):
         return publication.unavailable(f"JetStream does not store messages to subject {subject!r} now: {text}")
     return RejectedError(f"JetStream refuses event {event_id} for subject {subject!r}: {text}")
