@@ -100,7 +100,8 @@ NOT_EXPLAINED = {
     "create_settlement",
     "schema_create_migrations",
     *("begin_parts", "undo_parts", "end_parts"),
-    *("create_history_days", "drop_history_days", "history_day", "skip_in_flight", "appended_row"),
+    *("create_history_days", "drop_history_days", "history_day", "skip_in_flight"),
+    *("appended_row", "appended_row_encoded"),
     *("add_part", "session_setting"),
     *SCRIPTS,
 }

@@ -75,6 +75,10 @@ class Dialect(ABC):
     def refuses_value(self, error: Exception) -> bool:
         """Whether the database refuses the values of a write: it refuses them again, however often it is retried."""
 
+    def inbox_values(self, row: tuple[object, ...]) -> tuple[object, ...]:
+        """The parameters of `admit` and `count_results` for an inbox record and for statistics."""
+        return row
+
     def grant(self, names: Names, table: str, privileges: str) -> str:
         """What an administrator does so that the role may write to a table, as part of a sentence."""
         return f"GRANT {privileges} ON {names.qualified(names.prefix + table)} to it"

@@ -1,12 +1,13 @@
 """MariaDB: one INSERT for any number of events, or several in a savepoint if they exceed what the server accepts.
 
 A relay on the same database polls, so there are no notifications. The statements depend on no setting of the caller's
-session: not on its `sql_mode`, its time zone or its isolation level.
+session: not on its `sql_mode`, its time zone, its isolation level or its character set.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -58,6 +59,7 @@ class MariaDBAppender:
         variants = ["ignore_duplicates"] if options.ignore_duplicates else []
         self._one = statements.get("append", *variants)
         self._row = statements.get("appended_row")
+        self._encoded_row = statements.get("appended_row_encoded")
         self._lock_keys = statements.get("lock_keys") if options.strict_order else None
         self._savepoint = BoundStatement(statements.get("begin_parts"))
         self._undo = BoundStatement(statements.get("undo_parts"))
@@ -86,9 +88,14 @@ class MariaDBAppender:
         yield self._release
 
     def _insert(self, rows: Sequence[EventRow]) -> BoundStatement:
-        several = ", ".join([self._row] * len(rows))
-        sql = self._one if len(rows) == 1 else self._one.replace(self._row, several)
-        return BoundStatement(sql, tuple(value for row in rows for value in _values(row)))
+        values = tuple(value for row in rows for value in _values(row))
+        if all(not isinstance(value, str) or value.isascii() for value in values):
+            row = self._row
+        else:
+            row, values = self._encoded_row, encoded(values)
+        if len(rows) == 1 and row is self._row:
+            return BoundStatement(self._one, values)
+        return BoundStatement(self._one.replace(self._row, ", ".join([row] * len(rows))), values)
 
 
 class MariaDBDialect(Dialect):
@@ -108,6 +115,9 @@ class MariaDBDialect(Dialect):
         failure = _FAILURES.get(number)
         return None if failure is None else FailedWrite(failure)
 
+    def inbox_values(self, row: tuple[object, ...]) -> tuple[object, ...]:
+        return encoded(row)
+
     def grant(self, names: Names, table: str, privileges: str) -> str:
         # RETURNING needs the right to read.
         return super().grant(names, table, "SELECT, INSERT" if table == "inbox" else privileges)
@@ -122,6 +132,11 @@ def error_number(error: BaseException) -> int:
         if type(layer).__module__.partition(".")[0] in _DRIVERS and layer.args and isinstance(layer.args[0], int):
             return layer.args[0]
     return 0
+
+
+def encoded(values: Iterable[object]) -> tuple[object, ...]:
+    """The values with each text as `encoded` in SQL decodes it."""
+    return tuple(b64encode(value.encode()).decode() if isinstance(value, str) else value for value in values)
 
 
 def _slot(key: str) -> int:

@@ -170,7 +170,7 @@ class _InboxWriter:
         self, sql: str, row: InboxRecord | ConsumerStatistics, write: InboxWrite
     ) -> connections.Steps[connections.Rows]:
         try:
-            return (yield connections.BoundStatement(sql, row))
+            return (yield connections.BoundStatement(sql, self._dialect.inbox_values(row)))
         except Exception as error:
             if (explained := explain(error, write, self._dialect, self._names)) is None:
                 raise

@@ -127,7 +127,12 @@ async def test_the_session_of_a_relay_that_crashed_is_seen_before_its_lease_ends
 async def test_settings_of_the_server_do_not_change_the_sessions(
     mariadb_server: MariaDBServer, mariadb_url: str
 ) -> None:
-    defaults = {"sql_mode": "''", "tx_isolation": "'SERIALIZABLE'", "time_zone": "'+05:00'", "sql_select_limit": "1"}
+    defaults = {
+        "sql_mode": "'NO_BACKSLASH_ESCAPES'",
+        "tx_isolation": "'SERIALIZABLE'",
+        "time_zone": "'+05:00'",
+        "sql_select_limit": "1",
+    }
     before = {name: mariadb_server.execute(f"SELECT @@global.{name}")[0][0] for name in defaults}
     for name, value in defaults.items():
         mariadb_server.execute(f"SET GLOBAL {name} = {value}")
@@ -138,6 +143,8 @@ async def test_settings_of_the_server_do_not_change_the_sessions(
         assert "STRICT_ALL_TABLES" in mode
         assert (isolation, zone) == ("READ-COMMITTED", "+00:00")
         assert limit > 1
+        text = "\\ ' \""
+        assert [*await connection.fetch("SELECT :text", {"text": text})] == [(text,)]
     finally:
         await connection.aclose()
         for name, old in before.items():

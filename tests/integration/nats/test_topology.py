@@ -1,6 +1,7 @@
 """Streams: declared from the settings, compared with those that exist, and created for subjects that have none."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -84,12 +85,26 @@ async def test_many_new_subjects_in_one_batch_get_their_streams(make: MakeTransp
     assert [await stored_ids(url, f"{name}-{n}") for n in (0, 24)] == [["e0"], ["e24"]]
 
 
-async def test_a_push_consumer_of_the_group_is_a_configuration_error(name: str, url: str) -> None:
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"deliver_subject": "pushed"}, "pull consumer"),
+        ({"ack_policy": "none"}, "explicit acks"),
+        ({"filter_subject": "elsewhere"}, "consumes 'elsewhere'"),
+        (
+            {"max_deliver": 5},
+            "set it to -1",
+        ),  # the server would stop delivering a message, and only publish an advisory
+    ],
+)
+async def test_a_consumer_of_the_group_that_would_not_deliver_everything_is_a_configuration_error(
+    name: str, url: str, config: dict[str, Any], said: str
+) -> None:
     async with jetstream(url) as server:
-        await server.add_stream(name=name, subjects=[name])
-        await server.add_consumer(name, durable_name="billing", deliver_subject=f"{name}-push", ack_policy="explicit")
+        await server.add_stream(name=name, subjects=[name, "elsewhere"])
+        await server.add_consumer(name, durable_name="billing", **({"ack_policy": "explicit"} | config))
     source = NatsSource(url, subject=name, group="billing")
-    with pytest.raises(ConfigurationError, match="pull consumer"):
+    with pytest.raises(ConfigurationError, match=said):
         await source.connect()
     await source.aclose()
 

@@ -9,8 +9,11 @@ from typing import Any
 import asyncmy
 import pymysql
 import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from pillarbox import DuplicateEventError, Event, Inbox, NotInTransactionError, Outbox, RecordError
+from pillarbox.core.errors import InvalidConnectionError
+from pillarbox.core.statistics import ConsumerStatistics
 from pillarbox.dialects import mariadb
 from pillarbox.testing.waiting import eventually
 from tests.integration.mariadb.session import Session
@@ -27,6 +30,61 @@ from tests.integration.record.ways import MARIADB
 EVENT = Event("order.placed", {"id": 1}, event_id="evt-001")
 each_driver = pytest.mark.parametrize("connect", [pymysql_connection, mysqlclient_connection])
 Connect = Callable[..., AbstractContextManager[Any]]
+
+
+CHARACTER_SETS = pytest.mark.parametrize(
+    "options",
+    [{"charset": "utf8mb3"}, {"charset": "latin1"}, {"charset": "gbk"}, {"init_command": "SET NAMES latin1"}],
+    ids=["utf8mb3", "latin1", "gbk", "SET NAMES"],
+)
+
+
+@each_driver
+@CHARACTER_SETS
+@pytest.mark.parametrize("sql_mode", ["STRICT_TRANS_TABLES", "NO_ENGINE_SUBSTITUTION"])
+def test_the_character_set_of_the_session_changes_no_text(
+    mariadb_url: str, connect: Connect, options: dict[str, str], sql_mode: str
+) -> None:
+    text = "😀 é 南'\""
+    given = {"event_id": text, "key": text, "headers": {"h": text}, "correlation_id": text}
+    with connect(mariadb_url, **options, sql_mode=sql_mode) as connection:
+        Outbox().record(connection, Event("t", {"text": text}, **given), Event("t", {}, event_id="ascii"))
+        connection.commit()
+    with pymysql_connection(mariadb_url) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT event_id, ordering_key, json_value(headers, '$.h'), correlation_id,"
+            " json_value(CONVERT(payload USING utf8mb4), '$.text') FROM outbox_message ORDER BY id LIMIT 1"
+        )
+        assert cursor.fetchall() == ((text,) * 5,)
+    assert committed_ids(mariadb_url) == [text, "ascii"]
+
+
+@each_driver
+@CHARACTER_SETS
+def test_the_inbox_tells_events_apart_whatever_the_character_set_of_the_session(
+    mariadb_url: str, connect: Connect, options: dict[str, str]
+) -> None:
+    with connect(mariadb_url, **options) as connection:
+        assert [Inbox().admit(connection, "bücher", event_id) for event_id in ("😀", "😁", "😀")] == [True, True, False]
+        Inbox().add_statistics(connection, ConsumerStatistics("bücher", failures=1, last_error="😀"))
+        connection.commit()
+    with pymysql_connection(mariadb_url) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT consumer, last_error FROM outbox_inbox_statistics")
+        assert cursor.fetchall() == (("bücher", "😀"),)
+
+
+async def test_asyncmy_without_backslash_escapes_is_rejected(mariadb_url: str) -> None:
+    """It would write the backslashes of its own escapes into the payload."""
+    async with asyncmy_connection(mariadb_url, sql_mode="NO_BACKSLASH_ESCAPES") as connection:
+        with pytest.raises(InvalidConnectionError, match="NO_BACKSLASH_ESCAPES"):
+            await Outbox().arecord(connection, EVENT)
+    engine = create_async_engine(
+        mariadb_url.replace("mariadb://", "mysql+asyncmy://"), connect_args={"sql_mode": "NO_BACKSLASH_ESCAPES"}
+    )
+    async with engine.connect() as connection:
+        with pytest.raises(InvalidConnectionError, match="NO_BACKSLASH_ESCAPES"):
+            await Outbox().arecord(connection, EVENT)
+    await engine.dispose()
 
 
 @each_driver

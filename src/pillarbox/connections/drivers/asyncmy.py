@@ -7,11 +7,30 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pillarbox.connections.connection import BoundStatement, Operation, Rows, T, adrive, guarded
+from pillarbox.connections.connection import BoundStatement, Operation, Rows, Steps, T, adrive, guarded
 from pillarbox.connections.driver import BehindSqlAlchemy, Driver
-from pillarbox.connections.drivers.pymysql import guard, guard_behind_sqlalchemy
+from pillarbox.connections.drivers import pymysql
 from pillarbox.connections.placeholders import Style, render
 from pillarbox.core.errors import InvalidConnectionError
+
+# SERVER_STATUS_NO_BACKSLASH_ESCAPES of the protocol.
+_NO_BACKSLASH_ESCAPES = 512
+
+
+def guard(connection: Any, *, remedy: str) -> Steps[None]:
+    """As for PyMySQL. Raise InvalidConnectionError in a mode in which asyncmy writes bytes wrongly: it escapes with
+    backslashes, which the server would store, and a quote in a payload would end it."""
+    if connection.server_status & _NO_BACKSLASH_ESCAPES:
+        raise InvalidConnectionError(
+            "the sql_mode of the asyncmy connection has NO_BACKSLASH_ESCAPES, with which asyncmy does not escape bytes "
+            "correctly; remove it from the mode of this session, or use PyMySQL or mysqlclient"
+        )
+    return pymysql.guard(connection, remedy=remedy)
+
+
+def guard_behind_sqlalchemy(connection: Any, _adapter: Any, remedy: str) -> Steps[None]:
+    """`guard` for SQLAlchemy, which opens a transaction by switching autocommit off."""
+    return guard(connection, remedy=remedy)
 
 
 class AsyncmyConnection:

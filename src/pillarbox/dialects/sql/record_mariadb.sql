@@ -11,6 +11,16 @@ VALUES {appended_row}
 -- One event, in the order of an EventRow.
 ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, coalesce($14, utc_timestamp(6)), $15)
 
+-- name: appended_row_encoded
+-- The same, with every text encoded: for texts with other characters than ASCII.
+({encoded:1}, {encoded:2}, {encoded:3}, {encoded:4}, {encoded:5}, {encoded:6}, $7, {encoded:8}, {encoded:9}, $10,
+  {encoded:11}, {encoded:12}, {encoded:13}, coalesce($14, utc_timestamp(6)), $15)
+
+-- fragment: encoded
+-- A text that is given as UTF-8 in Base64: with other characters than ASCII, a text as it stands would depend on the character set of
+-- the session, which may replace characters without an error.
+CONVERT(FROM_BASE64(${parameter}) USING utf8mb4)
+
 -- fragment: skip_pending
 -- Skip events that are already pending: nothing changes in their rows. INSERT IGNORE would also skip what a constraint rejects.
 ON DUPLICATE KEY UPDATE id = {message}.id
