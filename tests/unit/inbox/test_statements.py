@@ -7,7 +7,7 @@ import pytest
 from pillarbox import dialects
 from pillarbox.core.rows import InboxRecord
 from pillarbox.core.statistics import ConsumerStatistics
-from pillarbox.statements import Names, StatementSet, load_statements
+from pillarbox.statements import Names
 
 ENGINES = tuple(dialects.known())
 ROWS = {"admit": InboxRecord, "count_results": ConsumerStatistics}
@@ -18,15 +18,11 @@ ROWS = {"admit": InboxRecord, "count_results": ConsumerStatistics}
 def test_placeholders_are_used_once_and_in_order(
     engine: str, name: str, row: type[InboxRecord | ConsumerStatistics]
 ) -> None:
-    found = re.findall(
-        r"\$\d+", StatementSet(Names(), load_statements("pillarbox.dialects", f"inbox_{engine}")).get(name)
-    )
+    found = re.findall(r"\$\d+", dialects.find(engine).statements(Names()).get(name))
     assert found == [f"${number}" for number in range(1, len(row._fields) + 1)]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ROWS)
 def test_sqlite_would_not_begin_for_anything_but_an_insert(engine: str, name: str) -> None:
-    assert (
-        StatementSet(Names(), load_statements("pillarbox.dialects", f"inbox_{engine}")).get(name).startswith("INSERT")
-    )
+    assert dialects.find(engine).statements(Names()).get(name).startswith("INSERT")
