@@ -95,6 +95,19 @@ async def test_a_subject_without_a_stream_is_unavailable_and_harms_no_other(
     assert len(await stored(url, name)) == 4
 
 
+async def test_a_subject_without_a_stream_defers_its_own_messages_if_the_destination_has_others(
+    make: MakeTransport, name: str, url: str
+) -> None:
+    async with jetstream(url) as server:
+        await server.add_stream(name=name, subjects=[name])
+    to = NatsTransport.to(subject="{event_type}")
+    refused, stored = await make(declare=False).send(
+        [outgoing("lost", to, event_type=f"{name}-missing"), outgoing("found", to, event_type=name)]
+    )
+    assert type(refused) is NackedError
+    assert stored is None
+
+
 async def test_a_stream_that_was_deleted_is_created_again(
     make: MakeTransport, name: str, batch: Batch, url: str
 ) -> None:

@@ -32,6 +32,19 @@ async def test_a_message_for_a_key_of_another_type_leaves_its_neighbours_stored(
     assert ids(redis_server, stream) == ["before0", "after0"]
 
 
+async def test_a_stream_that_cannot_be_used_defers_its_own_messages_if_the_destination_has_others(
+    make: MakeTransport, redis_server: RedisServer, stream: str
+) -> None:
+    with redis_server.client() as client:
+        client.set(f"{stream}-text", "not a stream")
+    to = RedisTransport.to(stream="{event_type}")
+    refused, stored = await make().send(
+        [outgoing("wrong", to, event_type=f"{stream}-text"), outgoing("right", to, event_type=stream)]
+    )
+    assert type(refused) is NackedError
+    assert stored is None
+
+
 async def test_out_of_memory_refuses_messages_for_now_and_stores_exactly_the_accepted_ones(
     make: MakeTransport, private_redis: RedisServer, batch: Batch, stream: str
 ) -> None:
