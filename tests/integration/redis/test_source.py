@@ -18,7 +18,7 @@ import pytest
 from pillarbox import ConfigurationError, UnavailableError, open_source
 from pillarbox.testing.conformance.sources.receive import take, take_through_outages, taken_ids
 from pillarbox.testing.waiting import eventually
-from pillarbox.transports.redis import RedisSource
+from pillarbox.transports.redis import RedisSource, scripts
 from tests.integration.rabbitmq.proxy import Proxy
 from tests.integration.redis.conftest import MakeSource
 from tests.integration.redis.reading import entries
@@ -88,6 +88,36 @@ async def test_messages_of_a_killed_consumer_are_delivered_to_another(
     for one in received:
         await one.ack()
     assert pending(redis_server, stream) == []
+
+
+async def test_messages_of_a_lost_connection_are_delivered_again_after_the_next_one(
+    redis_server: RedisServer, consume: MakeSource, proxy: Proxy, proxied: str, stream: str
+) -> None:
+    """Not only after `claim_after`."""
+    put(redis_server, stream, "a", "b")
+    source = consume(proxied, claim_after="1h")
+    assert [(await take(source)).incoming.event_id for _ in range(2)] == ["a", "b"]
+    await proxy.reset()
+    assert await taken_ids(source, 2) == ["a", "b"]
+    assert pending(redis_server, stream) == []
+
+
+async def test_consumers_that_are_gone_are_deleted_unless_they_have_messages(
+    redis_server: RedisServer, consume: MakeSource, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis would drop the pending messages of a deleted consumer."""
+    put(redis_server, stream, "a")
+    with redis_server.client() as client:
+        client.xgroup_create(stream, "pillarbox", 0)
+        for name in ("pillarbox-gone", "somebody-elses"):
+            client.xgroup_createconsumer(stream, "pillarbox", name)
+        client.xreadgroup("pillarbox", "pillarbox-crashed", {stream: ">"})
+        monkeypatch.setattr(scripts, "START", scripts.START.replace(f"> {scripts._FORGOTTEN}", "> -1"))
+        source = consume(claim_after="1ms")
+        assert (await take(source)).incoming.event_id == "a"
+        left = [one["name"].decode() for one in client.xinfo_consumers(stream, "pillarbox")]
+    assert "pillarbox-gone" not in left
+    assert {"somebody-elses", "pillarbox-crashed"} <= set(left)
 
 
 async def test_a_message_stays_with_a_slow_consumer(
