@@ -295,6 +295,20 @@ async def test_binary_cloudevents_are_read_by_the_official_sdk(make: MakeTranspo
     assert event.get_datacontenttype() == "application/json"
 
 
+async def test_a_stream_that_confirms_nothing_defers_its_own_messages_if_the_destination_has_others(
+    make: MakeTransport, name: str, url: str
+) -> None:
+    async with jetstream(url) as server:
+        await server.add_stream(name=name, subjects=[name])
+        await server.add_stream(name=f"{name}-mute", subjects=[f"{name}-mute"], no_ack=True)
+    to = NatsTransport.to(subject="{event_type}")
+    mute, stored = await make(send_timeout="300ms").send(
+        [outgoing("mute", to, event_type=f"{name}-mute"), outgoing("stored", to, event_type=name)]
+    )
+    assert type(mute) is NackedError
+    assert stored is None
+
+
 async def test_sends_in_flight_do_not_wait_for_one_that_stalls(make: MakeTransport, name: str, url: str) -> None:
     client = await nats.connect(url)
     await client.subscribe(f"{name}-silent")  # a plain subscriber, which never answers

@@ -46,9 +46,9 @@ def test_the_character_set_of_the_session_changes_no_text(
     mariadb_url: str, connect: Connect, options: dict[str, str], sql_mode: str
 ) -> None:
     text = "😀 é 南'\""
-    given = {"event_id": text, "key": text, "headers": {"h": text}, "correlation_id": text}
+    event = Event("t", {"text": text}, event_id=text, key=text, headers={"h": text}, correlation_id=text)
     with connect(mariadb_url, **options, sql_mode=sql_mode) as connection:
-        Outbox().record(connection, Event("t", {"text": text}, **given), Event("t", {}, event_id="ascii"))
+        Outbox().record(connection, event, Event("t", {}, event_id="ascii"))
         connection.commit()
     with pymysql_connection(mariadb_url) as connection, connection.cursor() as cursor:
         cursor.execute(
