@@ -302,7 +302,7 @@ async def test_a_stream_that_confirms_nothing_defers_its_own_messages_if_the_des
         await server.add_stream(name=name, subjects=[name])
         await server.add_stream(name=f"{name}-mute", subjects=[f"{name}-mute"], no_ack=True)
     to = NatsTransport.to(subject="{event_type}")
-    mute, stored = await make(send_timeout="300ms").send(
+    mute, stored = await make(send_timeout="1s").send(
         [outgoing("mute", to, event_type=f"{name}-mute"), outgoing("stored", to, event_type=name)]
     )
     assert type(mute) is NackedError
