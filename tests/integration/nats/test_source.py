@@ -18,7 +18,7 @@ from pillarbox.core.retry import Backoff
 from pillarbox.core.source import Delivery
 from pillarbox.schemes import open_source
 from pillarbox.stores.sqlite import SqliteStore
-from pillarbox.testing.conformance.sources.receive import take_through_outages
+from pillarbox.testing.conformance.sources.receive import take_through_outages, taken_ids
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.nats import NatsSource, NatsTransport
 from pillarbox.transports.nats.headers import MAX_HEADERS
@@ -185,6 +185,17 @@ async def test_a_consumer_that_vanishes_without_a_word_loses_its_message_after_t
     assert (await take(sources[1])).incoming.event_id == "a"
     with pytest.raises(UnavailableError):
         await held.ack()
+
+
+async def test_messages_of_a_lost_connection_are_delivered_again_after_the_next_one(
+    name: str, url: str, proxy: Proxy, sources: list[NatsSource]
+) -> None:
+    """Not only after the ack wait."""
+    await put(url, name, "a", "b")
+    sources.append(NatsSource(f"nats://127.0.0.1:{proxy.port}", subject=name, ack_wait="1h"))
+    assert [(await take(sources[0])).incoming.event_id for _ in range(2)] == ["a", "b"]
+    await proxy.reset()
+    assert sorted(str(one) for one in await taken_ids(sources[0], 2)) == ["a", "b"]
 
 
 async def test_every_group_receives_every_message(name: str, url: str, sources: list[NatsSource]) -> None:
