@@ -304,6 +304,17 @@ async def test_all_hosts_together_get_no_more_requests_at_once_than_allowed(
     assert most <= 3
 
 
+async def test_a_host_whose_requests_wait_for_those_of_another_gets_them_afterwards(
+    make: MakeTransport, receiver: Receiver
+) -> None:
+    async with Receiver() as other:
+        transport = make(receiver.url(), connections_per_host=1, total_connections=1)
+        addresses = [TO, TO, WebhookTransport.to(other.url("/other"))]
+        async with asyncio.timeout(30):
+            results = await transport.send([outgoing(str(n), one) for n, one in enumerate(addresses)])
+    assert results == [None, None, None]
+
+
 async def test_a_closed_transport_fails_what_is_under_way(make: MakeTransport, receiver: Receiver) -> None:
     receiver.answer = never
     transport = make(receiver.url(), connections_per_host=1)
