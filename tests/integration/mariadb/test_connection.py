@@ -106,6 +106,23 @@ async def test_a_killed_connection_is_replaced(store: MariaDBStore, sql: Session
         await ended
 
 
+async def test_a_server_that_became_read_only_is_left(mariadb_server: MariaDBServer, mariadb_url: str) -> None:
+    """The address may lead to the new primary by now."""
+    mariadb_server.execute("CREATE USER relay")
+    mariadb_server.execute(f"GRANT ALL ON {mariadb_url.rpartition('/')[2]}.* TO relay")
+    connection = MariaDBStoreConnection(mariadb_url.replace("root@", "relay@"))
+    try:
+        before = await connection.fetch("SELECT connection_id()")
+        mariadb_server.execute("SET GLOBAL read_only = 1")
+        with pytest.raises(StoreUnavailableError, match="read-only"):
+            await connection.run("INSERT INTO outbox_audit (what) VALUES ('drain')")
+        assert await connection.fetch("SELECT connection_id()") != before
+    finally:
+        mariadb_server.execute("SET GLOBAL read_only = 0")
+        await connection.aclose()
+        mariadb_server.execute("DROP USER relay")
+
+
 async def test_the_session_of_a_relay_that_crashed_is_seen_before_its_lease_ends(
     store: MariaDBStore, other_store: MariaDBStore, sql: Session
 ) -> None:
