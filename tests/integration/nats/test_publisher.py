@@ -121,6 +121,20 @@ async def test_a_stream_that_was_deleted_is_created_again(
     assert await stored_ids(url, name) == ["g0"]
 
 
+async def test_a_stream_of_the_settings_that_was_deleted_is_created_again_as_they_say(
+    make: MakeTransport, name: str, url: str
+) -> None:
+    transport = make(streams=[Stream(name=name, subjects=[f"{name}.*"])])
+    to = NatsTransport.to(subject=f"{name}.a")
+    assert await transport.send([outgoing("a", to)]) == [None]
+    async with jetstream(url) as server:
+        await server.delete_stream(name)
+    [result] = await transport.send([outgoing("b", to)])
+    assert isinstance(result, UnavailableError)
+    assert await transport.send([outgoing("b", to)]) == [None]
+    assert await stored_ids(url, name) == ["b"]
+
+
 async def test_another_stream_than_the_expected_one_refuses_the_message(
     make: MakeTransport, name: str, url: str
 ) -> None:

@@ -22,6 +22,7 @@ from pillarbox.testing.conformance.sources.receive import take_through_outages, 
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.nats import NatsSource, NatsTransport
 from pillarbox.transports.nats.headers import MAX_HEADERS
+from pillarbox.transports.nats.session import NatsConsumerSession
 from tests.integration.nats.streams import count, jetstream, stored
 from tests.integration.rabbitmq.proxy import Proxy
 
@@ -343,6 +344,33 @@ async def test_a_message_of_the_largest_size_that_crashes_its_consumers_is_handl
         alone.append(delivery.quarantined)
         await sources[-1].aclose()
     assert alone == [False, False, True, True]
+
+
+async def test_a_cancelled_receive_keeps_the_message_that_it_was_moving_to_quarantine(
+    name: str, url: str, sources: list[NatsSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put(url, name, "a")
+    for _ in range(2):
+        sources.append(NatsSource(url, subject=name))
+        await take(sources[-1])
+        await sources[-1].aclose()
+    moving = asyncio.Event()
+
+    async def store(*_: object) -> None:
+        moving.set()
+        await asyncio.Event().wait()
+
+    last = NatsSource(url, subject=name)
+    sources.append(last)
+    with monkeypatch.context() as patched:
+        patched.setattr(NatsConsumerSession, "store", store)
+        receiving = asyncio.create_task(last.receive())
+        await moving.wait()
+        receiving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await receiving
+    delivery = await take(last)
+    assert (delivery.incoming.event_id, delivery.quarantined) == ("a", True)
 
 
 async def create_consumer(url: str, name: str, **limits: int) -> None:
