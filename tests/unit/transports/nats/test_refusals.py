@@ -24,7 +24,7 @@ from pillarbox.transports.nats.publisher import NatsPublication, refusal_of
         ({"code": 503, "err_code": 10023, "description": "insufficient resources"}, UnavailableError),
         ({"code": 500, "err_code": 10047, "description": "insufficient storage resources"}, UnavailableError),
         ({"code": 400, "err_code": 10003, "description": "bad request"}, RejectedError),
-        ({}, RejectedError),
+        ({"code": 400}, RejectedError),
     ],
 )
 def test_an_error_of_jetstream_has_its_result(error: dict[str, Any], result: type[SendError]) -> None:
