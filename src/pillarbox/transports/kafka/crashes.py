@@ -15,6 +15,8 @@ from typing import NamedTuple
 QUARANTINE_AFTER = 2
 """Crashes at one offset after which messages are quarantined."""
 _MAX_DOUBLINGS = 10
+_MAX_STARTS = 1_000
+"""More are not counted; the next one must still be a different number, which can be committed."""
 _MAX_ALONE = 20
 """The messages whose crashes are kept; metadata of an offset has at most 4,096 bytes by default."""
 _METADATA = re.compile(r"pillarbox starts=(\d{1,9})(?: alone=(\d{1,19}:\d{1,9}(?:,\d{1,19}:\d{1,9})*))?", re.ASCII)
@@ -34,7 +36,7 @@ class CrashCounts(NamedTuple):
         if (found := _METADATA.fullmatch(metadata or "")) is None:
             return cls()
         pairs = (one.split(":") for one in (found[2] or "").split(",") if one)
-        return cls(int(found[1]), {int(offset): int(count) for offset, count in pairs})
+        return cls(min(int(found[1]), _MAX_STARTS), {int(offset): int(count) for offset, count in pairs})
 
     def __str__(self) -> str:
         """The metadata."""
@@ -42,7 +44,7 @@ class CrashCounts(NamedTuple):
             return ""
         most = sorted(self.alone.items(), key=lambda one: one[1], reverse=True)[:_MAX_ALONE]
         alone = ",".join(f"{offset}:{count}" for offset, count in sorted(most))
-        return f"pillarbox starts={min(self.starts, 999_999_999)}" + (f" alone={alone}" if alone else "")
+        return f"pillarbox starts={self.starts}" + (f" alone={alone}" if alone else "")
 
     def quarantined(self, prefetch: int) -> int:
         """How many offsets from the first are quarantined. Those were in flight, or more: the first one may wait for a

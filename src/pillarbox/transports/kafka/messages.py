@@ -137,7 +137,7 @@ class PartitionMessages:
         if (assignment := self.assignments.get(name)) is None:
             return False
         assignment.confirmed = commit
-        if not assignment.is_confirmed:
+        if not (assignment.begun and assignment.is_confirmed):
             return False
         if self._alone is not None and self._alone.assignment is assignment:
             self._may_deliver_alone = True

@@ -52,13 +52,13 @@ class Assignment:
 
     __slots__ = (
         "_alone",
-        "_begun",
         "_first",
         "_next",
         "_open",
         "_prefetch",
         "_quarantined_to",
         "_starts",
+        "begun",
         "committed",
         "confirmed",
         "left",
@@ -90,6 +90,8 @@ class Assignment:
         """What Kafka confirmed last."""
         self.marked = False
         """It is committed that this consumer begins here: messages may be delivered."""
+        self.begun = False
+        """A message was received."""
         self.left = False
         """This consumer gives it back in order: that is no crash."""
         self.waiting: list[tuple[Received, float]] = []
@@ -98,15 +100,14 @@ class Assignment:
         self._starts = before.starts
         self._alone = dict(before.alone)
         self._prefetch = prefetch
-        self._begun = False
         self._open: set[int] = set()
         self._first = self._next = start
         self._quarantined_to = 0
 
     def receive(self, offset: int) -> None:
         """Note a message."""
-        if not self._begun:
-            self._begun = True
+        if not self.begun:
+            self.begun = True
             self._first = offset  # behind the committed offset if messages in between are gone
             self._quarantined_to = offset + CrashCounts(self._starts).quarantined(self._prefetch)
         self._open.add(offset)
@@ -147,7 +148,7 @@ class Assignment:
         """The same partition, read again from the first message that is not processed."""
         counts = CrashCounts(self._starts_before, self._alone)
         again = Assignment(self.name, self.position, self.committed, counts, prefetch=self._prefetch)
-        again.marked, again._begun, again.confirmed = self.marked, self._begun, self.confirmed
+        again.marked, again.begun, again.confirmed = self.marked, self.begun, self.confirmed
         again._quarantined_to = self._quarantined_to
         return again
 
@@ -170,7 +171,7 @@ class Assignment:
     def _wanted(self) -> Commit | None:
         if (position := self.position) is None:
             return None
-        starts = self._starts_before + (self._begun and not self.left)
+        starts = self._starts_before + (self.begun and not self.left)
         alone = {offset: count for offset, count in self._alone.items() if offset >= position}
         return Commit(position, str(CrashCounts(starts, alone)))
 

@@ -37,7 +37,7 @@ class Broker:
             at = self.committed.get(name)
             counts = CrashCounts.parse(at.metadata) if at else None
             start = at.offset if at else None
-            self.messages.assign(name, start=start, committed=at, counts=counts)
+            self.messages.assign(name, start=start, committed=at and Commit(at.offset, str(counts)), counts=counts)
         self._next = {name: self.committed[name].offset if name in self.committed else 0 for name in self.logs}
 
     def commit(self) -> None:
@@ -90,9 +90,9 @@ def consume(
             return crashes, dead
 
 
-@given(st.integers(0, 10**9), st.dictionaries(st.integers(0, 2**62), st.integers(1, 10**8), max_size=20))
+@given(st.integers(0, 1_000), st.dictionaries(st.integers(0, 2**62), st.integers(1, 10**8), max_size=20))
 def test_the_metadata_says_what_was_counted(starts: int, alone: dict[int, int]) -> None:
-    counts = CrashCounts(min(starts, 999_999_999), alone)
+    counts = CrashCounts(starts, alone)
     assert CrashCounts.parse(str(counts)) == counts
 
 
@@ -103,7 +103,7 @@ def test_other_metadata_counts_nothing(text: str) -> None:
 
 
 def test_the_metadata_stays_short_and_keeps_the_messages_that_crashed_most() -> None:
-    counts = CrashCounts(10**12, {2**62 + n: 1 + (n == 500) for n in range(1_000)})
+    counts = CrashCounts(1_000, {2**62 + n: 1 + (n == 500) for n in range(1_000)})
     text = str(counts)
     assert len(text) < 1_000
     assert CrashCounts.parse(text).alone[2**62 + 500] == 2
@@ -147,6 +147,31 @@ def test_consumers_that_are_killed_while_they_progress_dead_letter_no_message() 
             assert (message.crashes or 0) < MAX_CRASHES
             broker.messages.acknowledge(message)
             broker.commit()
+
+
+@pytest.mark.parametrize("metadata", ["", "pillarbox starts=1000", "pillarbox starts=999999999 alone=0:999999999"])
+def test_no_metadata_keeps_a_partition_from_being_read(metadata: str) -> None:
+    broker = Broker({NAME: [0.0]})
+    broker.committed[NAME] = Commit(0, metadata)
+    broker.start()
+    message = broker.take()
+    assert message is not None
+    assert broker.messages.acknowledge(message)
+    broker.commit()
+    assert broker.committed[NAME].offset == 1
+
+
+def test_a_commit_before_the_first_message_does_not_count_the_consumer() -> None:
+    """A group that begins at the end of a topic commits that offset at once."""
+    messages = PartitionMessages(prefetch=10)
+    messages.assign(NAME, start=7)
+    confirm(messages)
+    assert messages.assignments[NAME].committed == (7, "")
+    messages.receive(Received(messages.assignments[NAME], 7, None, b"", []), due=0.0, now=0.0)
+    assert messages.take() is None
+    confirm(messages)
+    assert messages.assignments[NAME].committed == (7, "pillarbox starts=1")
+    assert messages.take() is not None
 
 
 def test_messages_in_quarantine_are_delivered_one_at_a_time_after_all_others() -> None:
