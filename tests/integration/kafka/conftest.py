@@ -64,7 +64,7 @@ async def listen(server: KafkaServer) -> AsyncIterator[MakeSource]:
     created: set[str] = set()
 
     def make_one(topic: str, group: str, **settings: Any) -> KafkaSource:
-        source = KafkaSource(server.url(), topic=topic, group=group, client=GROUP_SETTINGS, **settings)
+        source = KafkaSource(server.url(), topic=topic, group=group, **{"client": GROUP_SETTINGS, **settings})
         for name in {source.retry_topic, source.dead_letter_topic} - created:
             created.add(name)
             server.create_topic(name)

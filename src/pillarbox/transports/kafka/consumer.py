@@ -84,6 +84,7 @@ class KafkaConsumerSession:
         self._arrived = asyncio.Event()
         self._committed_at = 0.0
         self._commit_now = False
+        self._commit_failure = "there was no answer"
         self._rewind = False
         self._closing = False
         self._reachable = True
@@ -197,26 +198,27 @@ class KafkaConsumerSession:
         """One turn of the thread."""
         now, wall = time.monotonic(), time.time()
         if self._rewind and self._seek():
-            with self._lock:
-                self._rewind = False
+            self._rewind = False
         with self._lock:
-            released = self._messages.release(wall)
+            uncounted = self._messages.end_wait(now, now=wall)
+            ready = self._messages.release(wall) or uncounted
             self._commit_now |= (isolated := self._messages.isolate())
             waits_for_commit = self._messages.awaits_commit
             stopped = self.failure is not None or self._messages.full or self._messages.alone_in_flight
             due = self._messages.next_due
             pauses = self._pauses.wanted(self._messages, stopped=stopped, at_once=waits_for_commit, now=now)
-        if released or isolated:
+        if uncounted:
+            _log.warning("Kafka at %s commits nothing, so counts no crash: %s", self._endpoint, self._commit_failure)
+        if ready or isolated:
             self._wake()
         self._pauses.apply(pauses)
         if self._commit_now or now - self._committed_at >= _COMMIT:
             self._commit_now = False
             self._committed_at = now
             self._commit(wait=False)
-        wait = _POLL if due is None else min(_POLL, max(0.0, due - wall))
-        if waits_for_commit:
-            wait = min(wait, _POLL_FOR_COMMIT)
-        elif stopped:
+        most = _POLL_FOR_COMMIT if waits_for_commit else _POLL
+        wait = most if due is None else min(most, max(0.0, due - wall))
+        if stopped and not waits_for_commit:
             self._something_to_do.wait(_POLL)
             self._something_to_do.clear()
             if not self._pauses.are_long(now):
@@ -247,9 +249,8 @@ class KafkaConsumerSession:
 
     def _commit(self, *, wait: bool, assignments: Iterable[Assignment] | None = None) -> None:
         with self._lock:
-            ours = list(self._messages.assignments.values() if assignments is None else assignments)
             offsets: list[TopicPartition] = []
-            for one in ours:
+            for one in self._messages.assignments.values() if assignments is None else assignments:
                 if (wanted := one.to_commit) is not None:
                     one.committed = wanted
                     offsets.append(TopicPartition(*one.name, *wanted))
@@ -263,7 +264,6 @@ class KafkaConsumerSession:
         """Called in the thread: deliver what waited for this, and commit again what was not committed."""
         ready, refused = False, None
         with self._lock:
-            waits = self._messages.awaits_commit
             for one in partitions:
                 name = (one.topic, one.partition)
                 if (failed := error or one.error) is None:
@@ -274,8 +274,8 @@ class KafkaConsumerSession:
         if ready:
             self._wake()
         if refused is not None:
-            level = logging.WARNING if waits else logging.DEBUG
-            _log.log(level, "Kafka at %s committed no offset: %s", self._endpoint, reason_of(refused))
+            self._commit_failure = reason_of(refused)
+            _log.debug("Kafka at %s committed no offset: %s", self._endpoint, self._commit_failure)
             self._refused(refused)
 
     def _seek(self) -> bool:

@@ -12,6 +12,10 @@ from collections.abc import Iterable
 from pillarbox.transports.kafka.crashes import CrashCounts
 from pillarbox.transports.kafka.offsets import Assignment, Commit, MessageId, PartitionName, Received
 
+MAX_WAIT = 5.0
+"""Seconds for which messages wait for a commit. Kafka may refuse it, for instance while the group rebalances: then
+messages are delivered without counting crashes."""
+
 
 class PartitionMessages:
     """The messages of all partitions of one consumer; at most `prefetch` are in flight."""
@@ -34,6 +38,7 @@ class PartitionMessages:
         self.assignments: dict[PartitionName, Assignment] = {}
         self.unmarked: set[PartitionName] = set()
         """Partitions whose messages wait for a commit."""
+        self._waits_since: float | None = None
 
     @property
     def full(self) -> bool:
@@ -141,11 +146,30 @@ class PartitionMessages:
             return False
         if self._alone is not None and self._alone.assignment is assignment:
             self._may_deliver_alone = True
+        return self._mark(assignment, now) or self._may_deliver_alone
+
+    def end_wait(self, elapsed: float, *, now: float) -> bool:
+        """Make messages ready that waited too long for a commit; returns whether there were any. `elapsed` are the
+        seconds of a clock that nothing sets."""
+        if not self.awaits_commit:
+            self._waits_since = None
+            return False
+        if self._waits_since is None:
+            self._waits_since = elapsed
+        if elapsed - self._waits_since < MAX_WAIT:
+            return False
+        self._waits_since = None
+        self._may_deliver_alone = self._alone is not None
+        for name in list(self.unmarked):
+            self._mark(self.assignments[name], now)
+        return True
+
+    def _mark(self, assignment: Assignment, now: float) -> bool:
         assignment.marked = True
-        self.unmarked.discard(name)
+        self.unmarked.discard(assignment.name)
         waiting, assignment.waiting = assignment.waiting, []
         ready = [self._place(message, due, now) for message, due in waiting]
-        return any(ready) or self._may_deliver_alone
+        return any(ready)
 
     def _place(self, message: Received, due: float, now: float) -> bool:
         if due > now:

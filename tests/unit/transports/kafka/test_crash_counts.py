@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pillarbox.transports.kafka.crashes import CrashCounts
-from pillarbox.transports.kafka.messages import PartitionMessages
+from pillarbox.transports.kafka.messages import MAX_WAIT, PartitionMessages
 from pillarbox.transports.kafka.offsets import Commit, PartitionName, Received
 
 NAME = ("orders", 0)
@@ -204,6 +204,46 @@ def test_messages_in_quarantine_are_delivered_one_at_a_time_after_all_others() -
             messages.acknowledge(message)
     assert [(one.id, one.crashes) for one in taken] == list(zip(ids, [None, None, 0, 0], strict=True))
     assert not messages.in_quarantine
+
+
+def test_messages_wait_only_so_long_for_a_commit_and_alone_also_without_one() -> None:
+    broker = Broker({NAME: [0.0], OTHER: [0.0]})
+    broker.committed[NAME] = Commit(0, "pillarbox starts=2")
+    broker.start()
+    messages = broker.messages
+    assert broker._receive()
+    assert broker._receive()
+    elapsed = 100.0
+    taken: list[Received] = []
+    for _ in range(2):
+        messages.isolate()
+        assert messages.take() is None
+        for waited in (0.0, MAX_WAIT - 0.1):
+            assert not messages.end_wait(elapsed + waited, now=0.0)
+            assert messages.take() is None
+        elapsed += MAX_WAIT
+        assert messages.end_wait(elapsed, now=0.0)
+        message = messages.take()
+        assert message is not None
+        assert messages.take() is None
+        taken.append(message)
+        messages.acknowledge(message)
+    assert [(one.id, one.crashes) for one in taken] == [((OTHER, 0), None), ((NAME, 0), 0)]
+    assert not messages.awaits_commit
+    assert not messages.end_wait(elapsed, now=0.0)
+    broker.commit()
+    assert broker.committed == dict.fromkeys((NAME, OTHER), (1, "pillarbox starts=1"))
+
+
+def test_a_wait_that_a_commit_ended_is_not_part_of_the_next() -> None:
+    broker = Broker({NAME: [0.0], OTHER: [0.0]})
+    broker.start()
+    assert broker._receive()
+    assert not broker.messages.end_wait(1.0, now=0.0)
+    broker.commit()
+    assert not broker.messages.end_wait(2.0, now=0.0)
+    assert broker._receive()
+    assert not broker.messages.end_wait(1.0 + MAX_WAIT, now=0.0)
 
 
 def confirm(messages: PartitionMessages) -> None:
