@@ -144,17 +144,28 @@ async def test_a_message_is_delivered_although_its_consumer_cannot_be_counted(
 ) -> None:
     fill(mock, topic, "a", "b", "c")
     commit(mock, topic, group, 0, "pillarbox starts=2")
-    mock.fail_requests(OFFSET_COMMIT, *[KafkaError.OFFSET_METADATA_TOO_LARGE] * MANY)
+    mock.fail_requests(OFFSET_COMMIT, *[KafkaError.INVALID_COMMIT_OFFSET_SIZE] * MANY)
     source = listen(topic, group, prefetch=1, client=PATIENT)
     first = await take(source)
     assert (first.incoming.event_id, first.quarantined) == ("a", True)
     assert committed(mock, topic, group) == (0, "pillarbox starts=2")
-    assert str(KafkaError.OFFSET_METADATA_TOO_LARGE) in caplog.text
+    assert str(KafkaError.INVALID_COMMIT_OFFSET_SIZE) in caplog.text
     await first.ack()
     mock.heal()
     assert await taken_ids(source, 2) == ["b", "c"]
     await source.aclose()
     assert committed(mock, topic, group) == (3, "")
+
+
+async def test_a_broker_that_accepts_no_counts_gets_offsets_without_them(
+    mock: KafkaServer, listen: MakeSource, topic: str, group: str
+) -> None:
+    fill(mock, topic, "a")
+    mock.fail_requests(OFFSET_COMMIT, KafkaError.OFFSET_METADATA_TOO_LARGE)
+    delivery = await take(listen(topic, group))
+    assert committed(mock, topic, group) == (0, "")
+    await delivery.ack()
+    await eventually(lambda: committed(mock, topic, group) == (1, ""))
 
 
 async def test_a_consumer_that_may_not_commit_says_so(

@@ -190,6 +190,57 @@ async def test_a_group_that_began_at_the_end_skips_nothing_when_it_is_restarted(
     assert await taken_ids(listen(topic, "g", start="latest"), 1) == ["while it was stopped"]
 
 
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+async def test_a_group_whose_offset_is_gone_continues_with_the_first_message(
+    server: KafkaServer, listen: MakeSource, topic: str, start: str
+) -> None:
+    """The broker lost the end of the log, or deleted what the group had not read: its first message is the next one."""
+    fill(server, topic, "a", "b")
+    group = new_topic()
+    consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": group, "log_level": 0})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 100)], asynchronous=False)
+    consumer.close()
+    source = listen(topic, group, start=start)
+    assert await taken_ids(source, 2) == ["a", "b"]
+    await eventually(lambda: committed(server, topic, group) != 100)
+    await source.aclose()
+    assert committed(server, topic, group) == 2
+
+
+async def test_more_partitions_than_messages_in_flight_are_all_read(mock: KafkaServer, listen: MakeSource) -> None:
+    """Each has a message that waits for its first commit and then for room, as does the consumer for the next."""
+    topic = new_topic()
+    mock.create_topic(topic, 8)
+    put(mock.bootstrap, topic, [(b"{}", [("eventId", b"e")])] * 40, keys=[f"key{n}".encode() for n in range(40)])
+    source = listen(topic, "g", prefetch=1)
+    mock.tell("rtt", 300)
+    delivery = await take(source)
+    mock.tell("rtt", 0)
+    session = source._session
+    assert session is not None
+    for number in range(39):
+        waiting = asyncio.create_task(take(source))
+        if not number:
+            await eventually(lambda: session._messages.ready and not session._messages.unmarked)
+        await asyncio.sleep(0)  # it waits now
+        await delivery.ack()
+        delivery = await waiting
+    await delivery.ack()
+
+
+async def test_a_consumer_that_has_ended_does_not_recover(server: KafkaServer, listen: MakeSource, topic: str) -> None:
+    fill(server, topic, "a")
+    source = listen(topic, "g")
+    await take(source)
+    session = source._session
+    assert session is not None
+    session._end("the test ends it")
+    session.recover()
+    assert session.failure is not None
+    assert (await take_through_outages(source)).incoming.event_id == "a"
+    assert source._session is not session
+
+
 async def test_a_message_that_is_too_large_for_its_retry_topic_waits_in_its_place(
     mock: KafkaServer, listen: MakeSource, topic: str
 ) -> None:

@@ -16,10 +16,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 from pillarbox.core.errors import UnavailableError
-from pillarbox.transports.kafka.crashes import CrashCounts
 from pillarbox.transports.kafka.driver import (
     ALL_BROKERS_DOWN,
     FORBIDDEN,
@@ -37,8 +36,7 @@ from pillarbox.transports.kafka.offsets import Assignment, Commit, Received
 from pillarbox.transports.kafka.pauses import Pauses
 from pillarbox.transports.kafka.plugin import KafkaEndpoint
 from pillarbox.transports.kafka.records import due_of, headers_of
-
-StartAt = Literal["earliest", "latest"]
+from pillarbox.transports.kafka.starting_offsets import StartAt, read_starts
 
 _log = logging.getLogger("pillarbox.transports.kafka")
 
@@ -92,7 +90,12 @@ class KafkaConsumerSession:
         """It cannot recover: a new one must join the group."""
         self.failure: UnavailableError | None = None
         """Why nothing can be received; `recover` ends it."""
-        own = {"group.id": group, "auto.offset.reset": start, "error_cb": self._erred, "on_commit": self._committed}
+        own = {
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "error_cb": self._erred,
+            "on_commit": self._committed,
+        }
         try:
             self._consumer = Consumer({**_SETTINGS, **endpoint.settings(), **own})
         except KafkaException as error:
@@ -127,7 +130,7 @@ class KafkaConsumerSession:
                     f"the message can no longer be acknowledged: {self.failure or 'its partition was revoked'}; "
                     "it is delivered again"
                 )
-        self._something_to_do.set()
+        self._made_room()
 
     def hold(self, message: Received, due: float) -> None:
         """Deliver a message in flight once more when it is due, a time in seconds since 1970. Until then nothing behind
@@ -135,6 +138,10 @@ class KafkaConsumerSession:
         with self._lock:
             if self.failure is not None or not self._messages.hold(message, due=due):
                 raise UnavailableError("the message can no longer be retried: it is delivered again")
+        self._made_room()
+
+    def _made_room(self) -> None:
+        self._arrived.set()  # another message may be ready
         self._something_to_do.set()
 
     def is_current(self, message: Received) -> bool:
@@ -144,6 +151,8 @@ class KafkaConsumerSession:
     def recover(self) -> None:
         """Receive again after an outage, from the first unacknowledged message of each partition."""
         with self._lock:
+            if self.ended:
+                return
             self._rewind = True
             self._reachable = True
             self.failure = None
@@ -233,15 +242,16 @@ class KafkaConsumerSession:
             return
         name = (message.topic() or "", message.partition() or 0)
         headers = headers_of(message)
+        offset = message.offset() or 0
         due = due_of(headers) if name[0] == self._retry_topic else 0.0
         with self._lock:
-            assignment = self._messages.assignments.get(name)
-            if assignment is None:
+            if (assignment := self._messages.assignments.get(name)) is None:
                 return
             if self.failure is not None or self._rewind:
-                assignment.skip(message.offset() or 0)
+                assignment.skip(offset)
                 return
-            received = Received(assignment, message.offset() or 0, message.key(), message.value(), headers)
+            assignment = self._messages.assignment_of(name, offset)
+            received = Received(assignment, offset, message.key(), message.value(), headers)
             self._commit_now |= not assignment.waiting and not assignment.marked
             is_ready = self._messages.receive(received, due=due, now=time.time())
         if is_ready:
@@ -263,6 +273,8 @@ class KafkaConsumerSession:
     def _committed(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         """Called in the thread: deliver what waited for this, and commit again what was not committed."""
         ready, refused = False, None
+        if any(one.error is not None for one in partitions):
+            error = None  # it is that of one partition: what has none was committed
         with self._lock:
             for one in partitions:
                 name = (one.topic, one.partition)
@@ -270,6 +282,7 @@ class KafkaConsumerSession:
                     ready |= self._messages.note_commit(name, Commit(one.offset, one.metadata or ""), now=time.time())
                 elif (assignment := self._messages.assignments.get(name)) is not None:
                     assignment.committed = None
+                    assignment.uncounted |= failed.code() == KafkaError.OFFSET_METADATA_TOO_LARGE
                     refused = failed
         if ready:
             self._wake()
@@ -293,30 +306,15 @@ class KafkaConsumerSession:
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if not partitions:
             return
-        places = consumer.committed(partitions, timeout=self._timeout)
-        known = {(one.topic, one.partition): CrashCounts.parse(one.metadata) for one in places if one.offset >= 0}
-        if self._start == "latest":
-            self._begin_at_the_end(consumer, [one for one in places if one.offset < 0])
+        starts = read_starts(
+            consumer, partitions, start=self._start, retry_topic=self._retry_topic, timeout=self._timeout
+        )
+        places = [one.place for one in starts]
         consumer.incremental_assign(places)
         self._pauses.end(places)
         with self._lock:
-            for one in places:
-                name = (one.topic, one.partition)
-                counts = known.get(name)
-                self._messages.assign(
-                    name,
-                    start=one.offset if one.offset >= 0 else None,
-                    committed=None if counts is None else Commit(one.offset, str(counts)),
-                    counts=counts,
-                )
-
-    def _begin_at_the_end(self, consumer: Consumer, places: Iterable[TopicPartition]) -> None:
-        """Set where uncommitted partitions begin of a group that begins at the end of its topic. That is committed: if
-        not, a message that arrives before the first commit would be skipped if the group rebalances. Messages to retry
-        are the group's own: their topic is read from its beginning."""
-        for place in places:
-            low, high = consumer.get_watermark_offsets(place, timeout=self._timeout)
-            place.offset = low if place.topic == self._retry_topic else high
+            for one in starts:
+                self._messages.assign(one.name, start=one.offset, committed=one.committed, counts=one.counts)
 
     def _revoked(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         names = [(one.topic, one.partition) for one in partitions]
@@ -326,10 +324,12 @@ class KafkaConsumerSession:
         if reachable:
             self._commit(wait=True, assignments=ended)
         self._something_to_do.set()
+        self._wake()  # another message may be ready
 
     def _lost(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         with self._lock:
             self._messages.end((one.topic, one.partition) for one in partitions)
+        self._wake()
 
     def _erred(self, error: KafkaError) -> None:
         """Called in the thread, for errors that no message has."""

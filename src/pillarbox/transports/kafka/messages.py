@@ -17,15 +17,19 @@ MAX_WAIT = 5.0
 messages are delivered without counting crashes."""
 
 
+_Held = tuple[float, int, Received]
+"""When a message is due, the number of its hold, and the message."""
+
+
 class PartitionMessages:
     """The messages of all partitions of one consumer; at most `prefetch` are in flight."""
 
     def __init__(self, prefetch: int) -> None:
         self._prefetch = prefetch
         self._in_flight: set[MessageId] = set()
-        self._kept: set[MessageId] = set()
-        """Messages that were in flight and are held."""
-        self._held: list[tuple[float, int, Received]] = []
+        self._held: list[_Held] = []
+        self._held_in_place: list[_Held] = []
+        """Those that were in flight: each keeps its room."""
         self._number = 0
         self.held_bytes = 0
         self.ready: deque[Received] = deque()
@@ -43,17 +47,18 @@ class PartitionMessages:
     @property
     def full(self) -> bool:
         """Whether no more messages may be taken."""
-        return len(self.ready) + len(self._in_flight) + len(self._kept) >= self._prefetch
+        return len(self.ready) + len(self._in_flight) + len(self._held_in_place) >= self._prefetch
 
     @property
     def held(self) -> int:
         """How many messages wait until they are due."""
-        return len(self._held)
+        return len(self._held) + len(self._held_in_place)
 
     @property
     def next_due(self) -> float | None:
-        """When the next held message is due."""
-        return self._held[0][0] if self._held else None
+        """When the next held message is due for which there is room."""
+        heaps = (self._held_in_place, [] if self.full else self._held)
+        return min((heap[0][0] for heap in heaps if heap), default=None)
 
     @property
     def in_quarantine(self) -> bool:
@@ -81,6 +86,16 @@ class PartitionMessages:
         """Begin a new assignment."""
         self.assignments[name] = Assignment(name, start, committed, counts, prefetch=self._prefetch)
 
+    def assignment_of(self, name: PartitionName, offset: int) -> Assignment:
+        """The assignment of a message that was received. One before the expected offset means that the broker lost the
+        end of its log: what follows are other messages, so it is a new assignment."""
+        assignment = self.assignments[name]
+        if assignment.expects_after(offset):
+            self.end([name])
+            assignment = Assignment(name, offset, assignment.committed, prefetch=self._prefetch)
+            self.assignments[name] = assignment
+        return assignment
+
     def revoke(self, names: Iterable[PartitionName]) -> list[Assignment]:
         """End assignments that are given back in order: what is in flight did not crash this consumer."""
         given = set(names)
@@ -103,12 +118,11 @@ class PartitionMessages:
             self.ready = deque(one for one in self.ready if not one.assignment.over)
             self._quarantined = deque(one for one in self._quarantined if not one.assignment.over)
             if self._alone is not None and self._alone.assignment.over:
-                self._alone = None
+                self._alone, self._may_deliver_alone = None, False
             self._in_flight = {one for one in self._in_flight if one[0] not in gone}
-            self._kept = {one for one in self._kept if one[0] not in gone}
-            self._held = [one for one in self._held if not one[2].assignment.over]
-            heapq.heapify(self._held)
-            self.held_bytes = sum(one[2].size for one in self._held)
+            self._held = _without_ended(self._held)
+            self._held_in_place = _without_ended(self._held_in_place)
+            self.held_bytes = sum(one[2].size for one in (*self._held, *self._held_in_place))
         return ended
 
     def restart(self) -> None:
@@ -173,7 +187,7 @@ class PartitionMessages:
 
     def _place(self, message: Received, due: float, now: float) -> bool:
         if due > now:
-            self._push(message, due)
+            self._push(self._held, message, due)
             return False
         return self._make_ready(message)
 
@@ -197,28 +211,24 @@ class PartitionMessages:
         if message.assignment.over:
             return False
         self._in_flight.discard(message.id)
-        self._kept.add(message.id)
         self._end_alone(message)
         message.assignment.handled_alone(message.offset)
-        self._push(message._replace(crashes=None), due)
+        self._push(self._held_in_place, message._replace(crashes=None), due)
         return True
 
-    def _push(self, message: Received, due: float) -> None:
+    def _push(self, heap: list[_Held], message: Received, due: float) -> None:
         self._number += 1
         self.held_bytes += message.size
-        heapq.heappush(self._held, (due, self._number, message))
+        heapq.heappush(heap, (due, self._number, message))
 
     def release(self, now: float) -> bool:
         """Make held messages ready that are due, as far as there is room; returns whether there were any."""
         released = False
-        while self._held and self._held[0][0] <= now:
-            message = self._held[0][2]
-            if self.full and message.id not in self._kept:
-                break
-            heapq.heappop(self._held)
-            self._kept.discard(message.id)
-            self.held_bytes -= message.size
-            released |= self._make_ready(message)
+        for heap in (self._held_in_place, self._held):
+            while heap and heap[0][0] <= now and not (heap is self._held and self.full):
+                message = heapq.heappop(heap)[2]
+                self.held_bytes -= message.size
+                released |= self._make_ready(message)
         return released
 
     def take(self) -> Received | None:
@@ -243,9 +253,15 @@ class PartitionMessages:
 
     def _end_alone(self, message: Received) -> None:
         if self._alone is not None and self._alone.id == message.id:
-            self._alone = None
+            self._alone, self._may_deliver_alone = None, False
 
     def _uncount(self) -> None:
         """The message in quarantine is void, and its consumer did not crash."""
         if self._alone is not None:
             self._alone.assignment.uncount_alone(self._alone.offset)
+
+
+def _without_ended(heap: list[_Held]) -> list[_Held]:
+    left = [one for one in heap if not one[2].assignment.over]
+    heapq.heapify(left)
+    return left

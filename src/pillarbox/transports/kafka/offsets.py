@@ -66,6 +66,7 @@ class Assignment:
         "name",
         "over",
         "start",
+        "uncounted",
         "waiting",
     )
 
@@ -94,6 +95,8 @@ class Assignment:
         """A message was received."""
         self.left = False
         """This consumer gives it back in order: that is no crash."""
+        self.uncounted = False
+        """Kafka accepts no counts: offsets are committed without them."""
         self.waiting: list[tuple[Received, float]] = []
         """Messages received before the commit was confirmed, with the time at which they are due."""
         before = counts or CrashCounts()
@@ -112,6 +115,10 @@ class Assignment:
             self._quarantined_to = offset + CrashCounts(self._starts).quarantined(self._prefetch)
         self._open.add(offset)
         self._next = max(self._next or 0, offset + 1)
+
+    def expects_after(self, offset: int) -> bool:
+        """Whether the message at this offset was already received, or was not to be read."""
+        return self._next is not None and offset < self._next
 
     def skip(self, offset: int) -> None:
         """Note a message that is not taken now: it is read again."""
@@ -149,7 +156,7 @@ class Assignment:
         counts = CrashCounts(self._starts_before, self._alone)
         again = Assignment(self.name, self.position, self.committed, counts, prefetch=self._prefetch)
         again.marked, again.begun, again.confirmed = self.marked, self.begun, self.confirmed
-        again._quarantined_to = self._quarantined_to
+        again._quarantined_to, again.uncounted = self._quarantined_to, self.uncounted
         return again
 
     @property
@@ -171,6 +178,8 @@ class Assignment:
     def _wanted(self) -> Commit | None:
         if (position := self.position) is None:
             return None
+        if self.uncounted:
+            return Commit(position, "")
         starts = self._starts_before + (self.begun and not self.left)
         alone = {offset: count for offset, count in self._alone.items() if offset >= position}
         return Commit(position, str(CrashCounts(starts, alone)))

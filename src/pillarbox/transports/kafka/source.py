@@ -18,7 +18,7 @@ from pillarbox.core.errors import ConfigurationError, PermanentError, Unavailabl
 from pillarbox.core.retry import Backoff
 from pillarbox.core.source import Incoming
 from pillarbox.settings.tls import TlsOptions
-from pillarbox.transports.kafka.consumer import KafkaConsumerSession, StartAt
+from pillarbox.transports.kafka.consumer import KafkaConsumerSession
 from pillarbox.transports.kafka.driver import REFUSED, reason_of
 from pillarbox.transports.kafka.offsets import Received
 from pillarbox.transports.kafka.plugin import (
@@ -31,6 +31,7 @@ from pillarbox.transports.kafka.plugin import (
 )
 from pillarbox.transports.kafka.producer import ProducerSession
 from pillarbox.transports.kafka.records import Header, Record, failed_headers, incoming_of, without_body
+from pillarbox.transports.kafka.starting_offsets import StartAt
 from pillarbox.transports.kafka.topics import Topics
 
 

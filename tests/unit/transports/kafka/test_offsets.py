@@ -104,6 +104,43 @@ def test_a_message_held_in_its_place_returns_although_there_is_no_other_place() 
     assert (messages.full, messages.held_bytes, message.assignment.position) == (False, 0, 1)
 
 
+def test_a_due_retry_without_room_does_not_block_the_message_that_keeps_the_room() -> None:
+    messages = PartitionMessages(1)
+    messages.assign(NAME)
+    messages.assignments[NAME].marked = True
+    retry = received(messages, 0, due=5.0)
+    received(messages, 1)
+    message = messages.take()
+    assert message is not None
+    messages.hold(message, due=10.0)
+    assert (messages.next_due, messages.release(5.0)) == (10.0, False)
+    assert messages.release(10.0)
+    assert messages.take() == message
+    messages.acknowledge(message)
+    assert messages.next_due == 5.0
+    assert messages.release(10.0)
+    assert messages.take() == retry
+
+
+def test_what_follows_the_lost_end_of_a_log_is_not_committed_past() -> None:
+    messages = PartitionMessages(10)
+    messages.assign(NAME, start=100, committed=Commit(100, ""))
+    assignment = messages.assignments[NAME]
+    assert messages.assignment_of(NAME, 100) is assignment
+    assignment.marked = True
+    old = received(messages, 101)
+    assert messages.take() == old
+    again = messages.assignment_of(NAME, 60)
+    again.marked = True
+    assert not messages.acknowledge(old)
+    assert not messages.full
+    new = received(messages, 60)
+    assert messages.take() == new
+    assert (again.position, again.to_commit) == (60, Commit(60, "pillarbox starts=1"))
+    assert messages.acknowledge(new)
+    assert again.position == 61
+
+
 def test_a_message_of_a_lost_partition_is_not_held() -> None:
     messages = PartitionMessages(1)
     messages.assign(NAME)
