@@ -31,12 +31,12 @@ report of one run of [`pillarbox drill`](../how-to/run-a-drill.md) or of `make s
 gives the same schedule of faults. Tests of the drill remove one guard at a time (confirm, mandatory, epoch, lane lock,
 order of retries, inbox), and each of them makes the drill fail (`tests/faults/test_drill.py`).
 
-Runs whose names end in `quiet` had the two cores for themselves; beside the one with all faults, a test run of low
+Runs whose names end in `quiet` had the two cores for themselves; beside those with all faults, test runs of low
 priority used what was left. The others shared the cores with test suites and other runs, so that their recovery times
 contain waits for a core. Beside the relays that are counted below, one is never hit, so that its memory can be measured
-(not on SQLite). In the longest run, every recovery from a kill that took over 2 s followed a restart of the
-database: relays then still waited for the lease of a relay that crashed within 5 s after a restart. Since then they see
-it at once, as the quiet run with all faults shows.
+(not on SQLite). In `postgresql-rabbitmq-30-minutes`, every recovery from a kill that took over 2 s followed a restart
+of the database: relays then still waited for the lease of a relay that crashed within 5 s after a restart. Since then
+they see it at once, as the quiet runs with all faults show.
 """
 _COLUMNS = (
     "run",
