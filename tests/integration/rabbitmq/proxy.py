@@ -14,10 +14,12 @@ _NARROW = 2048
 class Proxy:
     """Listens on its own port and forwards bytes without parsing them."""
 
-    def __init__(self, port: int, *, rate: float | None = None) -> None:
-        """`rate`: bytes per second forwarded to the broker; the rest stays in the buffers of the sender."""
+    def __init__(self, port: int, *, rate: float | None = None, reply_rate: float | None = None) -> None:
+        """`rate`, `reply_rate`: bytes per second forwarded to the broker, and from it; the rest stays in the buffers of
+        the sender."""
         self._target = ("127.0.0.1", port)
         self._rate = rate
+        self._reply_rate = reply_rate
         self._server: asyncio.Server | None = None
         self._ends: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -93,10 +95,11 @@ class Proxy:
 
     async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, spoken: bool) -> None:
         with suppress(OSError):
-            while data := await source.read(_NARROW if self._rate else 1 << 16):
+            rate = self._reply_rate if spoken else self._rate
+            while data := await source.read(_NARROW if rate else 1 << 16):
                 if spoken:
                     await self._speaking.wait()
-                elif self._rate:
-                    await asyncio.sleep(len(data) / self._rate)
+                if rate:
+                    await asyncio.sleep(len(data) / rate)
                 target.write(data)
                 await target.drain()

@@ -102,6 +102,30 @@ async def test_messages_of_a_lost_connection_are_delivered_again_after_the_next_
     assert pending(redis_server, stream) == []
 
 
+@pytest.mark.parametrize("key", ["{}", "{}.pillarbox.retry"])
+async def test_a_message_may_take_longer_than_the_reply_timeout_to_arrive(
+    redis_server: RedisServer, consume: MakeSource, stream: str, key: str
+) -> None:
+    put(redis_server, key.format(stream), "a", text="x" * 400_000)
+    async with Proxy(redis_server.port, reply_rate=200_000) as slow:
+        source = consume(f"redis://127.0.0.1:{slow.port}", reply_timeout="500ms")
+        assert (await take(source)).incoming.event_id == "a"
+
+
+async def test_a_message_that_stops_arriving_ends_the_session(
+    redis_server: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    put(redis_server, stream, "a", text="x" * 400_000)
+    with redis_server.client() as client:
+        client.xgroup_create(stream, "pillarbox", 0)
+    async with Proxy(redis_server.port, reply_rate=200_000) as slow:
+        waiting = asyncio.create_task(consume(f"redis://127.0.0.1:{slow.port}", reply_timeout="200ms").receive())
+        await eventually(lambda: asyncio.to_thread(pending, redis_server, stream))
+        slow.silence()
+        with pytest.raises(UnavailableError, match="did not reply"):
+            await waiting
+
+
 async def test_consumers_that_are_gone_are_deleted_unless_they_have_messages(
     redis_server: RedisServer, consume: MakeSource, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,7 +82,7 @@ class RedisConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[Replies] = deque()
         self._written = 0
-        self._replies = 0
+        self._received = 0
         self.closed = asyncio.Event()
         """Set when the socket is closed, or was never opened."""
         self.lost: UnavailableError | None = None
@@ -90,14 +90,14 @@ class RedisConnection(asyncio.Protocol):
         self.server: Mapping[str, str] = {}
         """What the server says of itself: version, role, mode."""
         self.in_time = StallWatch(reply_timeout, lambda: self.progress, self.abort_unresponsive)
-        """The context of a wait for replies: the connection is cut if, for `reply_timeout`, neither bytes leave nor
-        replies arrive. On a slow connection, what is on its way must not be sent twice."""
+        """The context of a wait for replies: the connection is cut if, for `reply_timeout`, no bytes leave or arrive.
+        On a slow connection, what is on its way must not be sent twice."""
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Replies received, and bytes that left, since the connection was opened."""
+        """Bytes that arrived, and bytes that left, since the connection was opened."""
         buffered = 0 if self._transport is None else self._transport.get_write_buffer_size()
-        return self._replies, self._written - buffered
+        return self._received, self._written - buffered
 
     async def open(self) -> None:
         """Connect, authenticate and select the database. Raises UnavailableError."""
@@ -155,21 +155,16 @@ class RedisConnection(asyncio.Protocol):
             await replies.done
         return replies
 
-    async def call(self, *command: Argument, limit: float | None = None) -> Any:
+    async def call(self, *command: Argument, block: float = 0.0) -> Any:
         """The reply to one command. Raises ErrorReply, UnavailableError.
 
-        limit: seconds after which the connection is cut, for a command that blocks.
+        block: seconds for which the command waits in Redis, which do not count for `reply_timeout`.
         """
         replies = self.submit([pack(*command)], 1)
-        if limit is None:
-            with self.in_time:
-                await replies.done
-        else:
-            try:
-                async with asyncio.timeout(limit):
-                    await replies.done
-            except TimeoutError:
-                raise self.abort_unresponsive() from None
+        if block:
+            await asyncio.wait({replies.done}, timeout=block)
+        with self.in_time:
+            await replies.done
         if replies.lost is not None:
             raise replies.lost
         [reply] = replies.received
@@ -211,6 +206,7 @@ class RedisConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         reader, waiting = self._reader, self._waiting
+        self._received += len(data)
         try:
             reader.feed(data)
             while waiting:
@@ -218,7 +214,6 @@ class RedisConnection(asyncio.Protocol):
                 received, expected = replies.received, replies.expected
                 while len(received) < expected and (reply := reader.gets()) is not False:
                     received.append(reply)
-                    self._replies += 1
                 if len(received) < expected:
                     return
                 waiting.popleft().finish()
@@ -256,7 +251,7 @@ class RedisConnector:
 
     @property
     def progress(self) -> object:
-        """A value that changes whenever bytes leave or a reply arrives."""
+        """A value that changes whenever bytes leave or arrive."""
         return None if self.connection is None else (id(self.connection), self.connection.progress)
 
     async def ready(self) -> RedisConnection:

@@ -225,7 +225,7 @@ class RedisConsumerSession:
                 reply = await self._reader.call(
                     *("XREADGROUP", "GROUP", *self._identity, "COUNT", self._free, "BLOCK", block),
                     *("STREAMS", self._streams.work, ">"),
-                    limit=block / 1000 + self._options.reply_timeout,
+                    block=block / 1000,
                 )
             except ErrorReply as refusal:
                 raise self._refused("XREADGROUP", refusal) from refusal
