@@ -153,7 +153,13 @@ local fields = {{}}
 for i = 6, #ARGV do fields[i - 5] = ARGV[i] end
 local id = add(KEYS[2], fields)
 if failed(id) then return id end
-if ARGV[5] ~= '' then redis.call('ZADD', KEYS[3], now() + tonumber(ARGV[5]), id) end
+if ARGV[5] ~= '' then
+  local due = redis.pcall('ZADD', KEYS[3], now() + tonumber(ARGV[5]), id)
+  if failed(due) then
+    redis.call('XDEL', KEYS[2], id)
+    return due
+  end
+end
 redis.call('XACK', KEYS[1], ARGV[1], ARGV[3])
 if ARGV[4] == '1' then redis.call('XDEL', KEYS[1], ARGV[3]) end
 return 1

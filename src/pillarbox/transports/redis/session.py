@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
 from pillarbox.core.clock import system_rng
@@ -30,6 +30,8 @@ _MIN_VERSION = (7, 0)
 _FIRST = "0-0"
 _MIN_PAUSE = 0.05
 """Seconds between two checks for retries."""
+_REFUSED_HERE = frozenset({"OOM", "NOPERM", "WRONGTYPE"})
+"""Errors of a move that say nothing of the other messages in flight."""
 _SHOWN = 10
 """Ids of deleted entries in a log line."""
 
@@ -150,10 +152,10 @@ class RedisConsumerSession:
     async def move(self, claimed: ClaimedEntry, to: str, fields: Sequence[Argument], *, delay: float | None) -> None:
         """Move an entry to another stream in one step, with a time at which it is due, if `delay` says so.
 
-        Retries while Redis is out of memory. Raises UnavailableError if the session has ended, or if another consumer
-        has claimed the entry.
+        Retries while Redis is out of memory, or refuses the keys of the move. Raises UnavailableError if the session
+        has ended, or if another consumer has claimed the entry.
         """
-        backoff = Backoff(system_rng())
+        backoff, logged = Backoff(system_rng()), ""
         due = "" if delay is None else max(0, round(delay * 1000))
         private = "0" if claimed.number == WORK else "1"
         keys = (claimed.entry.stream, to, self._streams.due)
@@ -161,9 +163,15 @@ class RedisConsumerSession:
             self._check(claimed)
             try:
                 moved = await self._script(
-                    scripts.MOVE, keys, (claimed.entry.entry_id, private, due, *fields), oom=True
+                    scripts.MOVE, keys, (claimed.entry.entry_id, private, due, *fields), passed_on=_REFUSED_HERE
                 )
-            except ErrorReply:
+            except ErrorReply as refusal:
+                if refusal.code != logged:
+                    logged = refusal.code
+                    log.warning(
+                        "entry %s of stream %r waits in this consumer: Redis refuses to move it to %r: %s",
+                        *(claimed.entry.entry_id.decode(), claimed.entry.stream, to, refusal),
+                    )
                 await asyncio.sleep(backoff.next())
                 continue
             self._settled(claimed)
@@ -274,17 +282,17 @@ class RedisConsumerSession:
                     return
 
     async def _script(
-        self, script: str, keys: Sequence[str], arguments: Sequence[Argument], *, oom: bool = False
+        self, script: str, keys: Sequence[str], arguments: Sequence[Argument], *, passed_on: Container[str] = ()
     ) -> Any:
-        """Run a script with group and consumer as its first arguments. Raises UnavailableError; with `oom`, ErrorReply
-        if Redis is out of memory."""
-        return await self._command("EVAL", script, len(keys), *keys, *self._identity, *arguments, oom=oom)
+        """Run a script with group and consumer as its first arguments. Raises UnavailableError; ErrorReply for the
+        codes in `passed_on`."""
+        return await self._command("EVAL", script, len(keys), *keys, *self._identity, *arguments, passed_on=passed_on)
 
-    async def _command(self, *command: Argument, oom: bool = False) -> Any:
+    async def _command(self, *command: Argument, passed_on: Container[str] = ()) -> Any:
         try:
             return await self._control.call(*command)
         except ErrorReply as refusal:
-            if oom and refusal.code == "OOM":
+            if refusal.code in passed_on:
                 raise
             raise self._refused(str(command[0]), refusal) from refusal
 
