@@ -283,6 +283,20 @@ async def test_every_group_receives_every_message_and_only_its_own_retries(
     assert entries(redis_server, f"{stream}.billing.delayed") == []
 
 
+async def test_streams_and_groups_with_dots_share_no_retries(
+    redis_server: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    put(redis_server, stream, "a")
+    put(redis_server, f"{stream}.placed", "b")
+    first = consume(group="placed.billing", check_interval="1h")
+    second = consume(stream=f"{stream}.placed", group="billing")
+    await (await take(first)).retry(delay=0, reason="not yet")
+    await (await take(second)).retry(delay=0, reason="not yet")
+    retried = [await take(one) for one in (second, consume(group="placed.billing"))]
+    assert [one.incoming.event_id for one in retried] == ["b", "a"]
+    assert len(entries(redis_server, f"{stream}.placed%2Ebilling.retry")) == 1
+
+
 async def test_entries_that_were_trimmed_while_pending_are_reported(
     redis_server: RedisServer, consume: MakeSource, stream: str, caplog: pytest.LogCaptureFixture
 ) -> None:

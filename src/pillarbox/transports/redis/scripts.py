@@ -46,19 +46,19 @@ class ConsumerStreams:
 
     @property
     def retry(self) -> str:
-        return f"{self.work}.{self.group}.retry"
+        return self._own("retry")
 
     @property
     def quarantine(self) -> str:
-        return f"{self.work}.{self.group}.quarantine"
+        return self._own("quarantine")
 
     @property
     def delayed(self) -> str:
-        return f"{self.work}.{self.group}.delayed"
+        return self._own("delayed")
 
     @property
     def due(self) -> str:
-        return f"{self.work}.{self.group}.due"
+        return self._own("due")
 
     @property
     def dead(self) -> str:
@@ -68,6 +68,10 @@ class ConsumerStreams:
     def consumed(self) -> tuple[str, str, str]:
         """In the order of `WORK`, `RETRY`, `QUARANTINE`."""
         return self.work, self.retry, self.quarantine
+
+    def _own(self, purpose: str) -> str:
+        """A key of this group alone: dots of its name are escaped, so that the last two dots of a key are ours."""
+        return f"{self.work}.{self.group.replace('%', '%25').replace('.', '%2E')}.{purpose}"
 
 
 # Lua can pass about 8,000 arguments: of an entry with more fields, the first are kept.
