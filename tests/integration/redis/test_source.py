@@ -268,6 +268,35 @@ async def test_a_crash_counts_only_for_the_message_that_was_handled_alone(
         await alone.ack()
 
 
+def quarantine(server: RedisServer, stream: str, *ids: str) -> None:
+    """Messages in quarantine whose consumer crashed."""
+    key = f"{stream}.pillarbox.quarantine"
+    put(server, key, *ids)
+    with server.client() as client:
+        client.xgroup_create(key, "pillarbox", 0)
+        client.xreadgroup("pillarbox", "pillarbox-crashed", {key: ">"})
+        abandoned = [one["message_id"] for one in pending(server, key)]
+        client.xclaim(key, "pillarbox", "pillarbox-crashed", 0, abandoned, idle=scripts.ABANDONED)
+
+
+def waits(server: RedisServer) -> bool:
+    """Whether a consumer has waited for entries for more than a second."""
+    with server.client() as client:
+        clients: Any = client.client_list()
+        return any(one["cmd"] == "xreadgroup" and int(one["idle"]) > 1 for one in clients)
+
+
+async def test_a_consumer_waits_while_it_handles_a_message_of_quarantine(
+    redis_server: RedisServer, consume: MakeSource, stream: str
+) -> None:
+    quarantine(redis_server, stream, "a", "b", "c")
+    source = consume(check_interval="1h")
+    assert (await take(source)).quarantined
+    waiting = asyncio.create_task(source.receive())
+    await eventually(lambda: asyncio.to_thread(waits, redis_server), within=20)
+    waiting.cancel()
+
+
 async def test_every_group_receives_every_message_and_only_its_own_retries(
     redis_server: RedisServer, consume: MakeSource, stream: str
 ) -> None:

@@ -244,6 +244,8 @@ class RedisConsumerSession:
         alone = all(number != QUARANTINE for number, _ in self._in_flight)
         idle = max(1, round(self._options.claim_after * 1000))
         keys = (*self._streams.consumed, self._streams.delayed, self._streams.due)
+        if not alone:
+            self._cursors[-1] = _FIRST  # the next one is looked for from the beginning
         found, deleted, self._cursors, due = await self._script(
             scripts.FETCH, keys, (idle, self._free, "1" if alone else "0", *self._cursors)
         )
