@@ -297,6 +297,21 @@ async def test_a_consumer_waits_while_it_handles_a_message_of_quarantine(
     waiting.cancel()
 
 
+@pytest.mark.parametrize("action", ["ack", "reject"])
+async def test_the_next_message_of_quarantine_is_delivered_at_once(
+    redis_server: RedisServer, consume: MakeSource, stream: str, action: str
+) -> None:
+    """Not only after `check_interval`."""
+    quarantine(redis_server, stream, "a", "b")
+    source = consume(check_interval="1h")
+    first = await take(source)
+    waiting = asyncio.create_task(source.receive())
+    await eventually(lambda: asyncio.to_thread(waits, redis_server), within=20)
+    await (first.ack() if action == "ack" else first.reject("it crashes consumers"))
+    async with asyncio.timeout(20):
+        assert (await waiting).incoming.event_id == "b"
+
+
 async def test_every_group_receives_every_message_and_only_its_own_retries(
     redis_server: RedisServer, consume: MakeSource, stream: str
 ) -> None:

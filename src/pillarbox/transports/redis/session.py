@@ -20,7 +20,7 @@ from pillarbox.core.clock import system_rng
 from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.core.retry import Backoff
 from pillarbox.transports.redis import scripts
-from pillarbox.transports.redis.connection import Argument, ErrorReply, RedisConnection
+from pillarbox.transports.redis.connection import Argument, ErrorReply, RedisConnection, pack
 from pillarbox.transports.redis.properties import ReceivedEntry
 from pillarbox.transports.redis.scripts import QUARANTINE, WORK, ConsumerStreams
 
@@ -196,11 +196,8 @@ class RedisConsumerSession:
     async def _release(self) -> None:
         """Entries that Redis delivers after the release would be idle for `claim_after`: wait for the read to end."""
         self._ending = True
+        self._unblock()
         if self._fetching is not None:
-            try:
-                await self._control.call("CLIENT", "UNBLOCK", self._reader.server.get("id", "0"))
-            except ErrorReply:  # forbidden: the read ends by itself
-                log.debug("CLIENT UNBLOCK is forbidden")
             await asyncio.wait({self._fetching}, timeout=self._options.check_interval + self._options.reply_timeout)
         await self._script(scripts.END, self._streams.consumed, ())
 
@@ -218,6 +215,19 @@ class RedisConsumerSession:
     def _settled(self, claimed: ClaimedEntry) -> None:
         self._in_flight.discard(claimed.key)
         self._changed.set()
+        if claimed.number == QUARANTINE and self.failure is None:  # there may be more
+            self._next_check = 0.0
+            self._unblock()
+
+    def _unblock(self) -> None:
+        """End a read that waits. If CLIENT UNBLOCK is forbidden, the read ends by itself."""
+        if self._fetching is not None:
+            self._control.submit([pack("CLIENT", "UNBLOCK", self._reader.server.get("id", "0"))], 1)
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether no message of quarantine is in flight."""
+        return all(number != QUARANTINE for number, _ in self._in_flight)
 
     async def _fetch(self) -> None:
         """Wait for entries. Those of crashed consumers, and those whose delay is over, come in turn with new ones."""
@@ -241,7 +251,7 @@ class RedisConsumerSession:
                 self._add(WORK, entry_id, 1, fields)
 
     async def _fetch_abandoned_and_due(self) -> None:
-        alone = all(number != QUARANTINE for number, _ in self._in_flight)
+        alone = self._is_alone
         idle = max(1, round(self._options.claim_after * 1000))
         keys = (*self._streams.consumed, self._streams.delayed, self._streams.due)
         if not alone:
@@ -250,7 +260,7 @@ class RedisConsumerSession:
             scripts.FETCH, keys, (idle, self._free, "1" if alone else "0", *self._cursors)
         )
         pause = self._options.check_interval
-        if found or any(cursor != _FIRST.encode() for cursor in self._cursors):
+        if found or any(cursor != _FIRST.encode() for cursor in self._cursors) or alone != self._is_alone:
             pause = 0.0  # there may be more
         elif due >= 0:
             # A retry that is due and was not found waits for memory: do not ask in a loop.
