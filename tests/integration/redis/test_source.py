@@ -19,6 +19,10 @@ from pillarbox import ConfigurationError, UnavailableError, open_source
 from pillarbox.testing.conformance.sources.receive import take, take_through_outages, taken_ids
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.redis import RedisSource, scripts
+from pillarbox.transports.redis.connection import RedisConnection
+from pillarbox.transports.redis.plugin import RedisEndpoint
+from pillarbox.transports.redis.scripts import ConsumerStreams
+from pillarbox.transports.redis.session import RedisConsumerSession, SessionOptions
 from tests.integration.rabbitmq.proxy import Proxy
 from tests.integration.redis.conftest import MakeSource
 from tests.integration.redis.reading import entries
@@ -124,6 +128,22 @@ async def test_a_message_that_stops_arriving_ends_the_session(
         slow.silence()
         with pytest.raises(UnavailableError, match="did not reply"):
             await waiting
+
+
+async def test_a_session_whose_reader_is_lost_does_not_start(redis_server: RedisServer, stream: str) -> None:
+    endpoint = RedisEndpoint.parse(redis_server.url(), None)
+    reader, control = (RedisConnection(endpoint, reply_timeout=10) for _ in range(2))
+    await reader.open()
+    await control.open()
+    reader.abort(UnavailableError("it was lost before the session began"))
+    await reader.closed.wait()
+    options = SessionOptions(ConsumerStreams(stream, "pillarbox"), "pillarbox-1", 1, 30, 1, 10)
+    session = RedisConsumerSession(reader, control, options)
+    before = asyncio.all_tasks()
+    with pytest.raises(UnavailableError, match="before the session began"):
+        await session.start()
+    session.abort(UnavailableError("the session was not started"))
+    assert asyncio.all_tasks() == before
 
 
 async def test_consumers_that_are_gone_are_deleted_unless_they_have_messages(

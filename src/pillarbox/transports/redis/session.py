@@ -116,6 +116,8 @@ class RedisConsumerSession:
                 if refusal.code != "BUSYGROUP":
                     raise self._refused(f"XGROUP CREATE {stream}", refusal) from refusal
         await self._script(scripts.START, self._streams.consumed, ())
+        if self.failure is not None:  # the reader, which nothing used so far
+            raise self.failure
         self._keeping = asyncio.create_task(self._keep_alive())
 
     async def next(self) -> ClaimedEntry:
