@@ -93,13 +93,29 @@ local function owned(key, group, consumer, id)
   return found[1] ~= nil and found[1][2] == consumer
 end
 """
+_RELEASE = f"""
+-- Release what a consumer has; returns how many entries. XCLAIM returns nothing for one that was deleted, and drops it.
+local deleted = {{}}
+local function release(number, group, consumer)
+  local released = 0
+  for _, entry in ipairs(redis.call('XPENDING', KEYS[number], group, '-', '+', 100000, consumer)) do
+    local id = entry[1]
+    if #redis.call('XCLAIM', KEYS[number], group, consumer, 0, id, 'IDLE', {ABANDONED}, 'JUSTID') > 0 then
+      released = released + 1
+    else
+      deleted[#deleted + 1] = {{number, id}}
+    end
+  end
+  return released
+end
+"""
 
 START = f"""
 -- KEYS: consumed streams. ARGV: group, consumer. Releases what the consumer had, and deletes forgotten consumers.
-for _, key in ipairs(KEYS) do
-  for _, entry in ipairs(redis.call('XPENDING', key, ARGV[1], '-', '+', 100000, ARGV[2])) do
-    redis.call('XCLAIM', key, ARGV[1], ARGV[2], 0, entry[1], 'IDLE', {ABANDONED}, 'JUSTID')
-  end
+-- Returns entries that were deleted while pending (number of the stream, id).
+{_RELEASE}
+for number, key in ipairs(KEYS) do
+  release(number, ARGV[1], ARGV[2])
   for _, facts in ipairs(redis.call('XINFO', 'CONSUMERS', key, ARGV[1])) do
     local known = {{}}
     for i = 1, #facts, 2 do known[facts[i]] = facts[i + 1] end
@@ -109,33 +125,32 @@ for _, key in ipairs(KEYS) do
     end
   end
 end
-return 0
+return deleted
 """
 
 END = f"""
 -- KEYS: consumed streams. ARGV: group, consumer. Releases what the consumer had; deletes it where it had nothing,
--- because Redis would delete its entries from the pending ones with it.
-for _, key in ipairs(KEYS) do
-  local pending = redis.call('XPENDING', key, ARGV[1], '-', '+', 100000, ARGV[2])
-  for _, entry in ipairs(pending) do
-    redis.call('XCLAIM', key, ARGV[1], ARGV[2], 0, entry[1], 'IDLE', {ABANDONED}, 'JUSTID')
-  end
-  if #pending == 0 then redis.call('XGROUP', 'DELCONSUMER', key, ARGV[1], ARGV[2]) end
+-- because Redis would delete its entries from the pending ones with it. Returns what START returns.
+{_RELEASE}
+for number, key in ipairs(KEYS) do
+  if release(number, ARGV[1], ARGV[2]) == 0 then redis.call('XGROUP', 'DELCONSUMER', key, ARGV[1], ARGV[2]) end
 end
-return 0
+return deleted
 """
 
 KEEP = f"""
 -- KEYS: consumed streams. ARGV: group, consumer, then number of the stream and id of each entry in flight. Restarts the
--- idle time of those that the consumer still has.
+-- idle time of those that the consumer still has. Returns what START returns.
 {_OWNED}
+local deleted = {{}}
 for i = 3, #ARGV, 2 do
   local key = KEYS[tonumber(ARGV[i])]
   if owned(key, ARGV[1], ARGV[2], ARGV[i + 1]) then
-    redis.call('XCLAIM', key, ARGV[1], ARGV[2], 0, ARGV[i + 1], 'JUSTID')
+    local kept = redis.call('XCLAIM', key, ARGV[1], ARGV[2], 0, ARGV[i + 1], 'JUSTID')
+    if #kept == 0 then deleted[#deleted + 1] = {{tonumber(ARGV[i]), ARGV[i + 1]}} end
   end
 end
-return 0
+return deleted
 """
 
 ACK = """

@@ -70,6 +70,8 @@ class RedisConsumerSession:
         self._identity: tuple[Argument, ...] = (options.streams.group, options.consumer)
         self._in_flight: set[tuple[int, bytes]] = set()
         """Fetched and not yet acknowledged, delivered or not."""
+        self._last_copies: set[tuple[int, bytes]] = set()
+        """Those in flight that were deleted from their stream: lost, unless they are acknowledged or moved."""
         self._fetched: deque[ClaimedEntry] = deque()
         self._fetching: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[None] | None = None
@@ -96,6 +98,8 @@ class RedisConsumerSession:
             if task is not None:
                 task.cancel()
         self._changed.set()
+        lost, self._last_copies = self._last_copies & self._in_flight, set()
+        self._report(sorted(lost))
 
     async def start(self) -> None:
         """Create the groups, and release what this consumer had in an earlier session. Raises UnavailableError,
@@ -115,7 +119,7 @@ class RedisConsumerSession:
                     ) from None
                 if refusal.code != "BUSYGROUP":
                     raise self._refused(f"XGROUP CREATE {stream}", refusal) from refusal
-        await self._script(scripts.START, self._streams.consumed, ())
+        self._report(await self._script(scripts.START, self._streams.consumed, ()))
         if self.failure is not None:  # the reader, which nothing used so far
             raise self.failure
         self._keeping = asyncio.create_task(self._keep_alive())
@@ -201,7 +205,7 @@ class RedisConsumerSession:
         self._unblock()
         if self._fetching is not None:
             await asyncio.wait({self._fetching}, timeout=self._options.check_interval + self._options.reply_timeout)
-        await self._script(scripts.END, self._streams.consumed, ())
+        self._report(await self._script(scripts.END, self._streams.consumed, ()))
 
     @property
     def _free(self) -> int:
@@ -270,14 +274,18 @@ class RedisConsumerSession:
         self._next_check = asyncio.get_running_loop().time() + pause
         for number, entry_id, count, fields in found:
             self._add(number, entry_id, count, fields)
-        if deleted:
-            self.deleted += len(deleted)
-            shown = ", ".join(bytes(entry_id).decode() for _, entry_id in deleted[:_SHOWN])
-            log.warning(
-                "%d entries of stream %r were deleted before group %r acknowledged them, by trimming or XDEL, and are "
-                "lost to it: %s; raise max_length or max_age of the destination",
-                *(len(deleted), self._streams.work, self._streams.group, shown),
-            )
+        self._report(deleted)
+
+    def _report(self, deleted: Sequence[tuple[int, bytes]]) -> None:
+        if not deleted:
+            return
+        self.deleted += len(deleted)
+        shown = ", ".join(entry_id.decode() for _, entry_id in deleted[:_SHOWN])
+        log.warning(
+            "%d entries of stream %r were deleted before group %r acknowledged them, by trimming or XDEL, and are "
+            "lost to it: %s; raise max_length or max_age of the destination",
+            *(len(deleted), self._streams.work, self._streams.group, shown),
+        )
 
     def _add(self, number: int, entry_id: bytes, deliveries: int, fields: Sequence[bytes]) -> None:
         claimed = ClaimedEntry(number, ReceivedEntry(self._streams.consumed[number - 1], entry_id, fields), deliveries)
@@ -291,9 +299,11 @@ class RedisConsumerSession:
             if self._in_flight:
                 entries = [part for key in self._in_flight for part in key]
                 try:
-                    await self._script(scripts.KEEP, self._streams.consumed, entries)
+                    deleted = await self._script(scripts.KEEP, self._streams.consumed, entries)
                 except UnavailableError:
                     return
+                self._last_copies.update((number, entry_id) for number, entry_id in deleted)
+                self._last_copies &= self._in_flight
 
     async def _script(
         self, script: str, keys: Sequence[str], arguments: Sequence[Argument], *, passed_on: Container[str] = ()

@@ -80,8 +80,8 @@ class RedisSource:
         """Close the connections; messages in flight are delivered again at once. Closing twice is fine."""
         session, self._session = self._session, None
         if session is not None:
-            self._deleted += session.deleted
             await session.end(UnavailableError(f"the source of {self._streams.work!r} at {self._endpoint} is closed"))
+            self._deleted += session.deleted
         await self._reader.aclose()
         await self._control.aclose()
 
@@ -97,6 +97,7 @@ class RedisSource:
             await session.start()
         except BaseException as error:
             session.abort(UnavailableError(f"the session was not started: {type(error).__name__}"))
+            self._deleted += session.deleted
             raise
         self._session = session
         return session
