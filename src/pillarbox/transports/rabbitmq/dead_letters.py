@@ -25,7 +25,8 @@ from pillarbox.transports.rabbitmq.confirms import ChannelRefused
 from pillarbox.transports.rabbitmq.connection import RabbitMQConnection, RabbitMQConnector
 from pillarbox.transports.rabbitmq.plugin import BrokerEndpoint, RabbitMQOptions, at_least_one, positive
 from pillarbox.transports.rabbitmq.properties import LAST_FAILED_AT, QUEUE, REASON, ReceivedMessage, count_in
-from pillarbox.transports.rabbitmq.source import ConsumerChannel, Republisher
+from pillarbox.transports.rabbitmq.republisher import Republisher
+from pillarbox.transports.rabbitmq.source import ConsumerChannel
 from pillarbox.transports.rabbitmq.topology import fits
 
 MAX_PREFETCH = 65_535
