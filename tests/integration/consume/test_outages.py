@@ -18,7 +18,7 @@ from pillarbox.inbox.observations import (
 )
 from pillarbox.testing.waiting import eventually
 from pillarbox.transports.rabbitmq import Queue
-from tests.integration.consume.broker import dead_letters, publish, ready
+from tests.integration.consume.broker import dead_letters, declared, publish, ready
 from tests.integration.consume.conftest import Effects, MakeShop
 from tests.integration.rabbitmq.consumer import channel, publish_confirmed
 from tests.integration.rabbitmq.proxy import Proxy
@@ -110,6 +110,20 @@ async def test_a_deleted_queue_is_declared_again(url: str, queue: str, make_shop
         await asyncio.to_thread(publish, url, queue, "e2")
         await eventually(lambda: len(shop.kinds(EventProcessed)) == 2)
     assert effects() == ["e1", "e2"]
+
+
+async def test_a_channel_that_ended_keeps_no_messages(url: str, queue: str, make_shop: MakeShop) -> None:
+    publish(url, queue, "e1", "e2", "e3")
+    source = make_shop().source
+    async with asyncio.timeout(BOUND):
+        await source.receive()
+    ended = source._channel
+    with channel(url) as broker:
+        broker.queue_delete(f"{queue}.quarantine")
+        await eventually(lambda: ended is not None and ended.failure is not None)
+        declared(broker, Queue(name=f"{queue}.quarantine"))
+    async with asyncio.timeout(BOUND):
+        assert [(await source.receive()).incoming.event_id for _ in range(3)] == ["e1", "e2", "e3"]
 
 
 async def test_a_deleted_dead_letter_queue_is_declared_again(url: str, queue: str, make_shop: MakeShop) -> None:

@@ -74,6 +74,8 @@ class Republisher:
         self, connection: RabbitMQConnection, queue: str, properties: EncodedProperties, body: bytes
     ) -> RejectedError | NackedError | None:
         if (channel := self._channel) is None or channel.failure is not None:
+            if channel is not None:
+                connection.close_channel(channel)  # the broker may have been blocked only
             channel = self._channel = await self._connector.in_time(connection, self._opened(connection))
         self._returned = None
         channel.raw.basic_publish("", queue, body, cast(BasicProperties, properties), mandatory=True)

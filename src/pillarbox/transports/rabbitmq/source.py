@@ -111,16 +111,18 @@ class RabbitMQSource:
         await self._republisher.aclose()
 
     async def _opened(self) -> ConsumerChannel:
-        if self._channel is None or self._channel.failure is not None:
+        if (channel := self._channel) is None or channel.failure is not None:
             connection = await self._connector.ready(self._declared)
+            if channel is not None:
+                connection.close_channel(channel)  # the broker may have ended one consumer only
             try:
                 opening = ConsumerChannel.consuming(connection, self._prefetch)
-                self._channel = await self._connector.in_time(connection, opening)
+                channel = self._channel = await self._connector.in_time(connection, opening)
             except ChannelRefused as refusal:
                 queue = f"queue {self._queues.work.name!r} at {self._endpoint}"
                 connection.abort(lost := UnavailableError(f"{queue} cannot be consumed: {refusal}"))
                 raise lost from refusal
-        return self._channel
+        return channel
 
 
 class RabbitMQDelivery:
