@@ -14,7 +14,7 @@ from functools import partial
 from typing import Self
 
 from pillarbox.core.clock import Duration
-from pillarbox.core.errors import UnavailableError
+from pillarbox.core.errors import RejectedError, UnavailableError
 from pillarbox.core.source import Incoming
 from pillarbox.settings.tls import Tls
 from pillarbox.transports.rabbitmq.confirms import ChannelRefused
@@ -93,10 +93,12 @@ class RabbitMQSource:
             if not delivery.must_quarantine:
                 return delivery
             try:
-                await delivery.quarantine()
+                moved = await delivery.quarantine()
             except asyncio.CancelledError:
                 channel.put_back(message)
                 raise
+            if not moved and channel.failure is None:
+                return delivery
 
     async def connect(self) -> None:
         await self._opened()
@@ -136,6 +138,8 @@ class RabbitMQDelivery:
         self._republisher = republisher
         self._queues = queues
         self._incoming: Incoming | None = None
+        self._stays = False
+        """Whether it could not move to quarantine, and is handled alone where it is."""
 
     @property
     def incoming(self) -> Incoming:
@@ -146,17 +150,22 @@ class RabbitMQDelivery:
 
     @property
     def quarantined(self) -> bool:
-        return self._message.queue == self._queues.quarantine
+        return self._stays or self._message.queue == self._queues.quarantine
 
     @property
     def crashes(self) -> int:
+        if self._stays:
+            return self._message.delivery_count - self._limit if self._channel.first_staying is self._message else 0
         return self._message.delivery_count if self.quarantined else 0
 
     @property
     def must_quarantine(self) -> bool:
-        """Whether to quarantine the message. A classic queue, whatever was configured, counts only to one."""
-        limit = _QUARANTINE_AFTER if "x-delivery-count" in self._message.properties.headers else 1
-        return not self.quarantined and self._message.delivery_count >= limit
+        return not self.quarantined and self._message.delivery_count >= self._limit
+
+    @property
+    def _limit(self) -> int:
+        """A classic queue, whatever was configured, counts only to one."""
+        return _QUARANTINE_AFTER if "x-delivery-count" in self._message.properties.headers else 1
 
     async def ack(self) -> None:
         self._channel.ack(self._message.tag)
@@ -167,10 +176,19 @@ class RabbitMQDelivery:
     async def reject(self, reason: str) -> None:
         await self._fail(self._queues.dead, reason, counted=True)
 
-    async def quarantine(self) -> None:
-        """Move the message to quarantine, which delivers one message at a time."""
-        properties = self._message.properties.moved(frame_max=self._channel.wire.params.frame_max)
-        await self._move(self._queues.quarantine, properties)
+    async def quarantine(self) -> bool:
+        """Move the message to quarantine, which delivers one message at a time; False if the broker does not take it
+        there now, as while it is short of memory: then it stays in flight, quarantined."""
+        message, channel = self._message, self._channel
+        properties = message.properties.moved(frame_max=channel.wire.params.frame_max)
+        try:
+            await self._republisher.put(self._queues.quarantine, properties, message.body)
+        except (RejectedError, UnavailableError):
+            self._stays = True
+            channel.first_staying = channel.first_staying or message
+            return False
+        await self.ack()
+        return True
 
     async def _fail(self, queue: str, reason: str, *, counted: bool) -> None:
         properties, work = self._message.properties, self._queues.work.name
@@ -193,6 +211,9 @@ class ConsumerChannel(Channel):
         self._waiting = False
         self.unacked = 0
         self.latest: ReceivedMessage | None = None
+        self.first_staying: ReceivedMessage | None = None
+        """The first message that could not move to quarantine. They are handled alone and in order: when consumers
+        crashed, the broker counted it for all of them, but this one was being handled."""
 
     @classmethod
     async def consuming(cls, connection: RabbitMQConnection, prefetch: Mapping[str, int]) -> Self:
