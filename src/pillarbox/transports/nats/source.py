@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 from pillarbox.core.clock import Duration, timestamp
 from pillarbox.core.errors import ConfigurationError, UnavailableError
@@ -36,7 +36,6 @@ from pillarbox.transports.nats.headers import (
     MAX_HEADERS,
     REASON,
     SUBJECT,
-    ApiError,
     PulledMessage,
     copied,
     encode_value,
@@ -44,22 +43,15 @@ from pillarbox.transports.nats.headers import (
 )
 from pillarbox.transports.nats.plugin import NatsEndpoint, NatsOptions, at_least_one, positive
 from pillarbox.transports.nats.publisher import RESERVE
+from pillarbox.transports.nats.pull_consumer import ensure_consumer
 from pillarbox.transports.nats.session import NatsConsumerSession
-from pillarbox.transports.nats.topology import (
-    CONSUMER_NOT_FOUND,
-    ConsumerNames,
-    check_stream_name,
-    check_subject,
-)
+from pillarbox.transports.nats.topology import ConsumerNames, check_stream_name, check_subject
 
 _QUARANTINE_AFTER = 2
 """Deliveries without acknowledgement after which a message is quarantined."""
 _MAX_DELIVERIES = 100
 """Deliveries of a message that is too large for a copy; further ones count as crashes."""
 _MAX_REASON_BYTES = 1000
-_MAX_PENDING = 100_000
-"""Unacknowledged messages of all consumers of a group."""
-_SECOND = 1_000_000_000
 
 
 class NatsSource:
@@ -277,62 +269,3 @@ class NatsDelivery:
 
 def _clean(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-async def ensure_consumer(
-    connection: NatsConnection,
-    stream: str,
-    name: str,
-    *,
-    subject: str,
-    ack_wait: float,
-    max_pending: int = _MAX_PENDING,
-    create: bool,
-) -> float:
-    """Create a durable pull consumer, unless it exists; returns its ack wait in seconds. Raises UnavailableError, and
-    ConfigurationError if one exists that cannot be used."""
-    label = f"consumer {name!r} of stream {stream!r}"
-    try:
-        found = await connection.request(f"CONSUMER.INFO.{stream}.{name}")
-    except ApiError as error:
-        if error.code != CONSUMER_NOT_FOUND:
-            raise UnavailableError(f"{label} cannot be read: {error}") from error
-        if not create:
-            raise UnavailableError(f"{label} does not exist; create it, or set declare = true") from error
-    else:
-        return _usable(label, found["config"], subject)
-    config = {
-        "durable_name": name,
-        "deliver_policy": "all",
-        "ack_policy": "explicit",
-        "replay_policy": "instant",
-        "filter_subject": subject,
-        "ack_wait": round(ack_wait * _SECOND),
-        "max_deliver": -1,
-        "max_ack_pending": max_pending,
-    }
-    try:
-        await connection.request(f"CONSUMER.DURABLE.CREATE.{stream}.{name}", {"stream_name": stream, "config": config})
-    except ApiError as error:
-        raise ConfigurationError(
-            f"{label} cannot be created for subject {subject!r}: {error}; a stream with the retention workqueue allows "
-            "one consumer of a subject"
-        ) from error
-    return ack_wait
-
-
-def _usable(label: str, config: dict[str, Any], subject: str) -> float:
-    if config.get("deliver_subject") or config.get("ack_policy") != "explicit":
-        raise ConfigurationError(
-            f"{label} exists and is not a pull consumer with explicit acks; use another group, or delete it"
-        )
-    if (filtered := config.get("filter_subject", "")) not in (subject, ""):
-        raise ConfigurationError(
-            f"{label} exists and consumes {filtered!r} instead of {subject!r}; use another group, or delete it"
-        )
-    if config.get("max_deliver", -1) > 0:
-        raise ConfigurationError(
-            f"{label} exists with max_deliver {config['max_deliver']}: NATS would silently stop delivering a message; "
-            "set it to -1 (nats consumer edit), Pillarbox quarantines and dead-letters by itself"
-        )
-    return float(config.get("ack_wait", 30 * _SECOND)) / _SECOND
