@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from nats.aio.msg import Msg
-from nats.js.api import ConsumerConfig, RetentionPolicy
+from nats.js.api import ConsumerConfig, DiscardPolicy, RetentionPolicy
 
 from pillarbox import ConsumedEvent, Consumer, Event, FixedDelay, Outbox, Relay
 from pillarbox.core.errors import UnavailableError
@@ -356,14 +356,14 @@ async def test_a_cancelled_receive_keeps_the_message_that_it_was_moving_to_quara
         await sources[-1].aclose()
     moving = asyncio.Event()
 
-    async def store(*_: object) -> None:
+    async def store_at_once(*_: object) -> bool:
         moving.set()
-        await asyncio.Event().wait()
+        return await asyncio.Event().wait()
 
     last = NatsSource(url, subject=name)
     sources.append(last)
     with monkeypatch.context() as patched:
-        patched.setattr(NatsConsumerSession, "store", store)
+        patched.setattr(NatsConsumerSession, "store_at_once", store_at_once)
         receiving = asyncio.create_task(last.receive())
         await moving.wait()
         receiving.cancel()
@@ -371,6 +371,90 @@ async def test_a_cancelled_receive_keeps_the_message_that_it_was_moving_to_quara
             await receiving
     delivery = await take(last)
     assert (delivery.incoming.event_id, delivery.quarantined) == ("a", True)
+
+
+async def test_a_message_that_quarantine_refuses_is_handled_alone_and_holds_up_no_other(
+    name: str, url: str, sources: list[NatsSource]
+) -> None:
+    subjects = [f"pillarbox.{name}.pillarbox.{kind}" for kind in ("wait", "ready", "quarantine")]
+    async with jetstream(url) as server:
+        work = RetentionPolicy.WORK_QUEUE
+        await server.add_stream(name=name, subjects=[name], retention=work)
+        await server.add_stream(
+            name=f"{name}_pillarbox_retry",
+            subjects=subjects,
+            retention=work,
+            max_bytes=1,  # it is full
+            discard=DiscardPolicy.NEW,
+        )
+        for one in ("crashes", "next"):
+            await server.publish(name, b"{}", headers={"eventId": one})
+    found: list[tuple[bool, int]] = []
+    for _ in range(4):
+        sources.append(NatsSource(url, subject=name, prefetch=1))
+        crashing = await take(sources[-1])
+        assert crashing.incoming.event_id == "crashes"
+        found.append((crashing.quarantined, crashing.crashes))
+        await sources[-1].aclose()
+    assert found == [(False, 0), (False, 0), (True, 0), (True, 1)]
+    sources.append(NatsSource(url, subject=name))
+    last = [await take(sources[-1]) for _ in range(2)]
+    assert [(one.incoming.event_id, one.quarantined, one.crashes) for one in last] == [
+        ("crashes", True, 2),
+        ("next", False, 0),
+    ]
+    for delivery in last:
+        await delivery.ack()
+
+    async def empty() -> bool:
+        return await count(url, name) == 0
+
+    await eventually(empty)
+
+
+async def test_a_deleted_stream_of_dead_letters_is_declared_again(
+    name: str, url: str, sources: list[NatsSource]
+) -> None:
+    await put(url, name, "a")
+    sources.append(NatsSource(url, subject=name))
+    delivery = await take(sources[0])
+    async with jetstream(url) as server:
+        await server.delete_stream(f"{name}_pillarbox_dlq")
+    async with asyncio.timeout(60):
+        with pytest.raises(UnavailableError, match=r"no stream .*pillarbox\..*\.dead"):
+            await delivery.reject("unusable")
+    again = await take_through_outages(sources[0])
+    assert again.incoming.event_id == "a"
+    await again.reject("unusable")
+    assert [one.event_id for one in await stored(url, f"{name}_pillarbox_dlq")] == ["a"]
+
+
+async def test_a_stream_that_confirms_nothing_ends_the_session(name: str, url: str, sources: list[NatsSource]) -> None:
+    await put(url, name, "a")
+    async with jetstream(url) as server:
+        await server.add_stream(
+            name=f"{name}_pillarbox_dlq", subjects=[f"pillarbox.{name}.pillarbox.dead"], no_ack=True
+        )
+    sources.append(NatsSource(url, subject=name, reply_timeout="300ms"))
+    delivery = await take(sources[0])
+    async with asyncio.timeout(60):
+        with pytest.raises(UnavailableError, match="did not answer"):
+            await delivery.reject("unusable")
+    assert (await take_through_outages(sources[0])).incoming.event_id == "a"
+
+
+async def test_without_declare_a_source_needs_a_stream_for_its_dead_letters(
+    name: str, url: str, sources: list[NatsSource]
+) -> None:
+    await put(url, name, "a")
+    sources += [NatsSource(url, subject=name), NatsSource(url, subject=name, declare=False)]
+    await sources[0].connect()
+    async with jetstream(url) as server:
+        await server.delete_stream(f"{name}_pillarbox_dlq")
+        with pytest.raises(UnavailableError, match=r"no stream .*pillarbox\..*\.dead.*declare = true"):
+            await sources[1].connect()
+        await server.add_stream(name=f"{name}-dead", subjects=[f"pillarbox.{name}.*.dead"])
+        await sources[1].connect()
 
 
 async def create_consumer(url: str, name: str, **limits: int) -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pillarbox.core.clock import system_rng
 from pillarbox.core.errors import UnavailableError
 from pillarbox.core.retry import Backoff
-from pillarbox.transports.nats.connection import NatsConnection
+from pillarbox.transports.nats.connection import NO_RESPONDERS, NatsConnection
 from pillarbox.transports.nats.driver import publish_command
 from pillarbox.transports.nats.headers import DUE, Copy, Kind, PulledMessage, copied
 from pillarbox.transports.nats.pull_consumer import PullConsumer
@@ -119,18 +119,32 @@ class NatsConsumerSession:
             self.respond(reply, _NAK)
 
     async def store(self, subject: str, copy: Copy) -> None:
-        """Publish with retries until JetStream has stored it. Raises UnavailableError once the session has ended."""
-        backoff = Backoff(system_rng())
+        """Publish with retries until JetStream has stored it. Raises UnavailableError once the session has ended.
+
+        If nothing answers twice in a row, the session ends, and the next one declares what is missing.
+        """
+        backoff, silent = Backoff(system_rng()), False
         while True:
-            self.check()
             try:
-                status, answer = await self.connection.ask(subject, copy.body, copy.headers)
-            except UnavailableError:
+                if await self.store_at_once(subject, copy):
+                    return
+                silent = False
+            except UnavailableError as error:
+                if silent:
+                    self._on_failed(error)
                 self.check()
-                status, answer = 0, b""
-            if not status and b'"seq":' in answer and b'"error"' not in answer:
-                return
+                silent = True
             await asyncio.sleep(backoff.next())
+
+    async def store_at_once(self, subject: str, copy: Copy) -> bool:
+        """Publish once; returns whether JetStream has stored it. Raises UnavailableError if nothing answers, and once
+        the session has ended."""
+        self.check()
+        status, answer = await self.connection.ask(subject, copy.body, copy.headers)
+        if status == NO_RESPONDERS:
+            where = f"NATS at {self.connection.server}"
+            raise UnavailableError(f"no stream of {where} has subject {subject!r}, or that stream has no leader")
+        return not status and b'"seq":' in answer and b'"error"' not in answer
 
     async def aclose(self) -> None:
         """Release the messages in flight, and stop."""

@@ -36,6 +36,7 @@ from pillarbox.transports.nats.headers import (
     MAX_HEADERS,
     REASON,
     SUBJECT,
+    Copy,
     PulledMessage,
     copied,
     encode_value,
@@ -108,6 +109,8 @@ class NatsSource:
             except asyncio.CancelledError:
                 session.put_back(delivery.message)
                 raise
+            if delivery.quarantined:
+                return delivery
 
     async def connect(self) -> None:
         await self._opened()
@@ -145,6 +148,13 @@ class NatsSource:
                     await connection.streams.create(stream)
                 elif {*existing["subjects"]} != {*stream.subjects} or existing["retention"] != stream.retention:
                     raise ConfigurationError(f"{stream.label} at {self._endpoint} belongs to something else; rename it")
+        else:
+            dead = await connection.streams.names(names.subject("dead"))
+            if not dead or await connection.streams.read(dead[0]) is None:  # which raises if it has no leader
+                raise UnavailableError(
+                    f"no stream at {self._endpoint} has subject {names.subject('dead')!r}, for dead letters; create "
+                    f"{names.dead_stream!r}, or set declare = true"
+                )
         work = self._consumer(connection, name, self._group, self._subject)
         waits = [
             await work,
@@ -191,6 +201,8 @@ class NatsDelivery:
         subject = message.first_subject(self._headers)
         self._incoming = incoming_of(self._headers, message.body, subject=subject, is_copy=message.kind != "work")
         self._stays = self._is_too_large()
+        self._refused = False
+        """Whether quarantine did not take it."""
         if self._stays:
             self._incoming = replace(self._incoming, attempts=self._incoming.attempts + message.delivered - 1)
 
@@ -200,12 +212,16 @@ class NatsDelivery:
 
     @property
     def quarantined(self) -> bool:
-        return self.message.quarantined or (self._stays and self.message.delivered > _QUARANTINE_AFTER)
+        if self._stays:
+            return self.message.quarantined or self.message.delivered > _QUARANTINE_AFTER
+        return self.message.quarantined or self._refused
 
     @property
     def crashes(self) -> int:
         if self._stays:
             return max(0, self.message.delivered - 1 - _MAX_DELIVERIES)
+        if self._refused:
+            return self.message.delivered - 1 - _QUARANTINE_AFTER
         return self.message.delivered - 1 if self.quarantined else 0
 
     @property
@@ -226,17 +242,27 @@ class NatsDelivery:
         await self._move("dead", self._failed(reason, counted=True) | {DUE: None})
 
     async def quarantine(self) -> None:
-        """Move the message to quarantine, which delivers one message at a time."""
-        await self._move("quarantine", self._identity())
+        """Move the message to quarantine, which delivers one message at a time. If that is not possible now, as when
+        only acks make room in a full stream, the message is quarantined where it is."""
+        session = self._session
+        try:
+            stored = await session.store_at_once(session.names.subject("quarantine"), self._copy(self._identity()))
+        except UnavailableError:
+            session.check()
+            stored = False
+        if stored:
+            session.settle(self.message)
+        else:
+            self._refused = True
 
-    async def _move(
-        self, kind: Literal["wait", "ready", "quarantine", "dead"], changed: Mapping[str, str | None]
-    ) -> None:
+    async def _move(self, kind: Literal["wait", "ready", "dead"], changed: Mapping[str, str | None]) -> None:
         session = self._session
         session.check()
-        copy = copied(self.message, self._headers, changed, session.max_payload)
-        await session.store(session.names.subject(kind), copy)
+        await session.store(session.names.subject(kind), self._copy(changed))
         session.settle(self.message)
+
+    def _copy(self, changed: Mapping[str, str | None]) -> Copy:
+        return copied(self.message, self._headers, changed, self._session.max_payload)
 
     def _is_too_large(self) -> bool:
         """Whether a copy has no room for the headers of a retry."""
