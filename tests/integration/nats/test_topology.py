@@ -1,6 +1,6 @@
 """Streams: declared from the settings, compared with those that exist, and created for subjects that have none."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.core.transport import Outgoing
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.nats import NatsSource, NatsTransport, Stream
+from pillarbox.transports.nats.connection import NatsConnection
 from tests.integration.nats.conftest import MakeTransport
 from tests.integration.nats.streams import jetstream, stored_ids
 
@@ -126,3 +127,47 @@ async def test_without_declare_a_source_creates_nothing(name: str, url: str) -> 
     await source.aclose()
     async with jetstream(url) as server:
         assert [info for info in await server.streams_info() if str(info.config.name).startswith(name)] == []
+
+
+def before(verb: str, act: Callable[[], Awaitable[object]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Something that happens on the server just before a request of this verb arrives."""
+    request = NatsConnection.request
+
+    async def request_after_it(
+        self: NatsConnection, asked: str, payload: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        if asked.startswith(verb):
+            await act()
+        return await request(self, asked, payload)
+
+    monkeypatch.setattr(NatsConnection, "request", request_after_it)
+
+
+@pytest.mark.parametrize("suffix", ["", "-other"])
+async def test_a_stream_that_another_process_creates_in_between_is_used(
+    make: MakeTransport, name: str, url: str, batch: Batch, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    async with jetstream(url) as server:
+        before(
+            f"STREAM.CREATE.{name}",
+            lambda: server.add_stream(name=f"{name}{suffix}", subjects=[name], max_msgs=5),
+            monkeypatch,
+        )
+        source = NatsSource(url, subject=name)
+        await source.connect()
+        await source.aclose()
+    assert await make().send(batch(1)) == [None]
+
+
+async def test_a_stream_that_is_deleted_before_its_consumer_is_created_is_unavailable(
+    name: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with jetstream(url) as server:
+        await server.add_stream(name=name, subjects=[name])
+        before(f"CONSUMER.DURABLE.CREATE.{name}.pillarbox", lambda: server.delete_stream(name), monkeypatch)
+        source = NatsSource(url, subject=name)
+        with pytest.raises(UnavailableError, match="stream not found"):
+            await source.connect()
+        monkeypatch.undo()
+        await source.connect()
+        await source.aclose()

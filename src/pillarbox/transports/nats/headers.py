@@ -100,10 +100,11 @@ def pulled(kind: Kind, subject: bytes, reply: bytes, body: bytes, block: bytes |
 
 
 class ApiError(Exception):
-    """JetStream refused a request."""
+    """JetStream refused a request. `status` is like one of HTTP, `code` says more."""
 
     def __init__(self, error: dict[str, Any]) -> None:
-        self.code = int(error.get("err_code") or error.get("code") or 0)
+        self.status = int(error.get("code") or 0)
+        self.code = int(error.get("err_code") or self.status)
         super().__init__(f"{error.get('description', 'unknown error')} ({self.code})")
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from pillarbox.core.clock import system_rng
 from pillarbox.core.errors import ConfigurationError, UnavailableError
 from pillarbox.core.retry import Backoff
-from pillarbox.transports.nats.connection import NO_RESPONDERS, NatsConnection
+from pillarbox.transports.nats.connection import NO_RESPONDERS, UNAVAILABLE_FROM, NatsConnection
 from pillarbox.transports.nats.driver import publish_command
 from pillarbox.transports.nats.headers import ApiError, Kind, PulledMessage, pulled, status_of
 from pillarbox.transports.nats.topology import CONSUMER_NOT_FOUND
@@ -27,6 +27,8 @@ _MARGIN = 2.0
 _HEARTBEAT, _BAD_REQUEST, _EXPIRED, _ENDED = 100, 400, 408, 409
 _FINAL = ("Deleted", "MaxRequest", "push based")
 """Words of a status 409 with which the next request would end, too."""
+_PASSING = (404, 429)
+"""Statuses of a refusal that may pass: the stream was deleted in between, or there are too many requests."""
 _MAX_PENDING = 100_000
 """Unacknowledged messages of all consumers of a group."""
 _SECOND = 1_000_000_000
@@ -43,7 +45,7 @@ async def ensure_consumer(
     create: bool,
 ) -> float:
     """Create a durable pull consumer, unless it exists; returns its ack wait in seconds. Raises UnavailableError, and
-    ConfigurationError if one exists that cannot be used."""
+    ConfigurationError if one exists that cannot be used, or if only other settings let it be created."""
     label = f"consumer {name!r} of stream {stream!r}"
     try:
         found = await connection.request(f"CONSUMER.INFO.{stream}.{name}")
@@ -67,11 +69,16 @@ async def ensure_consumer(
     try:
         await connection.request(f"CONSUMER.DURABLE.CREATE.{stream}.{name}", {"stream_name": stream, "config": config})
     except ApiError as error:
-        raise ConfigurationError(
-            f"{label} cannot be created for subject {subject!r}: {error}; a stream with the retention workqueue allows "
-            "one consumer of a subject"
-        ) from error
+        raise not_created(label, subject, error) from error
     return ack_wait
+
+
+def not_created(label: str, subject: str, error: ApiError) -> ConfigurationError | UnavailableError:
+    """What to raise for a consumer that cannot be created: only some errors need other settings."""
+    text = f"{label} cannot be created for subject {subject!r}: {error}"
+    if error.status in _PASSING or error.status >= UNAVAILABLE_FROM:
+        return UnavailableError(text)
+    return ConfigurationError(f"{text}; a stream with the retention workqueue allows one consumer of a subject")
 
 
 def _usable(label: str, config: dict[str, Any], subject: str) -> float:

@@ -342,5 +342,9 @@ class StreamCatalog:
                 "configure a stream with wildcards for it"
             )
         else:
-            await self.create(Stream(name=stream_for(subject), subjects=[subject], replicas=replicas))
+            try:
+                await self.create(Stream(name=stream_for(subject), subjects=[subject], replicas=replicas))
+            except ConfigurationError:
+                if not await self.names(subject):  # no other process created one in between
+                    raise
             self.add_subjects([subject])
