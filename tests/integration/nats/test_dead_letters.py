@@ -12,7 +12,7 @@ from pillarbox.core.errors import NackedError, RejectedError
 from pillarbox.transports.nats import NatsDeadLetters, NatsSource, Stream
 from tests.integration.cli.running import pillarbox
 from tests.integration.nats.conftest import MakeTransport
-from tests.integration.nats.streams import count, jetstream
+from tests.integration.nats.streams import count, jetstream, stored_ids
 from tests.integration.nats.test_source import put, take
 
 
@@ -78,6 +78,24 @@ async def test_a_moved_dead_letter_returns_to_its_group_for_one_more_attempt(
         again = await take(source)
         assert (again.incoming.event_id, again.incoming.attempts) == ("e1", 1)
         await again.ack()
+
+
+async def test_a_dead_letter_of_a_stream_that_is_created_again_is_no_duplicate_of_an_earlier_one(
+    name: str, url: str
+) -> None:
+    queue, elsewhere = f"{name}_billing_dlq", f"{name}-elsewhere"
+    await put(url, elsewhere)
+    for event_id in ("old", "new"):
+        await put(url, name, event_id)
+        async with aclosing(NatsSource(url, subject=name, group="billing")) as source:
+            await (await take(source)).reject("refused")
+        async with aclosing(NatsDeadLetters(url)) as dead, dead.receive(queue, limit=1, prefetch=1) as received_ones:
+            async for received in received_ones:
+                await received.move(elsewhere)
+        async with jetstream(url) as server:
+            for stream in (name, queue):
+                await server.delete_stream(stream)
+    assert await stored_ids(url, elsewhere) == ["old", "new"]
 
 
 async def test_a_dead_letter_that_cannot_be_moved_stays(

@@ -246,6 +246,21 @@ async def test_a_retry_that_is_repeated_after_a_lost_ack_is_stored_once(
     assert await count(url, f"{name}_pillarbox_retry") == 1
 
 
+async def test_a_message_of_a_stream_that_is_created_again_is_no_duplicate_of_an_earlier_one(
+    name: str, url: str, sources: list[NatsSource]
+) -> None:
+    for event_id in ("old", "new"):
+        await put(url, name, event_id)
+        sources.append(NatsSource(url, subject=name))
+        delivery = await take_through_outages(sources[-1])
+        assert delivery.incoming.event_id == event_id
+        await delivery.retry(delay=3600, reason="later")
+        await sources[-1].aclose()
+        async with jetstream(url) as server:
+            await server.delete_stream(name)
+    assert await count(url, f"{name}_pillarbox_retry") == 2
+
+
 async def test_a_consumer_that_is_deleted_is_created_again(name: str, url: str, sources: list[NatsSource]) -> None:
     await put(url, name, "a")
     sources.append(NatsSource(url, subject=name))

@@ -107,6 +107,7 @@ async def _next_message(connection: NatsConnection, stream: str, subject: str, s
         block=None if headers is None else b64decode(headers),
         stream=stream,
         sequence=int(found["seq"]),
+        stored_at=found["time"],
         delivered=0,
     )
 

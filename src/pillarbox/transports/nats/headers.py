@@ -62,6 +62,8 @@ class PulledMessage:
     stream: str
     sequence: int
     """Its sequence in the stream."""
+    stored_at: str
+    """When the stream stored it, as the server writes it. A stream that is created again repeats sequences."""
     delivered: int
     """The number of this delivery, from 1."""
 
@@ -81,10 +83,12 @@ class PulledMessage:
 def pulled(kind: Kind, subject: bytes, reply: bytes, body: bytes, block: bytes | None) -> PulledMessage | None:
     """The message; None if its reply subject is not that of a JetStream delivery."""
     words = reply.decode("utf-8", "replace").split(".")
-    # $JS.ACK.stream.consumer.delivered.sequence.…; since NATS 2.9 possibly domain and account before the stream.
+    # $JS.ACK.stream.consumer.delivered.sequence.sequence of the consumer.time.…; since NATS 2.9 possibly domain and
+    # account before the stream.
     start = {9: 2}.get(len(words), 4)
     try:
         stream, delivered, sequence = words[start], int(words[start + 2]), int(words[start + 3])
+        stored_at = words[start + 5]
     except (IndexError, ValueError):
         return None
     return PulledMessage(
@@ -95,6 +99,7 @@ def pulled(kind: Kind, subject: bytes, reply: bytes, body: bytes, block: bytes |
         block=block,
         stream=stream,
         sequence=sequence,
+        stored_at=stored_at,
         delivered=delivered,
     )
 
@@ -206,9 +211,11 @@ def copied(
     """A copy for another subject, with encoded headers of ours replaced or, if None, removed.
 
     Body and headers of the producer are all there. What the maximums of the server leave is for headers of ours, the
-    most important ones first. The message id is stream and sequence of the original: JetStream stores the copy once.
+    most important ones first. The message id is stream, sequence and time of the original: JetStream stores the copy
+    once.
     """
-    ours = {name: sent[name] for name in _OURS if name in sent} | {MESSAGE_ID: f"{message.stream}:{message.sequence}"}
+    original = f"{message.stream}:{message.sequence}:{message.stored_at}"
+    ours = {name: sent[name] for name in _OURS if name in sent} | {MESSAGE_ID: original}
     wanted = {name: value for name, value in (ours | dict(changed)).items() if value is not None}
     lines = [
         _line(name, value)

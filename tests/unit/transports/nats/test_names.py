@@ -24,6 +24,8 @@ from pillarbox.transports.nats.headers import (
 from pillarbox.transports.nats.plugin import NatsEndpoint, NatsOptions
 from pillarbox.transports.nats.topology import ConsumerNames, check_streams, covers, stream_for
 
+ID = "ORDERS:41:1700000000"
+"""Of a copy of the message that `delivered` makes."""
 TEXT = st.text(st.characters(codec="utf-8"))
 
 
@@ -154,7 +156,7 @@ def delivered(headers: Mapping[str, str], body: bytes = b"body") -> PulledMessag
 
 def test_the_place_and_the_number_of_a_delivery_are_read_from_its_reply_subject() -> None:
     message = delivered({})
-    assert (message.stream, message.sequence, message.delivered) == ("ORDERS", 41, 2)
+    assert (message.stream, message.sequence, message.stored_at, message.delivered) == ("ORDERS", 41, "1700000000", 2)
     long = b"$JS.ACK.domain.hash.ORDERS.billing.2.41.43.1700000000.0.token"
     message_of_domain = pulled("work", b"orders", long, b"", None)
     assert message_of_domain is not None
@@ -167,7 +169,7 @@ def test_a_copy_keeps_body_and_headers_and_names_the_original() -> None:
     copy = copied(message, message.sent_headers(), {"pillarbox-due": None, "pillarbox-attempts": "1"}, 10_000)
     found = read_block(copy.headers)
     assert copy.body == b"body"
-    assert found == {"eventId": "e1", "tenant": "%C3%BC", "Nats-Msg-Id": "ORDERS:41", "pillarbox-attempts": "1"}
+    assert found == {"eventId": "e1", "tenant": "%C3%BC", "Nats-Msg-Id": ID, "pillarbox-attempts": "1"}
     assert incoming_of(found, copy.body).headers["tenant"] == "ü"
 
 
@@ -182,7 +184,7 @@ def test_a_copy_that_is_too_large_shortens_the_reason_and_leaves_out_other_heade
         assert len(copy.headers) + len(copy.body) <= limit
         found = read_block(copy.headers)
         assert copy.complete
-        assert (found["pillarbox-attempts"], found["Nats-Msg-Id"]) == ("1", "ORDERS:41")
+        assert (found["pillarbox-attempts"], found["Nats-Msg-Id"]) == ("1", ID)
         assert whole.headers.startswith(copy.headers.rstrip(b"\r\n"))
         assert "%" not in found.get("pillarbox-reason", "")[-2:]
     for limit in range(len(message.block or b"") + 500, len(least.headers) + 500):
@@ -199,7 +201,7 @@ def test_the_id_of_a_message_of_another_producer_is_its_message_id() -> None:
 
 
 def test_the_message_id_of_a_copy_is_not_the_id_of_an_event() -> None:
-    assert incoming_of({"Nats-Msg-Id": "ORDERS:41"}, b"", is_copy=True).event_id is None
+    assert incoming_of({"Nats-Msg-Id": ID}, b"", is_copy=True).event_id is None
 
 
 @pytest.mark.parametrize("value", ["-1", "x", "", "1e3", "٣", "9" * 30])
