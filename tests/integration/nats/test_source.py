@@ -223,6 +223,15 @@ async def test_a_long_delay_does_not_hold_up_a_short_one(name: str, url: str, so
     await again.ack()
 
 
+async def test_any_number_of_retries_may_wait(name: str, url: str, sources: list[NatsSource]) -> None:
+    """Each is a message that is not acknowledged."""
+    sources.append(NatsSource(url, subject=name))
+    await sources[0].connect()
+    async with jetstream(url) as server:
+        config = (await server.consumer_info(f"{name}_pillarbox_retry", "wait")).config
+    assert config.max_ack_pending == -1
+
+
 async def test_a_retry_that_is_repeated_after_a_lost_ack_is_stored_once(
     name: str, url: str, proxy: Proxy, sources: list[NatsSource]
 ) -> None:

@@ -29,8 +29,8 @@ _FINAL = ("Deleted", "MaxRequest", "push based")
 """Words of a status 409 with which the next request would end, too."""
 _PASSING = (404, 429)
 """Statuses of a refusal that may pass: the stream was deleted in between, or there are too many requests."""
-_MAX_PENDING = 100_000
-"""Unacknowledged messages of all consumers of a group."""
+MAX_PENDING, UNLIMITED = 100_000, -1
+"""Unacknowledged messages of all consumers of a group, and of retries that wait: each of these is unacknowledged."""
 _SECOND = 1_000_000_000
 
 
@@ -41,7 +41,7 @@ async def ensure_consumer(
     *,
     subject: str,
     ack_wait: float,
-    max_pending: int = _MAX_PENDING,
+    max_pending: int,
     create: bool,
 ) -> float:
     """Create a durable pull consumer, unless it exists; returns its ack wait in seconds. Raises UnavailableError, and

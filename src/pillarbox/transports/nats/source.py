@@ -44,7 +44,7 @@ from pillarbox.transports.nats.headers import (
 )
 from pillarbox.transports.nats.plugin import NatsEndpoint, NatsOptions, at_least_one, positive
 from pillarbox.transports.nats.publisher import RESERVE
-from pillarbox.transports.nats.pull_consumer import ensure_consumer
+from pillarbox.transports.nats.pull_consumer import MAX_PENDING, UNLIMITED, ensure_consumer
 from pillarbox.transports.nats.session import NatsConsumerSession
 from pillarbox.transports.nats.topology import ConsumerNames, check_stream_name, check_subject
 
@@ -158,14 +158,14 @@ class NatsSource:
         work = self._consumer(connection, name, self._group, self._subject)
         waits = [
             await work,
-            await self._consumer(connection, names.retry_stream, "wait", names.subject("wait")),
+            await self._consumer(connection, names.retry_stream, "wait", names.subject("wait"), UNLIMITED),
             await self._consumer(connection, names.retry_stream, "ready", names.subject("ready")),
             await self._consumer(connection, names.retry_stream, "quarantine", names.subject("quarantine"), 1),
         ]
         self._ack_wait = min(waits)
 
     async def _consumer(
-        self, connection: NatsConnection, stream: str, name: str, subject: str, max_pending: int = 100_000
+        self, connection: NatsConnection, stream: str, name: str, subject: str, max_pending: int = MAX_PENDING
     ) -> float:
         return await ensure_consumer(
             connection,
