@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nats.aio.msg import Msg
@@ -479,6 +480,26 @@ async def test_without_declare_a_source_needs_a_stream_for_its_dead_letters(
             await sources[1].connect()
         await server.add_stream(name=f"{name}-dead", subjects=[f"pillarbox.{name}.*.dead"])
         await sources[1].connect()
+
+
+async def test_a_cancellation_at_the_moment_of_the_connection_is_not_lost(
+    name: str, url: str, sources: list[NatsSource], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`asyncio.wait_for` of Python 3.11 does not raise it then."""
+    await put(url, name)
+    sources.append(NatsSource(url, subject=name))
+    open_connection = asyncio.open_connection
+    receiving = asyncio.create_task(sources[0].receive())
+
+    async def connect(*arguments: Any, **settings: Any) -> Any:
+        connected = await open_connection(*arguments, **settings)
+        receiving.cancel()
+        return connected
+
+    monkeypatch.setattr(asyncio, "open_connection", connect)
+    done, _ = await asyncio.wait({receiving}, timeout=30)
+    receiving.cancel()
+    assert [one.cancelled() for one in done] == [True]
 
 
 async def create_consumer(url: str, name: str, **limits: int) -> None:

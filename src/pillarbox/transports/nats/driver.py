@@ -72,6 +72,7 @@ class NatsWire(Client):
         tls: ssl.SSLContext | None,
     ) -> None:
         """Raises NatsError, OSError, TimeoutError; the caller then calls `cut`."""
+        cancelled = _cancellations()
         try:
             await self.connect(
                 servers=[server],
@@ -91,6 +92,9 @@ class NatsWire(Client):
             if self._first_error is not None:
                 raise self._first_error from None
             raise
+        finally:
+            if _cancellations() > cancelled:
+                raise asyncio.CancelledError  # `wait_for` of Python 3.11, which nats-py uses, may have swallowed it
         reading: asyncio.Task[Any] | None = getattr(self, "_reading_task", None)
         if reading is not None:
             # It also ends when it fails over what the server sends, which nats-py only logs.
@@ -186,6 +190,12 @@ class NatsWire(Client):
 
     async def _process_op_err(self, e: Exception) -> None:
         self._ended(str(e) or type(e).__name__)
+
+
+def _cancellations() -> int:
+    """How often the current task was cancelled."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 def publish_command(subject: str, reply: str, payload: bytes, headers: bytes | None = None) -> bytes:
