@@ -24,6 +24,8 @@ _WAIT_BATCH = 100
 """Retries that are checked at once."""
 _LONGEST = 86_400.0
 """Seconds after which a retry with a longer delay is looked at again."""
+_MAX_SILENCE = 5.0
+"""Seconds without an answer to a copy after which its stream counts as gone."""
 _ACK, _NAK, _IN_PROGRESS = b"+ACK", b"-NAK", b"+WPI"
 
 
@@ -121,19 +123,20 @@ class NatsConsumerSession:
     async def store(self, subject: str, copy: Copy) -> None:
         """Publish with retries until JetStream has stored it. Raises UnavailableError once the session has ended.
 
-        If nothing answers twice in a row, the session ends, and the next one declares what is missing.
+        If nothing answers for longer than an election takes, the session ends, and the next one declares what is
+        missing.
         """
-        backoff, silent = Backoff(system_rng()), False
+        backoff, clock = Backoff(system_rng()), asyncio.get_running_loop().time
+        answered = clock()
         while True:
             try:
                 if await self.store_at_once(subject, copy):
                     return
-                silent = False
+                answered = clock()
             except UnavailableError as error:
-                if silent:
+                if clock() - answered > _MAX_SILENCE:
                     self._on_failed(error)
                 self.check()
-                silent = True
             await asyncio.sleep(backoff.next())
 
     async def store_at_once(self, subject: str, copy: Copy) -> bool:
