@@ -73,7 +73,7 @@ class KafkaConsumerSession:
         self._endpoint = endpoint
         self._topics = list(topics)
         self._retry_topic = retry_topic
-        self._start = start
+        self._start: StartAt = start
         self._timeout = timeout
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
