@@ -30,6 +30,8 @@ KAFKA_URL = os.environ.get("KAFKA_URL", "")
 """The URL of a real broker to test instead of the mock."""
 GROUP_SETTINGS = {} if KAFKA_URL else {"session.timeout.ms": 1500, "heartbeat.interval.ms": 200}
 """Settings of a consumer under test: the mock delays each rebalance by the session timeout less one second."""
+PATIENT_GROUP_SETTINGS = {} if KAFKA_URL else {**GROUP_SETTINGS, "session.timeout.ms": 6_000}
+"""The same for tests that no member may leave, however busy the machine is."""
 
 
 class KafkaServer(Server):

@@ -9,7 +9,7 @@ from pillarbox.core.transport import Outgoing
 from pillarbox.testing.conformance.transports import outgoing
 from pillarbox.transports.kafka import KafkaSource, KafkaTransport
 from tests.integration.kafka.topics import new_topic
-from tests.servers.kafka import GROUP_SETTINGS, KafkaServer
+from tests.servers.kafka import PATIENT_GROUP_SETTINGS, KafkaServer
 
 MakeTransport = Callable[..., KafkaTransport]
 MakeSource = Callable[..., KafkaSource]
@@ -64,7 +64,7 @@ async def listen(server: KafkaServer) -> AsyncIterator[MakeSource]:
     created: set[str] = set()
 
     def make_one(topic: str, group: str, **settings: Any) -> KafkaSource:
-        source = KafkaSource(server.url(), topic=topic, group=group, **{"client": GROUP_SETTINGS, **settings})
+        source = KafkaSource(server.url(), topic=topic, group=group, client=PATIENT_GROUP_SETTINGS, **settings)
         for name in {source.retry_topic, source.dead_letter_topic} - created:
             created.add(name)
             server.create_topic(name)

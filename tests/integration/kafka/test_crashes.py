@@ -11,12 +11,10 @@ from pillarbox.testing.waiting import eventually
 from pillarbox.transports.kafka.source import KafkaDelivery
 from tests.integration.kafka.conftest import MakeSource
 from tests.integration.kafka.topics import new_topic, put
-from tests.servers.kafka import GROUP_SETTINGS, OFFSET_COMMIT, KafkaServer
+from tests.servers.kafka import OFFSET_COMMIT, KafkaServer
 
 MANY = 1_000
 PARTITIONS = 4
-PATIENT = {**GROUP_SETTINGS, "session.timeout.ms": 6_000}
-"""The group excludes no member of a test on a busy machine: that counts as a crash."""
 
 
 @pytest.fixture
@@ -108,12 +106,12 @@ async def test_one_rebalance_quarantines_no_message(server: KafkaServer, listen:
     topic = new_topic()
     server.create_topic(topic, PARTITIONS)
     put(server.bootstrap, topic, [(b"{}", [("eventId", b"e")])] * 20, keys=[f"key{n}".encode() for n in range(20)])
-    first = listen(topic, group, prefetch=20, client=PATIENT)
+    first = listen(topic, group, prefetch=20)
     for _ in range(20):
         await take(first)
     begun = [committed(server, topic, group, number) for number in range(PARTITIONS)]
     assert begun == [(0, "pillarbox starts=1")] * PARTITIONS
-    second = listen(topic, group, prefetch=20, client=PATIENT)
+    second = listen(topic, group, prefetch=20)
     assert not (await take_through_outages(second)).quarantined
     after = [committed(server, topic, group, number) for number in range(PARTITIONS)]
     assert {offset for offset, _ in after} == {0}
@@ -145,7 +143,7 @@ async def test_a_message_is_delivered_although_its_consumer_cannot_be_counted(
     fill(mock, topic, "a", "b", "c")
     commit(mock, topic, group, 0, "pillarbox starts=2")
     mock.fail_requests(OFFSET_COMMIT, *[KafkaError.INVALID_COMMIT_OFFSET_SIZE] * MANY)
-    source = listen(topic, group, prefetch=1, client=PATIENT)
+    source = listen(topic, group, prefetch=1)
     first = await take(source)
     assert (first.incoming.event_id, first.quarantined) == ("a", True)
     assert committed(mock, topic, group) == (0, "pillarbox starts=2")

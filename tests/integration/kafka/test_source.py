@@ -100,10 +100,11 @@ async def test_a_rebalance_voids_what_is_in_flight_and_loses_nothing(server: Kaf
     names = {f"e{n}" for n in range(40)}
     messages = [(b"{}", [("eventId", f"e{n}".encode())]) for n in range(40)]
     put(server.bootstrap, topic, messages, keys=[f"key{n}".encode() for n in range(40)])
-    first = listen(topic, "g", prefetch=40)
+    group = new_topic()
+    first = listen(topic, group, prefetch=40)
     held = [await take(first) for _ in range(40)]
     assert {one.incoming.event_id for one in held} == names
-    second = listen(topic, "g", prefetch=40)
+    second = listen(topic, group, prefetch=40)
     redelivered = await take_through_outages(second)
     acknowledged: set[str | None] = set()
     void: set[str | None] = set()
