@@ -9,7 +9,7 @@ import pytest
 
 from pillarbox.core.transport import Outgoing
 from pillarbox.testing.conformance.transports import outgoing
-from pillarbox.transports.nats import NatsTransport
+from pillarbox.transports.nats import NatsSource, NatsTransport
 from tests.integration.nats.streams import jetstream
 from tests.integration.rabbitmq.proxy import Proxy
 from tests.servers.nats import NatsServer
@@ -68,3 +68,12 @@ def batch(name: str) -> Callable[..., list[Outgoing]]:
         return [outgoing(f"{prefix}{n}", NatsTransport.to(subject=name)) for n in range(number)]
 
     return make_batch
+
+
+@pytest.fixture
+async def sources() -> AsyncIterator[list[NatsSource]]:
+    """For sources of the test, which are closed when it ends."""
+    made: list[NatsSource] = []
+    yield made
+    for source in made:
+        await source.aclose()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pillarbox.core.errors import NackedError, RejectedError
+from pillarbox.testing.conformance.sources.receive import take
 from pillarbox.transports.nats import NatsDeadLetters, NatsSource, Stream
 from tests.integration.cli.running import pillarbox
 from tests.integration.nats.conftest import MakeTransport
-from tests.integration.nats.streams import count, jetstream, stored_ids
-from tests.integration.nats.test_source import put, take
+from tests.integration.nats.streams import count, jetstream, put, stored_ids
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Reads streams with redis-py, as any other client would."""
+"""Adds to streams and reads them with redis-py, as any other client would."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -39,3 +39,23 @@ def entries(server: RedisServer, stream: str, **options: Any) -> list[Entry]:
 def ids(server: RedisServer, stream: str) -> list[str]:
     """The event ids of a stream, in its order."""
     return [one.text("id") for one in entries(server, stream)]
+
+
+def put(server: RedisServer, stream: str, *ids: str, **fields: str) -> None:
+    """Add entries with these event ids."""
+    with server.client() as client:
+        for event_id in ids:
+            client.xadd(stream, {"id": event_id, "type": "t", "body": "{}", **fields})
+
+
+def pending(server: RedisServer, stream: str, group: str = "pillarbox") -> list[dict[str, Any]]:
+    """Each with message_id, consumer, time_since_delivered and times_delivered."""
+    with server.client() as client:
+        found: Any = client.xpending_range(stream, group, "-", "+", 100)
+        return list(found)
+
+
+def consumers(server: RedisServer, stream: str, group: str = "pillarbox") -> int:
+    """How many consumers a group has."""
+    with server.client() as client:
+        return len(client.xinfo_consumers(stream, group))

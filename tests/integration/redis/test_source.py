@@ -1,9 +1,8 @@
-"""A stream as a source: crashed and slow consumers, groups, trimmed entries, a server without memory."""
+"""A stream as a source: crashed and slow consumers, lost connections, groups, a deleted stream."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -25,30 +23,12 @@ from pillarbox.transports.redis.scripts import ConsumerStreams
 from pillarbox.transports.redis.session import RedisConsumerSession, SessionOptions
 from tests.integration.rabbitmq.proxy import Proxy
 from tests.integration.redis.conftest import MakeSource
-from tests.integration.redis.reading import entries
+from tests.integration.redis.reading import consumers, entries, pending, put
 from tests.servers import processes
 from tests.servers.redis import RedisServer
 
 SCRIPT = Path(__file__).with_name("consumer_process.py")
 Start = Callable[[int], "subprocess.Popen[str]"]
-
-
-def put(server: RedisServer, stream: str, *ids: str, **fields: str) -> None:
-    with server.client() as client:
-        for event_id in ids:
-            client.xadd(stream, {"id": event_id, "type": "t", "body": "{}", **fields})
-
-
-def pending(server: RedisServer, stream: str, group: str = "pillarbox") -> list[dict[str, Any]]:
-    """Each with message_id, consumer, time_since_delivered and times_delivered."""
-    with server.client() as client:
-        found: Any = client.xpending_range(stream, group, "-", "+", 100)
-        return list(found)
-
-
-def consumers(server: RedisServer, stream: str, group: str = "pillarbox") -> int:
-    with server.client() as client:
-        return len(client.xinfo_consumers(stream, group))
 
 
 @pytest.fixture
@@ -263,75 +243,6 @@ def remaining(server: RedisServer, stream: str) -> int:
         return int(group["pending"] + group["lag"] + own)
 
 
-async def test_a_crash_counts_only_for_the_message_that_was_handled_alone(
-    redis_server: RedisServer, consume: MakeSource, stream: str
-) -> None:
-    put(redis_server, stream, "poison", "b", "c")
-    for _ in range(2):
-        source = consume()
-        assert sorted([str((await take(source)).incoming.event_id) for _ in range(3)]) == ["b", "c", "poison"]
-        await source.aclose()  # three messages were in flight
-    for crashes in range(4):
-        source = consume()
-        alone = await take(source)
-        assert (alone.incoming.event_id, alone.quarantined, alone.crashes) == ("poison", True, crashes)
-        await source.aclose()
-    source = consume()
-    poison = await take(source)
-    next_one = asyncio.create_task(source.receive())
-    put(redis_server, stream, "new")
-    assert (await next_one).incoming.event_id == "new"
-    await poison.reject("it crashes consumers")
-    for name in ("b", "c"):
-        alone = await take(source)
-        assert (alone.incoming.event_id, alone.quarantined, alone.crashes) == (name, True, 0)
-        await alone.ack()
-
-
-def quarantine(server: RedisServer, stream: str, *ids: str) -> None:
-    """Messages in quarantine whose consumer crashed."""
-    key = f"{stream}.pillarbox.quarantine"
-    put(server, key, *ids)
-    with server.client() as client:
-        client.xgroup_create(key, "pillarbox", 0)
-        client.xreadgroup("pillarbox", "pillarbox-crashed", {key: ">"})
-        abandoned = [one["message_id"] for one in pending(server, key)]
-        client.xclaim(key, "pillarbox", "pillarbox-crashed", 0, abandoned, idle=scripts.ABANDONED)
-
-
-def waits(server: RedisServer) -> bool:
-    """Whether a consumer has waited for entries for more than a second."""
-    with server.client() as client:
-        clients: Any = client.client_list()
-        return any(one["cmd"] == "xreadgroup" and int(one["idle"]) > 1 for one in clients)
-
-
-async def test_a_consumer_waits_while_it_handles_a_message_of_quarantine(
-    redis_server: RedisServer, consume: MakeSource, stream: str
-) -> None:
-    quarantine(redis_server, stream, "a", "b", "c")
-    source = consume(check_interval="1h")
-    assert (await take(source)).quarantined
-    waiting = asyncio.create_task(source.receive())
-    await eventually(lambda: asyncio.to_thread(waits, redis_server), within=20)
-    waiting.cancel()
-
-
-@pytest.mark.parametrize("action", ["ack", "reject"])
-async def test_the_next_message_of_quarantine_is_delivered_at_once(
-    redis_server: RedisServer, consume: MakeSource, stream: str, action: str
-) -> None:
-    """Not only after `check_interval`."""
-    quarantine(redis_server, stream, "a", "b")
-    source = consume(check_interval="1h")
-    first = await take(source)
-    waiting = asyncio.create_task(source.receive())
-    await eventually(lambda: asyncio.to_thread(waits, redis_server), within=20)
-    await (first.ack() if action == "ack" else first.reject("it crashes consumers"))
-    async with asyncio.timeout(20):
-        assert (await waiting).incoming.event_id == "b"
-
-
 async def test_every_group_receives_every_message_and_only_its_own_retries(
     redis_server: RedisServer, consume: MakeSource, stream: str
 ) -> None:
@@ -359,186 +270,6 @@ async def test_streams_and_groups_with_dots_share_no_retries(
     retried = [await take(one) for one in (second, consume(group="placed.billing"))]
     assert [one.incoming.event_id for one in retried] == ["b", "a"]
     assert len(entries(redis_server, f"{stream}.placed%2Ebilling.retry")) == 1
-
-
-async def test_entries_that_were_trimmed_while_pending_are_reported(
-    redis_server: RedisServer, consume: MakeSource, stream: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    put(redis_server, stream, "a", "b", "c")
-    first = consume()
-    for _ in range(3):
-        await take(first)
-    await first.aclose()
-    ids = [one.entry_id for one in entries(redis_server, stream)]
-    with redis_server.client() as client:
-        client.xtrim(stream, maxlen=1, approximate=False)
-    second = consume()
-    with caplog.at_level(logging.WARNING, "pillarbox.redis"):
-        assert await taken_ids(second, 1) == ["c"]
-    assert second.deleted == 2
-    [line] = [record.getMessage() for record in caplog.records]
-    assert ids[0] in line
-    assert ids[1] in line
-    assert pending(redis_server, stream) == []
-
-
-def trim(server: RedisServer, stream: str) -> None:
-    with server.client() as client:
-        client.xtrim(stream, maxlen=0, approximate=False)
-
-
-async def forgotten(server: RedisServer, stream: str) -> None:
-    """Wait until no entry is pending."""
-
-    async def is_so() -> bool:
-        return not await asyncio.to_thread(pending, server, stream)
-
-    await eventually(is_so)
-
-
-def reported(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [one.getMessage() for one in caplog.records if "were deleted" in one.getMessage()]
-
-
-async def test_messages_that_were_trimmed_before_a_reconnect_are_reported(
-    redis_server: RedisServer,
-    consume: MakeSource,
-    proxy: Proxy,
-    proxied: str,
-    stream: str,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    put(redis_server, stream, "a", "b")
-    source = consume(proxied, claim_after="1h")
-    assert [(await take(source)).incoming.event_id for _ in range(2)] == ["a", "b"]
-    trim(redis_server, stream)
-    put(redis_server, stream, "c")
-    await proxy.reset()
-    assert await taken_ids(source, 1) == ["c"]
-    assert source.deleted == 2
-    assert len(reported(caplog)) == 1
-
-
-async def test_messages_that_were_trimmed_before_their_source_is_closed_are_reported(
-    redis_server: RedisServer, consume: MakeSource, stream: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    put(redis_server, stream, "a")
-    source = consume(claim_after="1h")
-    await take(source)
-    trim(redis_server, stream)
-    await source.aclose()
-    assert source.deleted == 1
-    assert len(reported(caplog)) == 1
-    assert consumers(redis_server, stream) == 0
-
-
-async def test_messages_that_were_trimmed_in_flight_are_reported_unless_they_are_acknowledged(
-    redis_server: RedisServer, consume: MakeSource, stream: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    put(redis_server, stream, "a", "b", "c")
-    source = consume(claim_after="100ms")
-    first, second, _ = [await take(source) for _ in range(3)]
-    [*_, last] = entries(redis_server, stream)
-    trim(redis_server, stream)
-    await forgotten(redis_server, stream)  # Redis drops them when their idle time is restarted
-    await first.ack()
-    await second.reject("no")
-    assert reported(caplog) == []
-    await source.aclose()
-    assert source.deleted == 1
-    [line] = reported(caplog)
-    assert last.entry_id in line
-
-
-async def test_a_message_that_was_trimmed_in_flight_can_be_retried(
-    redis_server: RedisServer, consume: MakeSource, stream: str
-) -> None:
-    put(redis_server, stream, "a")
-    source = consume(claim_after="100ms")
-    delivery = await take(source)
-    trim(redis_server, stream)
-    await forgotten(redis_server, stream)  # Redis drops it when its idle time is restarted
-    await delivery.retry(delay=0, reason="not yet")
-    again = await take(source)
-    assert (again.incoming.event_id, again.incoming.attempts) == ("a", 1)
-
-
-async def test_a_retry_waits_for_memory_and_is_not_lost(
-    private_redis: RedisServer, consume: MakeSource, stream: str
-) -> None:
-    put(private_redis, stream, "a")
-    source = consume(private_redis.url())
-    delivery = await take(source)
-    with private_redis.client() as client:
-        client.config_set("maxmemory", 1)
-        retrying = asyncio.create_task(delivery.retry(delay=0, reason="not yet"))
-        await refused_again(private_redis, "OOM")
-        assert not retrying.done()
-        client.config_set("maxmemory", 0)
-    await retrying
-    again = await take(source)
-    assert (again.incoming.event_id, again.incoming.attempts) == ("a", 1)
-
-
-@pytest.mark.parametrize("key", ["{}.dlq", "{}.pillarbox.delayed", "{}.pillarbox.due"])
-async def test_a_message_waits_while_its_destination_is_not_a_stream_and_the_others_do_not(
-    redis_server: RedisServer, consume: MakeSource, stream: str, key: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    put(redis_server, stream, "a", "b")
-    source = consume(check_interval="1h")
-    delivery, other = await take(source), await take(source)
-    wrong = key.format(stream)
-    with redis_server.client() as client:
-        client.hset(wrong, "not", "a stream")
-        settle = delivery.reject("no") if wrong.endswith(".dlq") else delivery.retry(delay=0, reason="not yet")
-        waiting = asyncio.create_task(settle)
-        await refused_again(redis_server, "WRONGTYPE")
-        assert not waiting.done()
-        await other.ack()
-        client.delete(wrong)
-    await waiting
-    assert pending(redis_server, stream) == []
-    moved = [one for to in (".dlq", ".pillarbox.delayed") for one in entries(redis_server, f"{stream}{to}")]
-    assert [one.text("id") for one in moved] == ["a"]
-    [line] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    assert "WRONGTYPE" in line
-
-
-async def test_a_dead_letter_waits_while_its_stream_is_forbidden(
-    redis_server: RedisServer, consume: MakeSource, stream: str
-) -> None:
-    put(redis_server, stream, "a", "b")
-    with redis_server.client() as client:
-        own = (f"~{stream}", f"~{stream}.pillarbox.*")
-        client.execute_command("ACL", "SETUSER", stream, "on", ">secret", *own, "+@all")
-        try:
-            source = consume(f"redis://{stream}:secret@127.0.0.1:{redis_server.port}")
-            delivery, other = await take(source), await take(source)
-            rejecting = asyncio.create_task(delivery.reject("no"))
-            await refused_again(redis_server, "NOPERM")
-            assert not rejecting.done()
-            await other.ack()
-            client.execute_command("ACL", "SETUSER", stream, f"~{stream}.dlq")
-            await rejecting
-            await source.aclose()
-        finally:
-            client.acl_deluser(stream)
-    assert [one.text("id") for one in entries(redis_server, f"{stream}.dlq")] == ["a"]
-
-
-async def refused_again(server: RedisServer, code: str) -> None:
-    """Wait until Redis has refused two more commands with this error."""
-    with server.client() as client:
-
-        async def count() -> int:
-            stats: Any = (await asyncio.to_thread(client.info, "errorstats")).get(f"errorstat_{code}", {})
-            return int(stats.get("count", 0))
-
-        async def refused_twice() -> bool:
-            return await count() >= before + 2
-
-        before = await count()
-        await eventually(refused_twice)
 
 
 async def test_delayed_messages_survive_a_killed_server(

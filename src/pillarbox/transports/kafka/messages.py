@@ -15,8 +15,6 @@ from pillarbox.transports.kafka.offsets import Assignment, Commit, MessageId, Pa
 MAX_WAIT = 5.0
 """Seconds for which messages wait for a commit. Kafka may refuse it, for instance while the group rebalances: then
 messages are delivered without counting crashes."""
-
-
 _Held = tuple[float, int, Received]
 """When a message is due, the number of its hold, and the message."""
 
@@ -90,7 +88,7 @@ class PartitionMessages:
         """The assignment of a message that was received. One before the expected offset means that the broker lost the
         end of its log: what follows are other messages, so it is a new assignment."""
         assignment = self.assignments[name]
-        if assignment.expects_after(offset):
+        if assignment.has_passed(offset):
             self.end([name])
             assignment = Assignment(name, offset, assignment.committed, prefetch=self._prefetch)
             self.assignments[name] = assignment

@@ -116,7 +116,7 @@ class Assignment:
         self._open.add(offset)
         self._next = max(self._next or 0, offset + 1)
 
-    def expects_after(self, offset: int) -> bool:
+    def has_passed(self, offset: int) -> bool:
         """Whether the message at this offset was already received, or was not to be read."""
         return self._next is not None and offset < self._next
 

@@ -231,7 +231,7 @@ class RedisConsumerSession:
             self._control.submit([pack("CLIENT", "UNBLOCK", self._reader.server.get("id", "0"))], 1)
 
     @property
-    def _is_alone(self) -> bool:
+    def _quarantine_is_free(self) -> bool:
         """Whether no message of quarantine is in flight."""
         return all(number != QUARANTINE for number, _ in self._in_flight)
 
@@ -257,16 +257,16 @@ class RedisConsumerSession:
                 self._add(WORK, entry_id, 1, fields)
 
     async def _fetch_abandoned_and_due(self) -> None:
-        alone = self._is_alone
+        free = self._quarantine_is_free
         idle = max(1, round(self._options.claim_after * 1000))
         keys = (*self._streams.consumed, self._streams.delayed, self._streams.due)
-        if not alone:
+        if not free:
             self._cursors[-1] = _FIRST  # the next one is looked for from the beginning
         found, deleted, self._cursors, due = await self._script(
-            scripts.FETCH, keys, (idle, self._free, "1" if alone else "0", *self._cursors)
+            scripts.FETCH, keys, (idle, self._free, "1" if free else "0", *self._cursors)
         )
         pause = self._options.check_interval
-        if found or any(cursor != _FIRST.encode() for cursor in self._cursors) or alone != self._is_alone:
+        if found or any(cursor != _FIRST.encode() for cursor in self._cursors) or free != self._quarantine_is_free:
             pause = 0.0  # there may be more
         elif due >= 0:
             # A retry that is due and was not found waits for memory: do not ask in a loop.
